@@ -189,6 +189,8 @@ table! {
         probes: String,
         /// Where result sets are written. Default: "results".
         results: String,
+        /// Whether result sets have cells.jsonl.zst in place of cells.jsonl. Default: false.
+        compress_rows: bool,
         /// Where outputs are stored. Default: "cache"; COMPEVAL_CACHE overrides it.
         cache: String,
         /// Repetitions: a number, or compressions, answers per compression and judgements per answer. Default: 3.

@@ -13,7 +13,7 @@ use super::context_row::ContextRow;
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
-use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
+use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile, RowsForm};
 use crate::action::ActionKey;
 use crate::files::{self, FileError, StagedFile, is_temporary};
 
@@ -22,7 +22,9 @@ pub mod names {
     /// What ran.
     pub const MANIFEST: &str = "manifest.json";
     /// One line per judged cell.
-    pub const CELLS: &str = "cells.jsonl";
+    pub const CELLS: &str = crate::results::rows_file::PLAIN;
+    /// The same compressed, in place of it.
+    pub const COMPRESSED_CELLS: &str = crate::results::rows_file::COMPRESSED;
     /// One line per compression.
     pub const CONTEXTS: &str = "contexts.jsonl";
     /// One line per compression of a session with a rule in it.
@@ -248,7 +250,7 @@ impl ResultsFolder {
 
     /// Whether it has a row, or a context.
     pub fn has_rows(&self) -> bool {
-        let files = [names::CELLS, names::CONTEXTS];
+        let files = [names::CELLS, names::COMPRESSED_CELLS, names::CONTEXTS];
         files.iter().any(|name| fs::metadata(self.file(name)).is_ok_and(|found| found.len() > 0))
     }
 
@@ -276,16 +278,16 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn begin_rows(&self, cells: u64) -> Result<RowsFile, FileError> {
-        RowsFile::create(&self.file(names::CELLS), cells)
+    pub fn begin_rows(&self, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
+        RowsFile::create(&self.path, cells, form)
     }
 
-    /// Reads `cells.jsonl` row by row.
+    /// Reads the rows one by one.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn rows(&self) -> Result<Rows, FileError> {
-        Rows::of_file(&self.file(names::CELLS))
+        Rows::of_folder(&self.path)
     }
 
     /// The compressions in `contexts.jsonl`; none of a folder that was written before there was such a file.
@@ -375,9 +377,9 @@ impl ResultsFolder {
 
     /// The files in it that no run writes: notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        use names::{CELLS, CONSTRAINTS, CONTEXTS, HTML, MANIFEST, MARKDOWN, SUMMARY};
+        use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, MANIFEST, MARKDOWN, SUMMARY};
         let is_own = |name: &str| {
-            let own = [MANIFEST, CELLS, CONTEXTS, CONSTRAINTS, SUMMARY, MARKDOWN, HTML];
+            let own = [MANIFEST, CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, SUMMARY, MARKDOWN, HTML];
             own.contains(&name) || is_run_file(name) || is_temporary(name)
         };
         Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())

@@ -39,7 +39,7 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = folder.begin_rows(4).unwrap();
+    let mut file = folder.begin_rows(4, RowsForm::Plain).unwrap();
     for run in [3, 1, 2] {
         file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
     }
@@ -53,7 +53,7 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     );
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(folder.begin_rows(4).unwrap().is_empty());
+    assert!(folder.begin_rows(4, RowsForm::Plain).unwrap().is_empty());
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -62,7 +62,7 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = folder.begin_rows(4).unwrap();
+        let mut file = folder.begin_rows(4, RowsForm::Plain).unwrap();
         for run in order {
             file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
         }
@@ -70,6 +70,25 @@ fn the_same_rows_give_the_same_bytes() {
         fs::read(folder.file(names::CELLS)).unwrap()
     };
     assert_eq!(bytes("a", [1, 2, 3, 4]), bytes("b", [4, 2, 1, 3]));
+}
+
+#[test]
+fn compressed_rows_are_the_same_lines_and_are_read_alike() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let write = |form| {
+        let mut file = folder.begin_rows(4, form).unwrap();
+        for run in [1, 3, 2] {
+            file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
+        }
+        assert_eq!(runs(&folder), [1, 3, 2], "they are read while they are written");
+        file.finish().unwrap();
+        let files = [names::CELLS, names::COMPRESSED_CELLS].map(|name| folder.file(name).exists());
+        (files, runs(&folder), folder.row_count().unwrap(), folder.rows_at(1..3).unwrap(), folder.has_rows())
+    };
+    let (compressed, plain) = (write(RowsForm::Compressed), write(RowsForm::Plain));
+    assert_eq!((compressed.0, plain.0), ([false, true], [true, false]), "the other form goes");
+    assert_eq!((compressed.1, compressed.2, compressed.3, compressed.4), (plain.1, plain.2, plain.3, plain.4));
 }
 
 #[test]

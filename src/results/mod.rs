@@ -79,7 +79,7 @@ pub use needed::{CompressionCost, IdenticalContexts, LeftOut, NeededPoints, Need
 pub use noise::JudgeQuality;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
-pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
+pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile, RowsForm};
 pub use run_files::{RunFile, run_files};
 pub use scale::{NarrowScaleCause, ScaleCheck};
 pub use set::{MethodVariant, ProbeAt, ResultSet, SetError};

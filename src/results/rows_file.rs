@@ -1,8 +1,10 @@
-//! `cells.jsonl`: written as rows come, put in the order of the matrix at the end, read row by row.
+//! `cells.jsonl`: written as rows come, put in the order of the matrix at the end, there also compressed if that is wanted,
+//! as `cells.jsonl.zst`; read row by row.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +16,20 @@ use crate::action::Digest;
 use crate::files::{self, FileError};
 use crate::redaction::redact_bytes;
 
+/// Its name in a folder of results.
+pub(super) const PLAIN: &str = "cells.jsonl";
+/// The same, compressed.
+pub(super) const COMPRESSED: &str = "cells.jsonl.zst";
+
+/// How the rows stand in the file once it is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsForm {
+    /// As lines.
+    Plain,
+    /// As lines, compressed by zstd.
+    Compressed,
+}
+
 /// Up to so many rows are held in memory and shown on one page; more are read from the file.
 pub const FEW: u64 = 25_000;
 
@@ -21,6 +37,7 @@ pub const FEW: u64 = 25_000;
 #[derive(Debug)]
 pub struct RowsFile {
     path: PathBuf,
+    form: RowsForm,
     file: File,
     length: u64,
     lines: Vec<Line>,
@@ -48,6 +65,9 @@ impl ListedRow {
     }
 }
 
+/// Higher levels take several times as long for a twentieth of the size.
+const LEVEL: i32 = 3;
+
 /// Where a row stands in the file.
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -57,24 +77,18 @@ struct Line {
 }
 
 impl RowsFile {
-    /// Begins the file anew, for `cells` rows at most; makes its folder if need be.
+    /// Begins the file anew in `folder`, which is made if need be, for `cells` rows at most.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn create(path: &Path, cells: u64) -> Result<RowsFile, FileError> {
-        let fault = |e| FileError::new("write", path, e);
-        if let Some(folder) = path.parent() {
-            files::create_private_folder(folder)?;
-        }
+    pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
+        let path = folder.join(PLAIN);
+        let fault = |e| FileError::new("write", &path, e);
+        files::create_private_folder(folder)?;
         let file =
-            files::open_options(path).read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
-        Ok(RowsFile {
-            path: path.to_owned(),
-            file,
-            length: 0,
-            lines: Vec::new(),
-            rows: (cells <= FEW).then(BTreeMap::new),
-        })
+            files::open_options(&path).read(true).write(true).create(true).truncate(true).open(&path).map_err(fault)?;
+        remove(&folder.join(COMPRESSED))?;
+        Ok(RowsFile { path, form, file, length: 0, lines: Vec::new(), rows: (cells <= FEW).then(BTreeMap::new) })
     }
 
     /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
@@ -114,28 +128,54 @@ impl RowsFile {
     /// # Errors
     /// What the file system says, with the path.
     pub fn finish(mut self) -> Result<Option<Vec<ListedRow>>, FileError> {
-        if !self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
+        let is_sorted = self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal);
+        if !is_sorted {
             self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
             self.lines.dedup_by_key(|line| line.ordinal);
-            let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
-            files::keep(sorted, &self.path)?;
-        } else {
+        }
+        if is_sorted && self.form == RowsForm::Plain {
             self.file.sync_all().map_err(|e| FileError::new("write", &self.path, e))?;
+        } else {
+            self.rewrite()?;
         }
         Ok(self.rows.map(|rows| rows.into_values().map(Arc::unwrap_or_clone).collect()))
     }
 
-    fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut out = BufWriter::new(files::temporary_in(folder)?);
-        let mut buffer = Vec::new();
+    /// Writes the lines in their order into another file, which takes the place of this one.
+    fn rewrite(&self) -> Result<(), FileError> {
+        let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
+        let fault = |e| FileError::new("write", &self.path, e);
+        let out = BufWriter::new(files::temporary_in(&folder).map_err(fault)?);
+        match self.form {
+            RowsForm::Plain => {
+                let out = self.copy_to(out).map_err(fault)?;
+                files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.path)
+            }
+            RowsForm::Compressed => {
+                let out = zstd::Encoder::new(out, LEVEL).map_err(fault)?;
+                let out = self.copy_to(out).and_then(zstd::Encoder::finish).map_err(fault)?;
+                files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &folder.join(COMPRESSED))?;
+                remove(&self.path)
+            }
+        }
+    }
+
+    fn copy_to<W: Write>(&self, mut out: W) -> std::io::Result<W> {
+        let (mut file, mut buffer) = (&self.file, Vec::new());
         for line in &self.lines {
             buffer.resize(line.length as usize, 0);
-            self.file.seek(SeekFrom::Start(line.offset))?;
-            self.file.read_exact(&mut buffer)?;
+            file.seek(SeekFrom::Start(line.offset))?;
+            file.read_exact(&mut buffer)?;
             out.write_all(&buffer)?;
         }
-        out.into_inner().map_err(|e| e.into_error())
+        Ok(out)
+    }
+}
+
+fn remove(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::new("remove", path, error)),
+        _ => Ok(()),
     }
 }
 
@@ -158,27 +198,38 @@ pub enum RowError {
 }
 
 /// The rows of a file, one at a time. A last line that a crash cut short is passed over.
-#[derive(Debug)]
 pub struct Rows {
     path: PathBuf,
-    reader: BufReader<File>,
+    reader: Box<dyn BufRead + Send>,
     line: usize,
     buffer: String,
 }
 
+impl Debug for Rows {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("path", &self.path).field("line", &self.line).finish_non_exhaustive()
+    }
+}
+
 impl Rows {
-    /// Opens the file.
+    /// Opens the file of a folder of results, in either form. Where there are both, a run was killed while it wrote the
+    /// other from the lines.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn of_file(path: &Path) -> Result<Rows, FileError> {
-        let file = File::open(path).map_err(|e| FileError::new("read", path, e))?;
-        Ok(Rows {
-            path: path.to_owned(),
-            reader: BufReader::with_capacity(1 << 16, file),
-            line: 0,
-            buffer: String::new(),
-        })
+    pub fn of_folder(folder: &Path) -> Result<Rows, FileError> {
+        const BUFFER: usize = 1 << 16;
+        let (plain, compressed) = (folder.join(PLAIN), folder.join(COMPRESSED));
+        let is_plain = plain.exists() || !compressed.exists();
+        let path = if is_plain { plain } else { compressed };
+        let fault = |e| FileError::new("read", &path, e);
+        let file = File::open(&path).map_err(fault)?;
+        let reader: Box<dyn BufRead + Send> = if is_plain {
+            Box::new(BufReader::with_capacity(BUFFER, file))
+        } else {
+            Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(file).map_err(fault)?))
+        };
+        Ok(Rows { path, reader, line: 0, buffer: String::new() })
     }
 
     /// Whether there are at most `limit` lines, without reading what they say.

@@ -86,3 +86,37 @@ fn the_csv_has_a_line_for_each_cell_with_its_label_and_question() {
         assert_eq!(cell(line, "keys.judge"), row["keys"]["judge"].as_str().unwrap_or_default());
     }
 }
+
+#[test]
+fn compressed_rows_are_the_same_and_every_command_reads_them() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label base --runs 1");
+    project.edit("prompts/anchored.md", "## ", "## The ");
+    project.expect(0, "run --label plain --runs 1");
+    project.edit("pipeline.toml", "[pipeline]", "[pipeline]\ncompress_rows = true");
+    project.expect(0, "run --label packed --runs 1");
+    assert!(project.exists("results/packed/cells.jsonl.zst") && !project.exists("results/packed/cells.jsonl"));
+    let packed = std::fs::File::open(project.path("results/packed/cells.jsonl.zst")).unwrap();
+    let lines = std::io::read_to_string(zstd::Decoder::new(packed).unwrap()).unwrap();
+    assert_eq!(lines, project.read("results/plain/cells.jsonl"));
+
+    let says = |arguments: &str| {
+        let of = |label: &str| {
+            let ended = project.compeval(&arguments.replace("LABEL", label));
+            (ended.code, ended.stdout.replace(label, "LABEL"))
+        };
+        let (plain, packed) = (of("plain"), of("packed"));
+        assert_eq!(plain, packed, "{arguments}");
+    };
+    for arguments in
+        ["report LABEL --csv", "show harbor --label LABEL", "compare LABEL base --json", "compare base LABEL --json"]
+    {
+        says(arguments);
+    }
+    project.expect(0, "compare packed base --html both.html");
+    assert!(project.read("both.html").contains("anchored"));
+    project.edit("pipeline.toml", "compress_rows = true", "compress_rows = false");
+    project.expect(0, "run --label packed --runs 1");
+    assert!(project.exists("results/packed/cells.jsonl") && !project.exists("results/packed/cells.jsonl.zst"));
+}

@@ -32,8 +32,8 @@ use crate::remote::SharedCache;
 use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
-    LabelWriterError, ListedRow, Manifest, Publication, RemoteUse, ResultsFolder, WriterEntries, blind_spots, names,
-    newly_failing, regressions,
+    LabelWriterError, ListedRow, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, blind_spots,
+    names, newly_failing, regressions,
 };
 use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
@@ -327,7 +327,7 @@ fn execute(
 ) -> Result<Execution, Failure> {
     let began = Instant::now();
     let cells = Matrix::new(pipeline).counts();
-    let recorder = Recorder::new(folder.begin_rows(cells.judge)?);
+    let recorder = Recorder::new(folder.begin_rows(cells.judge, rows_form(pipeline))?);
     let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new(), shared: options.shared.as_ref() };
     // A shard may have no chain; then it asks no judge either.
     let ended = match cells.all() {
@@ -361,6 +361,10 @@ fn execute(
     manifest.ended = Some(now());
     manifest.wall_s = began.elapsed().as_secs_f64();
     Ok(Execution { exit, rows, is_broken: ended.broken.is_some() })
+}
+
+fn rows_form(pipeline: &Pipeline) -> RowsForm {
+    if pipeline.settings.compress_rows { RowsForm::Compressed } else { RowsForm::Plain }
 }
 
 fn expected(estimate: &CostEstimate) -> ForecastTotals {

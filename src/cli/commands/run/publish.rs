@@ -240,7 +240,7 @@ pub(super) fn page<'a>(
 ) -> PageInput<'a> {
     let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
     let too_many = (rows.0.is_empty() && cells > 0).then(|| {
-        format!("{cells} cells are too many for one page: they are in cells.jsonl, and `compeval show` shows each.")
+        format!("{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.")
     });
     let mut page = PageInput {
         banks: banks(pipeline),
