@@ -76,7 +76,7 @@ impl GeminiSession {
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
         let Value::Array(messages) = messages else { return };
         let snapshot = messages.iter().find_map(|message| {
-            let text = content_of(&message, &mut ConversationDraft::new(""));
+            let text = content_of(message, &mut ConversationDraft::new(""));
             text.contains("<state_snapshot>").then_some(text)
         });
         if let Some(summary) = &snapshot {
