@@ -172,6 +172,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn refusals_before_anything_was_accepted_leave_one_request_a_second() {
+        for refused in 2..4 {
+            let group = LimitGroup::new(false, NonZeroU32::MIN);
+            for _ in 0..refused {
+                let ticket = loop {
+                    match group.admit(NEED) {
+                        Ok(ticket) => break ticket,
+                        Err(wait) => tokio::time::advance(wait + Duration::from_millis(1)).await,
+                    }
+                };
+                tokio::time::advance(Duration::from_millis(4)).await;
+                group.refused(ticket, Some(LimitKind::Requests), None, &AnnouncedLimits::default());
+            }
+            let level = group.per_minute().requests;
+            assert!(level.is_none_or(|level| level >= 60), "{level:?} after {refused}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_announced_limit_replaces_an_estimate_at_once() {
         let group = LimitGroup::new(true, NonZeroU32::MIN);
         let first = group.admit(NEED).unwrap();

@@ -334,10 +334,11 @@ impl RateEstimator {
                 self.begin_holding(now);
             }
         } else if self.may_be_noise {
+            let accepted = self.accepted(now) / self.mean;
             self.suspicion = Some(FirstRefusal {
                 id,
                 at: now,
-                is_slow: self.noise == 0.0 && self.accepted(now) <= SLOW * self.mean,
+                is_slow: self.noise == 0.0 && SLOW.contains(&accepted),
                 took: (took, took),
                 first_probe: self.next_id,
                 sent: u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX),
@@ -350,9 +351,10 @@ impl RateEstimator {
         }
     }
 
-    /// A limit showed: what was accepted in the last window is what it allows.
+    /// A limit showed: what was accepted in the last window is what it allows. If that is nothing, others have used it up,
+    /// and it says nothing about the rate.
     fn begin_holding(&mut self, now: Seconds) {
-        self.set_level(self.accepted(now));
+        self.set_level(self.accepted(now).max(self.mean / WINDOW));
         self.lag = self.suspicion.take().map_or(0.0, |suspicion| suspicion.lag());
         (self.wave, self.is_first) = (self.next_id, true);
         self.enter(Phase::Hold, now);

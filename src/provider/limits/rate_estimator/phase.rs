@@ -1,5 +1,7 @@
 //! What the estimator is doing, and the figures of the law.
 
+use std::ops::RangeInclusive;
+
 use super::pacer::Seconds;
 
 /// The rate of the first requests, per second. It doubles in one round trip, but not in less or more time than this.
@@ -10,7 +12,7 @@ pub(super) const FASTEST: f64 = 1e4;
 pub(super) const IDLE: Seconds = 1.0;
 /// After so few requests a second refusal in a row means a limit, because to look for more would cost a slow limit too
 /// much.
-pub(super) const SLOW: f64 = 3.5;
+pub(super) const SLOW: RangeInclusive<f64> = 0.5..=3.5;
 /// Requests looked at after a first refusal. They mean a limit if so many of the first three that were sent after it was
 /// known are refused, or more of all.
 pub(super) const LOOKED_AT: u32 = 6;
