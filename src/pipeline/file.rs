@@ -60,10 +60,9 @@ impl TomlReader<'_> {
 
     fn unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
         let name: &str = key.get_ref();
-        let help = match PipelineTable::KEYS.contains(&name) && known.contains(&"pipeline") {
-            true => format!("`{name}` belongs under [pipeline]"),
-            false => suggest(name, known.iter().copied()),
-        };
+        let is_misplaced = PipelineTable::KEYS.contains(&name) && known.contains(&"pipeline");
+        let suggestion = || suggest(name, known.iter().copied());
+        let help = if is_misplaced { format!("`{name}` belongs under [pipeline]") } else { suggestion() };
         self.problems.push(Problem::error(format!("unknown key `{name}`")).help(help).at(self.file, key.span()));
     }
 
@@ -567,8 +566,7 @@ pub(super) fn declared_schema() -> Value {
     Declared::schema()
 }
 
-/// Reads `pipeline.toml` and merges the selected profile into it. Every profile is read, so that a fault
-/// in one shows before the day it is needed. `None`: this is not TOML.
+/// Reads `pipeline.toml`, and all profiles for their faults; merges in the one selected. `None`: this is not TOML.
 pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
     let mut root = parse(file, problems)?;
     let profiles = root.remove("profile");
@@ -592,8 +590,8 @@ pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
 fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f>> {
     let (root, faults) = DeTable::parse_recoverable(&file.text);
     for fault in &faults {
-        let place = fault.span().unwrap_or(0..0);
-        problems.push(Problem::error(format!("this is not TOML: {}", fault.message())).at(file, place));
+        let problem = Problem::error(format!("this is not TOML: {}", fault.message()));
+        problems.push(problem.at(file, fault.span().unwrap_or(0..0)));
     }
     faults.is_empty().then(|| root.into_inner())
 }
