@@ -401,6 +401,7 @@ impl Remote for WebServer {
 #[cfg(test)]
 mod tests {
     use opendal::services::Memory;
+    use opendal_layer_chaos::ChaosLayer;
 
     use super::*;
 
@@ -408,6 +409,22 @@ mod tests {
         let url = "s3://bucket/x".to_owned();
         let objects = Objects { url, operator: layered(operator.clone()), credentials: "", create: "" };
         Bucket { objects, anonymous: operator.clone() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_now_and_then_is_read_all_the_same() {
+        const READS: usize = 500;
+        let memory = Operator::new(Memory::default()).unwrap();
+        let writer = bucket(&memory);
+        writer.write_if_absent("segments/a", Bytes::from_static(b"0123456789")).await.unwrap();
+        let chaotic = memory.layer(ChaosLayer::new(0.03));
+        let reader = bucket(&chaotic);
+        let mut failed = 0;
+        for _ in 0..READS {
+            failed += usize::from(chaotic.read("segments/a").await.is_err());
+            assert_eq!(reader.read("segments/a", Some(2..5)).await.unwrap().as_ref(), b"234");
+        }
+        assert!(failed > 0, "there was no chaos");
     }
 
     #[tokio::test]
