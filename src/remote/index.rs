@@ -73,7 +73,7 @@ impl RemoteIndex {
     ) -> Result<RemoteIndex, RemoteError> {
         let mut index = RemoteIndex::default();
         let FoundSegments { segments: mut footers, lists } = read_footers(remote).await?;
-        let pruned = believed(&lists, namespace, (trust, own));
+        let pruned = trusted_lists(&lists, namespace, (trust, own));
         index.unused.lists = (lists.len() - pruned.len()) as u64;
         let before = footers.len();
         footers.retain(|segment| !pruned.iter().any(|list| list.segments.contains(&segment.name)));
@@ -186,7 +186,7 @@ pub(super) struct FoundSegments {
 }
 
 /// Those of the lists of pruned segments that a trusted writer signed, or the own key.
-pub(super) fn believed(
+pub(super) fn trusted_lists(
     lists: &[(String, Bytes)],
     namespace: Namespace,
     (trust, own): (&[TrustedWriter], Option<PublicKey>),

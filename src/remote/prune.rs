@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
-use super::index::{FoundSegment, FoundSegments, believed, read_footers};
+use super::index::{FoundSegment, FoundSegments, read_footers, trusted_lists};
 use super::keys::{SigningKey, TrustedWriter};
 use super::rollup::SIDE_BY_SIDE;
 use super::segment::{Namespace, SegmentFault};
@@ -114,7 +114,7 @@ impl Prune<'_> {
         let (remote, is_dry) = (self.remote, self.writer.is_none());
         let FoundSegments { segments, lists } = read_footers(remote).await?;
         let own = self.writer.map(SigningKey::public);
-        let lists = believed(&lists, self.namespace, (self.trust, own));
+        let lists = trusted_lists(&lists, self.namespace, (self.trust, own));
         let (keys, labels) = protected(remote, self.url).await?;
         let mut marks = read_marks(remote).await?;
         let now = time_there(remote, is_dry).await?;

@@ -32,7 +32,7 @@ struct SignedList {
     signature: Vec<u8>,
 }
 
-/// A list of a writer that is believed.
+/// A list of a trusted writer.
 #[derive(Debug)]
 pub(super) struct PrunedSegments {
     pub(super) object: String,
@@ -55,9 +55,9 @@ pub(super) fn decode(
     let SignedList { list: signed, signature } = postcard::from_bytes(bytes).ok()?;
     let List { namespace: of, writer, segments } = postcard::from_bytes(&signed).ok()?;
     let writer = PublicKey::of_bytes(writer);
-    let is_believed = of == namespace && writers.contains(&writer);
+    let is_trusted = of == namespace && writers.contains(&writer);
     let is_signed = || writer.verifies(&[TAG, &signed].concat(), &signature);
-    (is_believed && is_signed()).then(|| PrunedSegments { object: object.to_owned(), writer, segments })
+    (is_trusted && is_signed()).then(|| PrunedSegments { object: object.to_owned(), writer, segments })
 }
 
 /// Writes down that these segments are pruned, in the place of the lists `earlier` of the same writer.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_believed_of_its_writer_and_for_its_remote_alone() {
+    fn a_list_counts_for_its_remote_alone_and_only_if_a_trusted_writer_signed_it() {
         let (key, stranger) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
         let namespace = Namespace([3; 16]);
         let list = List { namespace, writer: key.public().bytes(), segments: [Digest::of("a")].into() };
