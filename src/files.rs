@@ -101,6 +101,17 @@ pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError>
     StagedFile { file, path: path.to_owned() }.commit()
 }
 
+/// Removes a file, if there is one.
+///
+/// # Errors
+/// Whatever the file system says, with the path.
+pub fn remove_if_there(path: &Path) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
 /// Makes created, renamed and removed names in a folder durable.
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     if cfg!(unix) {

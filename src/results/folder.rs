@@ -242,10 +242,7 @@ impl ResultsFolder {
         if let Some(text) = text {
             return files::write_whole(&path, text);
         }
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FileError::new("remove", &path, error)),
-            _ => Ok(()),
-        }
+        files::remove_if_there(&path)
     }
 
     /// Whether it has a row, or a context.

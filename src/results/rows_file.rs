@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl RowsFile {
         files::create_private_folder(folder)?;
         let file =
             files::open_options(&path).read(true).write(true).create(true).truncate(true).open(&path).map_err(fault)?;
-        remove(&folder.join(COMPRESSED))?;
+        files::remove_if_there(&folder.join(COMPRESSED))?;
         Ok(RowsFile { path, form, file, length: 0, lines: Vec::new(), rows: (cells <= FEW).then(BTreeMap::new) })
     }
 
@@ -155,7 +155,7 @@ impl RowsFile {
                 let out = zstd::Encoder::new(out, LEVEL).map_err(fault)?;
                 let out = self.copy_to(out).and_then(zstd::Encoder::finish).map_err(fault)?;
                 files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &folder.join(COMPRESSED))?;
-                remove(&self.path)
+                files::remove_if_there(&self.path)
             }
         }
     }
@@ -169,13 +169,6 @@ impl RowsFile {
             out.write_all(&buffer)?;
         }
         Ok(out)
-    }
-}
-
-fn remove(path: &Path) -> Result<(), FileError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::new("remove", path, error)),
-        _ => Ok(()),
     }
 }
 
