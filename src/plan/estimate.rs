@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::prepare::Action;
 use super::task::Task;
-use crate::action::{InputValue, ModelRequest, RequestTurn, StageName, Work};
+use crate::action::{Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::pipeline::Pipeline;
 use crate::provider::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
@@ -169,6 +169,8 @@ pub(super) struct Estimator<'w, L> {
     pipeline: &'w Pipeline,
     lookup: &'w L,
     prices: &'w Prices,
+    /// Tokens of texts that the cache has not counted: all methods and runs send the same span.
+    estimated: HashMap<Digest, f64>,
     /// What the cache saw, by stage and model as asked; made when first needed.
     seen: Option<HashMap<(StageName, String), ObservedCalls>>,
     /// By provider and stage.
@@ -188,6 +190,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             pipeline,
             lookup,
             prices,
+            estimated: HashMap::new(),
             seen: None,
             loads: BTreeMap::new(),
             longest_chain: 1.0,
@@ -344,7 +347,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// The size of a request, from the counts of its parts: exact where the cache counted them.
-    fn input_tokens(&self, request: &ModelRequest) -> Option<f64> {
+    fn input_tokens(&mut self, request: &ModelRequest) -> Option<f64> {
         let mut total = 0.0;
         for turn in &request.turns {
             match turn {
@@ -362,11 +365,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         Some(total)
     }
 
-    fn material_tokens(&self, material: &InputValue) -> Option<f64> {
+    fn material_tokens(&mut self, material: &InputValue) -> Option<f64> {
         match material {
-            InputValue::Text(digest, text) => {
-                Some(self.lookup.count(digest).map_or_else(|| estimate_tokens(text).0 as f64, |count| count as f64))
-            }
+            InputValue::Text(digest, text) => Some(match self.lookup.count(digest) {
+                Some(count) => count as f64,
+                None => *self.estimated.entry(*digest).or_insert_with(|| estimate_tokens(text).0 as f64),
+            }),
             InputValue::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
             InputValue::Composed(pieces) => pieces.parts().map(|(_, part)| self.material_tokens(part)).sum(),
         }
