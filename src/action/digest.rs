@@ -83,6 +83,16 @@ impl FromStr for Digest {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActionKey(pub Digest);
 
+/// The first half of a key, which tells actions apart: sets of many actions are made of it.
+pub type KeyHalf = [u8; 16];
+
+impl ActionKey {
+    /// Its first half.
+    pub fn half(&self) -> KeyHalf {
+        self.0.0.first_chunk().copied().unwrap_or_default()
+    }
+}
+
 impl fmt::Display for ActionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

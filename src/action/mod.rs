@@ -12,7 +12,7 @@ mod template;
 mod work;
 mod inputs;
 
-pub use digest::{ActionKey, Digest, DigestBuilder, StreamDigest};
+pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources};
 pub use stage::{Stage, StageName};
 pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, Template, TemplateFault, Variable};

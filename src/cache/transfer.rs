@@ -271,12 +271,13 @@ impl Store {
 }
 
 impl Store {
-    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body. Looks at no entry of a
-    /// cache that nothing was ever imported into.
+    /// Whether anything was ever imported or pulled into the cache.
+    pub fn has_imports(&self) -> bool {
+        self.inner.layout.has_imports()
+    }
+
+    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body.
     pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
-        if !self.inner.layout.has_imports() {
-            return Vec::new();
-        }
         let records = keys.into_iter().filter_map(|key| self.find(key));
         records.filter_map(|record| Some((record.key, record.raw, self.meta(&record).ok()?.imported?))).collect()
     }

@@ -154,7 +154,7 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         only(Medium::Markdown, column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift)))),
         only(Medium::Terminal, column(tr.retention, |m, _| plain(score(m.retention.value)))),
         only(Medium::Markdown, column(tr.retention, |m, tr| plain(retention(m, tr)))),
-        column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&PROBES).copied()))),
+        column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&PROBES.to_string()).copied()))),
         column(tr.overclaims, overclaims),
         column(tr.fabricated, |m, tr| share_cell(&m.economy.fabrication, tr)),
         only(Medium::Markdown, column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts)))),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::context_row::ContextFigures;
 use super::needed::{at, counted_points};
@@ -16,7 +16,7 @@ use super::{Ordered, Share};
 const FEWEST: (u64, usize) = (20, 3);
 
 /// `survival_by_age` of a method in `summary.json`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SurvivalByAge {
     /// Needed references, by compressions since they last occurred, from 1.
     pub references: Ordered<Share>,

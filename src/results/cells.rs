@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::failure::{Blame, FailedAction};
 use super::grade::Grade;
@@ -12,7 +12,7 @@ use crate::pipeline::CellCoordinate;
 use crate::provider::ErrorClass;
 
 /// Cells of the judge stage of one variant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellCounts {
     /// Judged.
     pub judged: u64,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ordered;
 use super::constraint_row::ConstraintRow;
@@ -11,7 +11,7 @@ use super::shares::{Share, ShareDifference};
 use crate::stats;
 
 /// `constraints` of a method in `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintSummary {
     /// Different rules.
     pub rules: usize,
@@ -25,7 +25,7 @@ pub struct ConstraintSummary {
 }
 
 /// Contexts that have their rule.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintShares {
     /// Word for word.
     pub literal: Share,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ordered;
 use super::answers::Answers;
@@ -13,7 +13,7 @@ use crate::action::StageName;
 use crate::measure::{DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
 
 /// Expected facts of all answers, by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactCounts {
     /// In the context and in the answer.
     pub answered: u64,
@@ -30,7 +30,7 @@ pub struct FactCounts {
 }
 
 /// What contexts keep, and what they cost. Means are over fixtures of the means within a fixture.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Economy {
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
@@ -53,7 +53,7 @@ pub struct Economy {
     /// The price of a cached input token of the answerer as a part of that of another one: ρ; 1 where it is not known.
     pub cached_price_ratio: f64,
     /// C·(1 + ρ(k−1)) + k·r̄ tokens for a task of k probes with a context of C tokens, by k.
-    pub tokens_per_task: BTreeMap<u32, f64>,
+    pub tokens_per_task: Ordered<f64>,
     /// The k at which it equals that of the whole transcript; null if it never does, from k = 1 on.
     pub break_even_k: Option<f64>,
     /// Survival by where the transcript said a fact last: in an earlier span, or in which third of the span; empty where
@@ -102,8 +102,9 @@ impl Answers<'_> {
         let fabrication = self.fabrication();
         let own = self.task_tokens();
         let cached = self.cached_price_ratio();
-        let per_task =
-            |k: u32| own.map(|(context, refetch)| (k, tokens_per_task(context, refetch, f64::from(k), cached)));
+        let per_task = |k: u32| {
+            own.map(|(context, refetch)| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
+        };
         let full = full.and_then(Answers::task_tokens);
         Economy {
             compression_ratio: self.compression_ratio(),

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::constraint_row::ConstraintRow;
 use super::context_row::ContextRow;
+use super::keys_file::KeysFile;
 use super::label::{Label, LabelError};
+use super::lines_file::{LinesFile, RowsForm};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
-use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile, RowsForm};
+use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 use crate::action::ActionKey;
 use crate::files::{self, FileError, StagedFile, is_temporary};
 
@@ -29,6 +31,8 @@ pub mod names {
     pub const CONTEXTS: &str = "contexts.jsonl";
     /// One line per compression of a session with a rule in it.
     pub const CONSTRAINTS: &str = "constraints.jsonl";
+    /// The keys of the actions that it stands on, one a line.
+    pub const KEYS: &str = "keys.txt";
     /// Medians, intervals, breakdowns.
     pub const SUMMARY: &str = "summary.json";
     /// For a pull request.
@@ -90,6 +94,14 @@ pub enum FolderError {
         path: PathBuf,
         /// What was found.
         source: serde_json::Error,
+    },
+    /// A line that is no key.
+    #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
+    Key {
+        /// The file of keys.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
     },
     /// The file system.
     #[error(transparent)]
@@ -259,24 +271,68 @@ impl ResultsFolder {
         self.rows()?.count_lines()
     }
 
-    /// The keys of the actions that it is known to stand on: those of its manifest, and of its rows where the manifest
-    /// was not finished.
-    pub fn known_keys(&self) -> BTreeSet<ActionKey> {
-        let manifest = self.manifest().ok();
-        let is_finished = manifest.as_ref().is_some_and(|manifest| manifest.outcome != Outcome::Running);
-        let mut keys = manifest.map(|manifest| manifest.keys).unwrap_or_default();
-        if let Some(rows) = self.rows().ok().filter(|_| !is_finished) {
-            keys.extend(rows.scored().flatten().flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]));
+    /// The keys of the actions that it stands on; none of a run that has not ended.
+    ///
+    /// # Errors
+    /// No manifest, or a file of keys that cannot be read.
+    pub fn keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
+        let path = self.file(names::KEYS);
+        if !path.exists() {
+            return Ok(self.manifest()?.keys);
         }
-        keys
+        let read = |(at, line): (usize, &str)| {
+            let key = line.parse().map(ActionKey);
+            key.map_err(|_| FolderError::Key { path: path.clone(), line: at + 1 })
+        };
+        files::read_text(&path)?.lines().enumerate().map(read).collect()
     }
 
-    /// Begins `cells.jsonl` anew, for `cells` rows at most.
+    /// The keys of the actions that it is known to stand on: those that it lists, and those of its rows where its run has
+    /// not ended.
+    ///
+    /// # Errors
+    /// As [`ResultsFolder::keys`].
+    pub fn known_keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
+        let mut keys = self.keys()?;
+        let has_ended = self.manifest()?.outcome != Outcome::Running;
+        if let Some(rows) = self.rows().ok().filter(|_| !has_ended) {
+            keys.extend(rows.scored().flatten().flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]));
+        }
+        Ok(keys)
+    }
+
+    /// Begins `keys.txt` anew.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn begin_rows(&self, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
-        RowsFile::create(&self.path, cells, form)
+    pub fn begin_keys(&self) -> Result<KeysFile, FileError> {
+        KeysFile::create(&self.file(names::KEYS))
+    }
+
+    /// Begins `cells.jsonl` anew, for `cells` rows at most. `earlier` is the set that this one is to replace.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn begin_rows(
+        &self,
+        cells: u64,
+        form: RowsForm,
+        earlier: Option<&ResultsFolder>,
+    ) -> Result<RowsFile, FileError> {
+        RowsFile::create(&self.path, cells, form, earlier.map(ResultsFolder::path))
+    }
+
+    /// Begins one of its other files of lines anew.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn begin_lines<P: Ord + Copy>(
+        &self,
+        name: &str,
+        earlier: Option<&ResultsFolder>,
+    ) -> Result<LinesFile<P>, FileError> {
+        let earlier = earlier.map(|earlier| earlier.file(name));
+        LinesFile::create(&self.file(name), RowsForm::Plain, earlier.as_deref())
     }
 
     /// Reads the rows one by one.
@@ -356,12 +412,15 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
-        for path in entries(&self.path)? {
-            if is_run_file(&name_of(&path)) && !kept.contains(&path) {
-                fs::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))?;
-            }
+        for path in self.run_files()?.into_iter().filter(|path| !kept.contains(path)) {
+            fs::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))?;
         }
         Ok(())
+    }
+
+    /// The files of fixtures and runs.
+    pub(super) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
+        Ok(entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
     }
 
     /// Removes what a process left that was killed while it wrote a file.
@@ -374,9 +433,9 @@ impl ResultsFolder {
 
     /// The files in it that no run writes: notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, MANIFEST, MARKDOWN, SUMMARY};
+        use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MANIFEST, MARKDOWN, SUMMARY};
         let is_own = |name: &str| {
-            let own = [MANIFEST, CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, SUMMARY, MARKDOWN, HTML];
+            let own = [MANIFEST, CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
             own.contains(&name) || is_run_file(name) || is_temporary(name)
         };
         Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::fakes::{design, row};
 use super::*;
-use crate::action::StageName;
+use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::Dimension;
 use crate::results::StageCounts;
 
@@ -39,12 +39,12 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = folder.begin_rows(4, RowsForm::Plain).unwrap();
+    let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
     for run in [3, 1, 2] {
         file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
     }
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
-    let few = file.finish().unwrap().unwrap();
+    let few = file.finish().unwrap().few.unwrap();
     assert_eq!(runs(&folder), [1, 2, 3]);
     assert_eq!(
         few,
@@ -53,7 +53,7 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     );
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(folder.begin_rows(4, RowsForm::Plain).unwrap().is_empty());
+    assert!(folder.begin_rows(4, RowsForm::Plain, None).unwrap().is_empty());
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -62,7 +62,7 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = folder.begin_rows(4, RowsForm::Plain).unwrap();
+        let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
         for run in order {
             file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
         }
@@ -77,7 +77,7 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let write = |form| {
-        let mut file = folder.begin_rows(4, form).unwrap();
+        let mut file = folder.begin_rows(4, form, None).unwrap();
         for run in [1, 3, 2] {
             file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
         }
@@ -89,6 +89,102 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
     let (compressed, plain) = (write(RowsForm::Compressed), write(RowsForm::Plain));
     assert_eq!((compressed.0, plain.0), ([false, true], [true, false]), "the other form goes");
     assert_eq!((compressed.1, compressed.2, compressed.3, compressed.4), (plain.1, plain.2, plain.3, plain.4));
+}
+
+#[test]
+fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
+    let temp = tempfile::tempdir().unwrap();
+    for form in [RowsForm::Plain, RowsForm::Compressed] {
+        let earlier = with(temp.path(), "earlier", "t");
+        let of = |folder: &ResultsFolder, runs: &[u32], earlier: Option<&ResultsFolder>| {
+            let mut file = folder.begin_rows(9, form, earlier).unwrap();
+            for run in runs {
+                file.append(&[u64::from(*run)], &line(*run), &[listed(*run)]).unwrap();
+            }
+            let waiting = folder.rows().unwrap().count();
+            let finished = file.finish().unwrap();
+            assert_eq!(finished.few.unwrap().len(), runs.len());
+            (finished.unchanged, waiting)
+        };
+        assert_eq!(of(&earlier, &[1, 2, 4], None), (false, 3));
+        let folder = with(temp.path(), "a", "t");
+        for (now, unchanged, waiting, sorted) in [
+            (&[1, 2, 4][..], true, 0, &[1, 2, 4][..]),
+            (&[1, 2, 5], false, 3, &[1, 2, 5]),
+            (&[1, 3, 2], false, 3, &[1, 2, 3]),
+            (&[2, 1, 4], false, 3, &[1, 2, 4]),
+            (&[1, 2, 4, 5], false, 4, &[1, 2, 4, 5]),
+            (&[1, 2], false, 0, &[1, 2]),
+            (&[], false, 0, &[]),
+        ] {
+            assert_eq!(of(&folder, now, Some(&earlier)), (unchanged, waiting), "{now:?}");
+            assert_eq!(runs(&folder), sorted, "{now:?}");
+            assert_eq!(runs(&earlier), [1, 2, 4], "the earlier set stays as it is");
+        }
+    }
+}
+
+#[test]
+fn figures_are_taken_over_only_where_nothing_else_changed() {
+    let temp = tempfile::tempdir().unwrap();
+    let made = with(temp.path(), "a", "t");
+    let rows = (1..=3).map(|run| Ok::<_, SetError>(a_row(run)));
+    let set = ResultSet::gather(manifest("a", "t"), rows).unwrap();
+    let summary = summarize(&set, None);
+    made.write_json(names::SUMMARY, &summary).unwrap();
+    made.write(names::MARKDOWN, "a report").unwrap();
+    made.write("f1-run-1.json", "{}").unwrap();
+    let figures = made.figures(&set.manifest, false).unwrap();
+    assert!(figures.is_some());
+    made.write_manifest(&Manifest { figures, ..set.manifest.clone() }).unwrap();
+
+    let mut number = 0;
+    let mut taken = |manifest: &Manifest, reference| {
+        number += 1;
+        let folder = with(&temp.path().join(number.to_string()), "a", "later");
+        let summary = folder.take_figures(&made, manifest, reference).unwrap();
+        assert_eq!(summary.is_some(), folder.file("f1-run-1.json").exists() && folder.file(names::MARKDOWN).exists());
+        summary
+    };
+    let now = Manifest { started: "later".into(), requests_sent: 5, ..set.manifest.clone() };
+    assert_eq!(taken(&now, false), Some(summary));
+    assert_eq!(taken(&now, true), None, "the reference is shown in reports");
+    assert_eq!(taken(&Manifest { compared_to: Some("b".into()), ..now.clone() }, false), None);
+    let mut caveats = now.caveats.clone();
+    caveats.offline = true;
+    assert_eq!(taken(&Manifest { caveats, ..now.clone() }, false), None);
+    let other = Manifest { design: design(&[("mine", "extract")], &[("f1", 2)], 3), ..now.clone() };
+    assert_eq!(taken(&other, false), None);
+    made.write(names::MARKDOWN, "an edited report").unwrap();
+    assert_eq!(taken(&now, false), None, "an edited file is made anew");
+    made.write(names::MARKDOWN, "a report").unwrap();
+    assert!(taken(&now, false).is_some());
+    fs::remove_file(made.file("f1-run-1.json")).unwrap();
+    assert_eq!(taken(&now, false), None);
+}
+
+#[test]
+fn keys_are_listed_once_and_sorted_and_those_of_older_formats_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let keys = ["one", "two", "three"].map(|text| ActionKey(Digest::of(text)));
+    let mut file = folder.begin_keys().unwrap();
+    for key in [keys[2], keys[0], keys[1], keys[0]] {
+        file.push(key).unwrap();
+    }
+    assert!(folder.keys().unwrap().is_empty(), "they are there when the run has ended");
+    file.finish().unwrap();
+    assert_eq!(folder.keys().unwrap(), keys.into());
+    let text = fs::read_to_string(folder.file(names::KEYS)).unwrap();
+    assert!(text.lines().is_sorted() && text.lines().count() == 3, "{text}");
+    folder.write(names::KEYS, format!("{text}none\n")).unwrap();
+    let error = folder.keys().unwrap_err().to_string();
+    assert!(error.starts_with("line 4 of `") && error.contains("is not the key of an action"), "{error}");
+
+    let older = with(temp.path(), "b", "t");
+    let listed = Manifest { format: 3, keys: keys.into(), ..manifest("b", "t") };
+    older.write_manifest(&listed).unwrap();
+    assert_eq!(older.keys().unwrap(), keys.into());
 }
 
 #[test]

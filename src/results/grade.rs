@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::row::Row;
-use crate::action::ActionKey;
+use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactFate};
 
@@ -31,13 +31,6 @@ impl PartialEq for ByDimension {
     fn eq(&self, other: &ByDimension) -> bool {
         Dimension::ALL.into_iter().all(|dimension| self.get(dimension) == other.get(dimension))
     }
-}
-
-/// The first half of a key, which tells actions apart.
-pub(super) type KeyHalf = [u8; 16];
-
-pub(super) fn half(key: &ActionKey) -> KeyHalf {
-    key.0.0.first_chunk().copied().unwrap_or_default()
 }
 
 /// Place of a dimension in lists by dimension.

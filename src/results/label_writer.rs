@@ -1,5 +1,6 @@
 //! The right of a run to write the results of its label.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::design::Design;
@@ -113,18 +114,28 @@ impl LabelWriter {
         self.folders.published().shows_reference()
     }
 
-    /// Begins the set anew. The manifest names the actions of an earlier incomplete set, so that no prune removes them
-    /// before they are used again.
+    /// The set that a complete one replaces, if there is one.
+    pub fn replaced(&self) -> Option<ResultsFolder> {
+        Some(self.folders.published()).filter(|published| *published != self.folder)
+    }
+
+    /// Begins the set anew. It lists the actions of an earlier incomplete set, so that no prune removes them before they are
+    /// used again.
     ///
     /// # Errors
     /// The error of the file system, with the path.
-    pub fn begin(&self, manifest: &mut Manifest) -> Result<(), LabelLockError> {
+    pub fn begin(&self, manifest: &Manifest) -> Result<(), LabelLockError> {
         let _files = self.lock_files()?;
+        let mut known = BTreeSet::new();
         if self.folder.path().exists() && self.folder != self.folders.published() {
-            manifest.keys = self.folder.known_keys();
+            // a set whose keys cannot be read protects none
+            known = self.folder.known_keys().unwrap_or_default();
             remove_folder(self.folder.path())?;
         }
-        Ok(self.folder.write_manifest(manifest)?)
+        self.folder.write_manifest(manifest)?;
+        let mut keys = self.folder.begin_keys()?;
+        known.into_iter().try_for_each(|key| keys.push(key))?;
+        Ok(keys.finish()?)
     }
 
     /// The lock under which files of the set are written and published; `report` takes it too.

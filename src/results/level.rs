@@ -1,6 +1,6 @@
 //! Levels: the mean of fixture values, with its two intervals.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ordered;
 use super::selection::VariantRuns;
@@ -8,7 +8,7 @@ use crate::judge::Dimension;
 use crate::stats::{self, Interval, MissingCounts, NoRerun, RunValues};
 
 /// The mean over fixtures of the medians over runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScoreEstimate {
     /// The level; `None` where nothing was measured.
     pub median: Option<f64>,

@@ -15,7 +15,8 @@ use crate::units::{Tokens, Usage, Usd};
 ///
 /// 2: `cut_off` and `held_back` of a stage became `early_cutoff` and `skipped`.
 /// 3: `reliability` of a comparison in `summary.json` counts chains, a fixture in a run each; it counted cells.
-pub const FORMAT: u32 = 3;
+/// 4: the keys of the actions are in `keys.txt`; they were in the manifest.
+pub const FORMAT: u32 = 4;
 
 /// What ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,8 +78,12 @@ pub struct Manifest {
     /// Whether fixtures were added until there was a verdict: it is tested at the level of such a look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
-    /// Every action that the result stands on, those of judges' self-tests included.
+    /// Every action that the result stands on, those of judges' self-tests included, up to format 3.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub keys: BTreeSet<ActionKey>,
+    /// Identifies the files of figures that were made from many rows, and what beside the rows they were made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Digest>,
     /// Which part of the matrix it is, where it is a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardRecord>,
@@ -338,6 +343,7 @@ impl Manifest {
             compared_scope: ComparisonScope::All,
             until_decided: false,
             keys: BTreeSet::new(),
+            figures: None,
             shard: None,
             merged: Vec::new(),
             imported: Vec::new(),

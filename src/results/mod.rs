@@ -12,7 +12,9 @@ mod failure;
 mod design;
 mod manifest;
 mod label;
+mod lines_file;
 mod rows_file;
+mod keys_file;
 mod folder;
 mod label_folders;
 mod label_writer;
@@ -36,6 +38,7 @@ mod groups;
 mod spending;
 mod summary;
 mod run_files;
+mod figures;
 mod worst;
 
 mod constraint_row;
@@ -67,10 +70,12 @@ pub use failure::{Blame, FailedAction, Location};
 pub use find::{all_sets, labels, labels_compared_with, newest};
 pub use folder::{FolderError, ResultsFolder, names};
 pub use gate::{Regression, blind_spots, newly_failing, regressions};
+pub use keys_file::KeysFile;
 pub use label::{Label, LabelError};
 pub use label_folders::LabelLockError;
 pub use label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use level::{OVERALL, ScoreEstimate, ScoreEstimates};
+pub use lines_file::{LinesFile, RowsForm};
 pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
     StageCounts, Unused, WriterEntries,
@@ -79,7 +84,7 @@ pub use needed::{CompressionCost, IdenticalContexts, LeftOut, NeededPoints, Need
 pub use noise::JudgeQuality;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
-pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile, RowsForm};
+pub use rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
 pub use scale::{NarrowScaleCause, ScaleCheck};
 pub use set::{MethodVariant, ProbeAt, ResultSet, SetError};

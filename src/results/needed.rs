@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::context_row::{ContextFigures, ContextNeeded};
 use super::set::ResultSet;
@@ -11,7 +11,7 @@ use crate::measure::RecallCaveat;
 use crate::stats::{self, Interval, MissingCounts, NoRerun, Paired, RunValues, run_values};
 
 /// `needed` of a method in `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeededSummary {
     /// The mean over fixtures of the median over runs of the mean over points; null where no point has a recall.
     pub recall: Option<f64>,
@@ -39,7 +39,7 @@ impl NeededSummary {
 }
 
 /// The points on which recall and cost of compressions rest, for all methods the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeededPoints {
     /// Fixtures with such a point.
     pub fixtures: usize,
@@ -52,7 +52,7 @@ pub struct NeededPoints {
 }
 
 /// Why a point does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOut {
     /// As [`RecallCaveat::Short`].
@@ -78,7 +78,7 @@ impl From<RecallCaveat> for LeftOut {
 }
 
 /// What one compression of a method takes, on average over the points that count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
     /// Compressions.
     pub contexts: u64,
@@ -93,7 +93,7 @@ pub struct CompressionCost {
 }
 
 /// Two methods whose contexts are the same in every compression.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdenticalContexts {
     /// Their names.
     pub methods: [String; 2],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ordered;
 use super::scores::{AnswerScores, Scores};
@@ -61,7 +61,7 @@ pub(super) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
 }
 
 /// How judges agree with one another, and each with itself. Ceiling and floor are left out: they would flatter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JudgeQuality {
     /// Krippendorff's ordinal alpha of the panel over all criteria; `None` with one judge.
     pub alpha: Option<Coefficient>,

@@ -3,46 +3,41 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 
+use super::lines_file::{LinesFile, RowsForm};
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use crate::files::{self, FileError};
-use crate::redaction::redact_bytes;
 
 /// Its name in a folder of results.
 pub(super) const PLAIN: &str = "cells.jsonl";
 /// The same, compressed.
 pub(super) const COMPRESSED: &str = "cells.jsonl.zst";
 
-/// How the rows stand in the file once it is finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowsForm {
-    /// As lines.
-    Plain,
-    /// As lines, compressed by zstd.
-    Compressed,
-}
-
 /// Up to so many rows are held in memory and shown on one page; more are read from the file.
 pub const FEW: u64 = 25_000;
 
-/// The file under construction. In memory it keeps three numbers a row, and the rows themselves as long as they are few.
+/// The file under construction, and the rows themselves as long as they are few.
 #[derive(Debug)]
 pub struct RowsFile {
-    path: PathBuf,
-    form: RowsForm,
-    file: File,
-    length: u64,
-    lines: Vec<Line>,
+    lines: LinesFile<u64>,
     /// `None` where they are many.
     rows: Option<BTreeMap<u64, Arc<ListedRow>>>,
+}
+
+/// A finished file of rows.
+#[derive(Debug)]
+pub struct FinishedRows {
+    /// The rows, if they are few.
+    pub few: Option<Vec<ListedRow>>,
+    /// Whether the set that is to be replaced has the very same rows.
+    pub unchanged: bool,
 }
 
 /// A row with the name of its line, which says whether anything in it is another.
@@ -65,47 +60,26 @@ impl ListedRow {
     }
 }
 
-/// Higher levels take several times as long for a twentieth of the size.
-const LEVEL: i32 = 3;
-
-/// Where a row stands in the file.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    ordinal: u64,
-    offset: u64,
-    length: u32,
-}
-
 impl RowsFile {
-    /// Begins the file anew in `folder`, which is made if need be, for `cells` rows at most.
+    /// Begins the file anew in `folder`, which is made if need be, for `cells` rows at most. `earlier` is the folder of
+    /// the set that is to be replaced.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
-        let path = folder.join(PLAIN);
-        let fault = |e| FileError::new("write", &path, e);
+    pub fn create(folder: &Path, cells: u64, form: RowsForm, earlier: Option<&Path>) -> Result<RowsFile, FileError> {
         files::create_private_folder(folder)?;
-        let file =
-            files::open_options(&path).read(true).write(true).create(true).truncate(true).open(&path).map_err(fault)?;
-        files::remove_if_there(&folder.join(COMPRESSED))?;
-        Ok(RowsFile { path, form, file, length: 0, lines: Vec::new(), rows: (cells <= FEW).then(BTreeMap::new) })
+        let earlier = earlier.map(|earlier| earlier.join(PLAIN));
+        let lines = LinesFile::create(&folder.join(PLAIN), form, earlier.as_deref())?;
+        Ok(RowsFile { lines, rows: (cells <= FEW).then(BTreeMap::new) })
     }
 
-    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
-    /// of the `lines` in the matrix, `rows` what they say.
+    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows, but for those that the earlier
+    /// set has, too. `ordinals` are the places of the `lines` in the matrix, `rows` what they say.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn append(&mut self, ordinals: &[u64], lines: &str, rows: &[Arc<ListedRow>]) -> Result<(), FileError> {
-        let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
-        self.file.write_all(&redact_bytes(lines.as_bytes())).map_err(fault)?;
-        let mut start = 0;
-        for (ordinal, end) in ordinals.iter().zip(memchr_iter(b'\n', lines.as_bytes())) {
-            let length = u32::try_from(end + 1 - start).map_err(|e| fault(std::io::Error::other(e)))?;
-            self.lines.push(Line { ordinal: *ordinal, offset: self.length, length });
-            self.length += u64::from(length);
-            start = end + 1;
-        }
+        self.lines.append(ordinals, lines)?;
         if let Some(kept) = &mut self.rows {
             kept.extend(ordinals.iter().copied().zip(rows.iter().cloned()));
         }
@@ -119,56 +93,16 @@ impl RowsFile {
 
     /// Whether no row was appended.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.len() == 0
     }
 
-    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands. Returns them if they
-    /// are few.
+    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands.
     ///
     /// # Errors
     /// What the file system says, with the path.
-    pub fn finish(mut self) -> Result<Option<Vec<ListedRow>>, FileError> {
-        let is_sorted = self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal);
-        if !is_sorted {
-            self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
-            self.lines.dedup_by_key(|line| line.ordinal);
-        }
-        if is_sorted && self.form == RowsForm::Plain {
-            self.file.sync_all().map_err(|e| FileError::new("write", &self.path, e))?;
-        } else {
-            self.rewrite()?;
-        }
-        Ok(self.rows.map(|rows| rows.into_values().map(Arc::unwrap_or_clone).collect()))
-    }
-
-    /// Writes the lines in their order into another file, which takes the place of this one.
-    fn rewrite(&self) -> Result<(), FileError> {
-        let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        let fault = |e| FileError::new("write", &self.path, e);
-        let out = BufWriter::new(files::temporary_in(&folder).map_err(fault)?);
-        match self.form {
-            RowsForm::Plain => {
-                let out = self.copy_to(out).map_err(fault)?;
-                files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.path)
-            }
-            RowsForm::Compressed => {
-                let out = zstd::Encoder::new(out, LEVEL).map_err(fault)?;
-                let out = self.copy_to(out).and_then(zstd::Encoder::finish).map_err(fault)?;
-                files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &folder.join(COMPRESSED))?;
-                files::remove_if_there(&self.path)
-            }
-        }
-    }
-
-    fn copy_to<W: Write>(&self, mut out: W) -> std::io::Result<W> {
-        let (mut file, mut buffer) = (&self.file, Vec::new());
-        for line in &self.lines {
-            buffer.resize(line.length as usize, 0);
-            file.seek(SeekFrom::Start(line.offset))?;
-            file.read_exact(&mut buffer)?;
-            out.write_all(&buffer)?;
-        }
-        Ok(out)
+    pub fn finish(self) -> Result<FinishedRows, FileError> {
+        let few = self.rows.map(|rows| rows.into_values().map(Arc::unwrap_or_clone).collect());
+        Ok(FinishedRows { few, unchanged: self.lines.finish()? })
     }
 }
 
@@ -211,17 +145,11 @@ impl Rows {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn of_folder(folder: &Path) -> Result<Rows, FileError> {
-        const BUFFER: usize = 1 << 16;
-        let (plain, compressed) = (folder.join(PLAIN), folder.join(COMPRESSED));
-        let is_plain = plain.exists() || !compressed.exists();
-        let path = if is_plain { plain } else { compressed };
-        let fault = |e| FileError::new("read", &path, e);
-        let file = File::open(&path).map_err(fault)?;
-        let reader: Box<dyn BufRead + Send> = if is_plain {
-            Box::new(BufReader::with_capacity(BUFFER, file))
-        } else {
-            Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(file).map_err(fault)?))
-        };
+        let plain = folder.join(PLAIN);
+        let is_compressed = !plain.exists() && folder.join(COMPRESSED).exists();
+        let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };
+        let path = form.path(&plain);
+        let reader = form.open(&plain).map_err(|e| FileError::new("read", &path, e))?;
         Ok(Rows { path, reader, line: 0, buffer: String::new() })
     }
 

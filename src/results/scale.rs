@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::design::MethodInfo;
 use super::grade::MeasuredAnswer;
@@ -22,7 +22,7 @@ const NEEDED: f64 = 1.0;
 const PROBES_TO_REFUSE: usize = 8;
 
 /// What was found out about ceiling and floor.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaleCheck {
     /// Probes graded on both; 0 where nothing was checked, for lack of a ceiling or a floor.
     pub probes: usize,
@@ -35,7 +35,7 @@ pub struct ScaleCheck {
 }
 
 /// What makes ceiling and floor look alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NarrowScaleCause {
     /// The facts are in the answers of `full` and not in those of `none`: the judge does not see the difference.

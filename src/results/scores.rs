@@ -5,7 +5,8 @@ use std::iter::repeat_n;
 use std::ops::Range;
 
 use super::design::{CriterionWeight, Design};
-use super::grade::{AnswerAt, ByDimension, Grade, KeyHalf, place};
+use super::grade::{AnswerAt, ByDimension, Grade, place};
+use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::stats;
 

@@ -8,12 +8,12 @@ use super::constraint_row::ConstraintRow;
 use super::context_row::ContextFigures;
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
-use super::grade::{AnswerAt, ByDimension, Grade, KeyHalf, MeasuredAnswer, half};
+use super::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer};
 use super::manifest::Manifest;
 use super::row::{Row, RowKeys};
 use super::rows_file::RowError;
 use super::scores::Scores;
-use crate::action::{Digest, StageName};
+use crate::action::{Digest, KeyHalf, StageName};
 use crate::judge::{CriterionId, Score};
 use crate::probe::ProbeType;
 
@@ -211,7 +211,7 @@ impl RowTotals {
                 (StageName::Answer, row.keys.answer, row.usd.answer),
                 (StageName::Judge, row.keys.judge, row.usd.judge),
             ] {
-                let (known, key) = (costs.entry(stage).or_default(), half(&key));
+                let (known, key) = (costs.entry(stage).or_default(), key.half());
                 // so do the rows that stand on one action
                 if known.last().is_none_or(|(last, _)| *last != key) {
                     known.push((key, usd));
@@ -330,7 +330,7 @@ impl<'m> Index<'m> {
             judge,
             dimensions: ByDimension::new(of),
             points: self.points(row),
-            keys: [compress, answer, judgement].map(|key| half(&key)),
+            keys: [compress, answer, judgement].map(|key| key.half()),
             truncated: row.truncated,
         }
     }

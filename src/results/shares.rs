@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ordered;
 use super::answers::Answers;
@@ -12,7 +12,7 @@ use crate::measure::{AnswerWhenLost, Depth};
 use crate::stats::{self, Estimate, Interval};
 
 /// A share of answers or facts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// The mean over fixtures of the share within each; null where there is nothing to count.
     pub share: Option<f64>,
@@ -46,7 +46,7 @@ impl Share {
 }
 
 /// What the answers do whose context lost every expected fact of their probe. All four shares are of the same answers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overclaim {
     /// They assert another value: an overclaim.
     pub other_value: Share,
@@ -59,7 +59,7 @@ pub struct Overclaim {
 }
 
 /// A share on both sides of a comparison. Descriptive: no verdict rests on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShareDifference {
     /// In the baseline; null where it was not recorded.
     pub before: Option<Share>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ordered;
 use super::age::SurvivalByAge;
@@ -28,7 +28,7 @@ use crate::stats::{self, Components, Retention};
 use crate::threads::each;
 
 /// `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The format of the file.
     pub format: u32,
@@ -59,11 +59,12 @@ pub struct Summary {
     /// Methods whose contexts are the same in every compression.
     pub identical_contexts: Vec<IdenticalContexts>,
     /// Against a baseline, if one was named.
+    #[serde(skip_deserializing)]
     pub comparison: Option<Comparison>,
 }
 
 /// One method (with one of its answerers).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodSummary {
     /// Its strategy.
     pub strategy: String,
@@ -110,7 +111,7 @@ pub struct MethodSummary {
 }
 
 /// Where a method is weakest: what to look at first when its prompt is edited. The first of equals.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Weakest {
     /// The dimension of the lowest level.
     pub dimension: Option<Lowest>,
@@ -121,7 +122,7 @@ pub struct Weakest {
 }
 
 /// The lowest of several figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lowest {
     /// What it is of.
     pub name: String,
@@ -145,7 +146,7 @@ impl MethodSummary {
 }
 
 /// One compression cycle of one method. Later cycles ask other probes: descriptive only.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cycle {
     /// The number of the point, from 1.
     pub cycle: u32,

@@ -117,7 +117,7 @@ fn lift_leaves_out_what_can_be_guessed_and_tokens_are_weighed_against_the_whole(
     let economy = &found.methods.get("mine").unwrap().economy;
     assert_eq!((economy.fact_survival, economy.fact_survival_lift), (Some(0.5), Some(1.0 / 3.0)));
     assert_eq!((economy.facts.answered, economy.facts.missed, economy.facts.lost), (1, 1, 2));
-    assert_eq!((economy.tokens_per_task.get(&1), economy.tokens_per_task.get(&10)), (Some(&1500.0), Some(&15_000.0)));
+    assert_eq!((economy.tokens_per_task.get("1"), economy.tokens_per_task.get("10")), (Some(&1500.0), Some(&15_000.0)));
     assert_eq!((economy.break_even_k, economy.answered_share), (None, Some(0.25)));
 }
 

@@ -1,6 +1,6 @@
 //! Agreement of two raters over the same things, and of one rater with itself.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::center::{mean, sample_sd, usable};
 use super::distribution::StudentT;
@@ -8,7 +8,7 @@ use super::interval::Interval;
 use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY, UPPER_TAIL};
 
 /// A coefficient of agreement, or why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coefficient {
     /// 1 is perfect; `None` with a `reason`.
     pub value: Option<f64>,
@@ -19,7 +19,7 @@ pub struct Coefficient {
 }
 
 /// Why a coefficient is undefined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoCoefficient {
     /// All scores are equal, which shows neither agreement nor its lack.
     #[serde(rename = "no variation")]
@@ -50,7 +50,7 @@ impl Coefficient {
 
 /// How two raters agree. No one of these says enough: kappa depends on how the scores are spread, a rank correlation
 /// does not see leniency, and shares do not know chance.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Things that both rated.
     pub pairs: usize,
@@ -69,7 +69,7 @@ pub struct Agreement {
 }
 
 /// 95% intervals of an [`Agreement`]; `None` with under 5 groups, and where leaving a group out changes nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgreementIntervals {
     /// Of the share of equal scores.
     pub exact: Option<Interval>,
@@ -186,7 +186,7 @@ fn average_ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// How far one rater strays when rating the same things again.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RepeatSpread {
     /// Standard deviation of one rating about the rater's own mean, in points.
     pub sigma: f64,

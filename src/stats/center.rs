@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::ops::{Add, AddAssign};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::thresholds::MIN_RUN_SHARE;
 
@@ -61,7 +61,7 @@ pub fn sample_sd(values: &[f64]) -> Option<f64> {
 }
 
 /// How many cells there should be, and how many of them are missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCounts {
     /// Cells there should be.
     pub cells: usize,
@@ -93,7 +93,7 @@ impl AddAssign for MissingCounts {
 }
 
 /// What the runs of one cluster give.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunValues {
     /// One value a run, in order; `None` for a run that has under half of the items.
     pub values: Vec<Option<f64>>,

@@ -4,14 +4,14 @@
 //! run and item, and an answer may be graded repeatedly. The estimator is that of mean squared differences of pairs
 //! (Koch 1968, Technometrics 10): unbiased when cells are missing, and equal to the analysis of variance when none is.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::center::usable;
 use super::pairs::{Observation, PairClasses, pair_classes};
 use super::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
 
 /// The variance of one source of noise, or of several that the design cannot separate.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Component {
     /// `judge`, `answer`, `compress_run`, `compress_probe`, `probe` or `fixture`; merged sources are joined by `+`.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Component {
 }
 
 /// Why a component has no variance to compute with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoComponent {
     /// It was not repeated, or not apart from another one.
     #[serde(rename = "not repeated")]
@@ -35,7 +35,7 @@ pub enum NoComponent {
 }
 
 /// All components of one measure, from the innermost out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Components {
     /// The classes of pairs they are made from.
     pub classes: PairClasses,

@@ -3,14 +3,14 @@
 //! Valid, and at worst too wide, when clusters differ in size and noise (Ibragimov and Müller 2010, Journal of Business
 //! & Economic Statistics 28). `examples/coverage.rs` measures how often it covers the truth.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::center::{mean, sample_sd, usable};
 use super::distribution::StudentT;
 use super::thresholds::{SCALE, TINY, UPPER_TAIL};
 
 /// A closed interval, `low` ≤ `high`, both finite. Written out as `[low, high]`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "[f64; 2]")]
 pub struct Interval {
     low: f64,
@@ -64,7 +64,7 @@ impl From<Interval> for [f64; 2] {
 }
 
 /// A mean over clusters, and how far it can be trusted to hold on other clusters like these.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Mean of the clusters' values.
     pub center: f64,

@@ -1,6 +1,6 @@
 //! Classes of pairs: how far two measured numbers lie apart, by what they have in common.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One measured number and where it stands. An item is known within its cluster, a run within its cluster, an answer
 /// within its item and run; observations that agree in all four are repeated gradings of one answer.
@@ -19,7 +19,7 @@ pub struct Observation {
 }
 
 /// Half the mean squared difference of all pairs of a class; `None` for a class without a pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PairClasses {
     /// Same answer, graded again.
     pub d1: Option<f64>,

@@ -2,7 +2,7 @@
 //!
 //! It counts only how runs differ, says nothing about other clusters, and never decides a verdict.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::center::{mean, sample_variance};
 use super::distribution::StudentT;
@@ -10,7 +10,7 @@ use super::interval::Interval;
 use super::thresholds::{TINY, UPPER_TAIL};
 
 /// A level or difference on these very clusters, with the noise of its runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rerun {
     /// Mean over clusters of the mean (not the median) over runs: a median of three runs has no usable variance.
     pub center: f64,
@@ -25,7 +25,7 @@ pub struct Rerun {
 }
 
 /// Why there is no re-run interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoRerun {
     /// There is no cluster, or the runs were not given.

@@ -3,7 +3,7 @@
 //! A ratio of means, since a mean of ratios explodes where a span is small, with Fieller's interval (1954, Journal of
 //! the Royal Statistical Society B 16), which takes the noise of the span itself into account.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::center::{mean, sample_variance, usable};
 use super::distribution::StudentT;
@@ -11,7 +11,7 @@ use super::interval::Interval;
 use super::thresholds::{MIN_SPAN, SPAN_WARNING, UPPER_TAIL};
 
 /// A retention, or why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Retention {
     /// Mean gain over mean span. Not clipped: below 0 is worse than the floor, above 1 better than the ceiling.
     pub value: Option<f64>,
@@ -35,7 +35,7 @@ impl Retention {
 }
 
 /// Why a retention, or its interval, is undefined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoRetention {
     /// No cluster has the floor, the ceiling and what lies between.
     #[serde(rename = "missing arm")]

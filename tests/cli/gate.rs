@@ -204,12 +204,12 @@ fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression(
     ended.says(&regressed);
     // Labels of an older format are read, and what is compared with them counts chains too.
     for label in ["before", "two"] {
-        project.edit(&format!("results/{label}/manifest.json"), "\"format\": 3", "\"format\": 2");
+        project.edit(&format!("results/{label}/manifest.json"), "\"format\": 4", "\"format\": 2");
     }
     project.expect(0, "report two");
     let summary = project.result("two", "summary.json");
     let reliability = &summary["comparison"]["methods"]["m1"]["reliability"];
-    assert_eq!((&summary["format"], &reliability["failed"], &reliability["chains"]), (&json!(3), &json!(6), &json!(9)));
+    assert_eq!((&summary["format"], &reliability["failed"], &reliability["chains"]), (&json!(4), &json!(6), &json!(9)));
     project.compeval("run --label two --runs 3 --compare-to before --fail-on-regression").says(&regressed);
 }
 

@@ -159,6 +159,11 @@ impl Project {
         serde_json::from_str(&self.read(&format!("results/{label}/{file}"))).expect("JSON")
     }
 
+    /// The keys of the actions that results stand on.
+    pub fn keys(&self, label: &str) -> Vec<String> {
+        self.read(&format!("results/{label}/keys.txt")).lines().map(str::to_owned).collect()
+    }
+
     /// All files below a folder of the project, sorted.
     pub fn files(&self, below: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();

@@ -64,7 +64,8 @@ fn shards_and_their_merge_are_one_process_byte_for_byte() {
     assert_eq!(untimed(published(&one, "x")), untimed(own.clone()));
 
     let (whole, merged) = (one.result("x", "manifest.json"), many.result("x", "manifest.json"));
-    for field in ["outcome", "design", "keys", "requests_sent", "usage", "stages", "files"] {
+    assert_eq!(one.keys("x"), many.keys("x"));
+    for field in ["outcome", "design", "requests_sent", "usage", "stages", "files"] {
         assert_eq!(whole[field], merged[field], "{field}");
     }
     assert_eq!(merged["merged"].as_array().unwrap().len(), SHARDS as usize);

@@ -114,7 +114,7 @@ fn an_imported_entry_stays_recognizable() {
     let imported = &manifest["imported"][0];
     assert_eq!((&imported["file"], &imported["digest"]), (&file.clone().into(), &digest.into()));
     assert_eq!(imported["entries"].as_u64(), exported["entries"].as_u64());
-    let key = manifest["keys"][0].as_str().unwrap();
+    let key = &there.keys("b")[0];
     let mark = format!("from {file} (digest {}", &digest[..8]);
     for shown in [
         there.expect(0, &format!("cache show {key}")).stdout,

@@ -29,13 +29,14 @@ pub(super) fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<Has
     let mut keys = HashSet::new();
     let mut since: Option<i64> = None;
     for set in all_sets(results)? {
-        let manifest = set.manifest().map_err(|error| {
+        let read = set.manifest().and_then(|manifest| Ok((manifest, set.known_keys()?)));
+        let (manifest, known) = read.map_err(|error| {
             Failure::error(format!("nothing was pruned: {}", chain(&error))).hinted(format!(
                 "the entries of {} are unknown; move that folder away to prune them",
                 set.path().display()
             ))
         })?;
-        keys.extend(set.known_keys());
+        keys.extend(known);
         if manifest.outcome == Outcome::Running {
             let began = manifest.started.parse::<jiff::Timestamp>().map_or(0, |time| time.as_millisecond());
             since = Some(since.map_or(began, |known| known.min(began)));

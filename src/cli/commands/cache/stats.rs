@@ -1,6 +1,6 @@
 //! `cache stats`: entries, size and cost by stage, model and age, and what the cache has saved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::Serialize;
@@ -132,13 +132,14 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
 fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheSavings> {
     let mut saved = CacheSavings { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
     for label in labels(results).ok()? {
-        match ResultsFolder::of(results, &label).manifest() {
-            Ok(manifest) => {
+        let folder = ResultsFolder::of(results, &label);
+        match folder.manifest().and_then(|manifest| Ok((manifest, folder.keys()?))) {
+            Ok((manifest, keys)) => {
                 let hits: u64 = manifest.stages.values().map(|stage| stage.cached).sum();
                 saved.labels += 1;
                 saved.hits += hits;
                 if hits > 0 {
-                    saved.usd = add_known(saved.usd, not_paid(&manifest, costs));
+                    saved.usd = add_known(saved.usd, not_paid(&manifest, &keys, costs));
                 }
             }
             Err(error) => console.note(&format!("{} {error}", console.paint(TextStyle::Warning, "skipped:"))),
@@ -148,8 +149,8 @@ fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheS
 }
 
 /// The cost of a result set's entries minus what its last run paid for them; `None` if either is unknown.
-fn not_paid(manifest: &Manifest, costs: &EntryCosts) -> Option<Usd> {
-    let worth = manifest.keys.iter().try_fold(0.0, |sum, key| Some(sum + costs.get(key).copied().flatten()?.0))?;
+fn not_paid(manifest: &Manifest, keys: &BTreeSet<ActionKey>, costs: &EntryCosts) -> Option<Usd> {
+    let worth = keys.iter().try_fold(0.0, |sum, key| Some(sum + costs.get(key).copied().flatten()?.0))?;
     let paid = manifest.usd?.0 - manifest.unused.usd?.0;
     Some(Usd((worth - paid).max(0.0)))
 }

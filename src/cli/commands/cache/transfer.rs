@@ -8,11 +8,11 @@ use super::entry::failure;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheSnapshot, DamageReport, ExportCounts, Lookup, Record, export as write};
 use crate::cli::command_line::CommandLine;
-use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{Manifest, ResultsFolder};
+use crate::results::ResultsFolder;
 
 pub(super) fn export(
     snapshot: &CacheSnapshot,
@@ -44,7 +44,7 @@ pub(super) fn keys_to_share(
     label: Option<&str>,
 ) -> Result<Vec<ActionKey>, Failure> {
     let keys = match label {
-        Some(label) => keys_of(&manifest(results, label)?)?,
+        Some(label) => keys_of(results, label)?,
         None => all(snapshot),
     };
     if keys.is_empty() {
@@ -58,18 +58,15 @@ fn all(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
     records.filter(|record| !record.is_failed()).map(|record| record.key).collect()
 }
 
-fn manifest(results: &Path, label: &str) -> Result<Manifest, Failure> {
-    let opened = ResultsFolder::open(results, label).and_then(|folder| folder.manifest());
-    opened.map_err(|error| Failure::input(chain(&error)))
-}
-
 /// The entries of a result set. They are recorded when its run ends.
-fn keys_of(manifest: &Manifest) -> Result<Vec<ActionKey>, Failure> {
-    if manifest.keys.is_empty() {
+fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
+    let folder = ResultsFolder::open(results, label)?;
+    let (manifest, keys) = (folder.manifest()?, folder.keys()?);
+    if keys.is_empty() {
         let message = format!("the result set `{}` does not list its entries", manifest.label);
         return Err(Failure::input(message).hinted(format!("run it again: compeval run --label {}", manifest.label)));
     }
-    Ok(manifest.keys.iter().copied().collect())
+    Ok(keys.into_iter().collect())
 }
 
 pub(super) fn import(

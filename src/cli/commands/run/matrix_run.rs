@@ -9,8 +9,8 @@ use std::time::Instant;
 use super::args::RunArgs;
 use super::finish;
 use super::live::PartialResults;
-use super::publish::{PublishedResults, publish};
-use super::record::Recorder;
+use super::publish::{PublishedResults, ReportOptions, publish};
+use super::record::{Recorded, Recorder, Recording};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheError, ImportOrigin, Store, Writer};
 use crate::cli::args::Common;
@@ -32,12 +32,11 @@ use crate::remote::SharedCache;
 use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
-    LabelWriterError, ListedRow, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, blind_spots,
-    names, newly_failing, regressions,
+    LabelWriterError, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, blind_spots, names,
+    newly_failing, regressions,
 };
 use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
-use crate::threads::both;
 
 /// A run whose results are written, and not yet reported.
 pub(super) struct PublishedRun {
@@ -69,27 +68,27 @@ pub(super) fn publish_run(
     console: &Console,
 ) -> Result<PublishedRun, Failure> {
     let live = args.live.then(|| prepared.serve(console)).transpose()?;
-    let ExecutedRun { folder, mut manifest, execution: Execution { exit, rows, is_broken } } =
+    let ExecutedRun { folder, mut manifest, execution: Execution { exit, recorded, is_broken } } =
         prepared.execute(&store, args, live.as_ref(), console)?;
     let PreparedRun { pipeline, label, writer, junit: junit_file, .. } = prepared;
     let exit = complete(&mut manifest, exit);
-    // Of the keys there is one copy: no report names them.
-    let keys = std::mem::take(&mut manifest.keys);
-    let ended = Manifest { keys, ..manifest.clone() };
     let files = writer.lock_files()?;
-    let publish = || {
-        let synced = store.sync();
-        print_notices(&store, console);
-        // Without rows at hand no context is looked up: what the store keeps in memory is let go.
-        let store = rows.is_some().then_some(store);
-        Ok::<_, Failure>((
-            publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), writer.shows_reference())?,
-            synced,
-        ))
-    };
-    let (staged, published) = both(|| folder.stage_json(names::MANIFEST, &ended), publish);
-    let (results, synced) = published?;
-    let folder = publication(writer.publish(staged?, &ended)?, &label, console);
+    let synced = store.sync();
+    print_notices(&store, console);
+    let Recorded { few, unchanged } = recorded;
+    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+    let store = few.is_some().then_some(store);
+    let earlier = writer.replaced().filter(|_| unchanged);
+    let results = publish(
+        &pipeline,
+        &folder,
+        manifest,
+        few.zip(store.as_ref()),
+        ReportOptions { same_as: earlier.as_ref(), reference: writer.shows_reference() },
+    )?;
+    let ended = results.manifest.clone();
+    let staged = folder.stage_json(names::MANIFEST, &ended)?;
+    let folder = publication(writer.publish(staged, &ended)?, &label, console);
     drop(files);
     if let Some(live) = live {
         live.finish(folder.file(names::HTML));
@@ -205,10 +204,12 @@ impl PreparedRun {
         let manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
         let mut manifest = begin(&self.pipeline, store, manifest, args);
         manifest.shard = self.shard.as_ref().map(|shard| shard.record);
-        self.writer.begin(&mut manifest)?;
+        self.writer.begin(&manifest)?;
         let mut progress = Progress::of_run(&self.pipeline, self.options.budget.limits(), console);
         progress.live = live.map(LiveServer::progress);
-        let execution = execute(&self.pipeline, store, &self.options, &folder, &mut manifest, &progress)?;
+        let earlier = self.writer.replaced().filter(|_| live.is_none());
+        let folders = (&folder, earlier.as_ref());
+        let execution = execute(&self.pipeline, store, &self.options, folders, &mut manifest, &progress)?;
         warn_of_changed_outputs(&self.pipeline.results, &manifest, console);
         Ok(ExecutedRun { folder, manifest, execution })
     }
@@ -310,24 +311,29 @@ fn scope(args: &RunArgs) -> ComparisonScope {
 
 pub(super) struct Execution {
     pub(super) exit: Exit,
-    /// Its rows, if they are few.
-    rows: Option<Vec<ListedRow>>,
+    recorded: Recorded,
     /// Whether the cache can keep nothing more.
     pub(super) is_broken: bool,
 }
 
-/// Runs the matrix and fills the manifest in.
+/// Runs the matrix and fills the manifest in. The results go into `folder`, and replace the `earlier` ones.
 fn execute(
     pipeline: &Pipeline,
     store: &Store,
     options: &RunOptions,
-    folder: &ResultsFolder,
+    (folder, earlier): (&ResultsFolder, Option<&ResultsFolder>),
     manifest: &mut Manifest,
     progress: &Progress,
 ) -> Result<Execution, Failure> {
     let began = Instant::now();
     let cells = Matrix::new(pipeline).counts();
-    let recorder = Recorder::new(folder.begin_rows(cells.judge, rows_form(pipeline))?);
+    let recorder = Recorder::begin(Recording {
+        folder,
+        earlier,
+        cells: cells.judge,
+        form: rows_form(pipeline),
+        has_rules: pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty()),
+    })?;
     let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new(), shared: options.shared.as_ref() };
     // A shard may have no chain; then it asks no judge either.
     let ended = match cells.all() {
@@ -343,8 +349,8 @@ fn execute(
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
     let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
     manifest.requests_sent += ended.submitted;
-    let rows = recorder.finish(folder, manifest, &spent)?;
-    note_origins(store, manifest);
+    let recorded = recorder.finish(manifest, &spent)?;
+    note_origins(store, folder, manifest)?;
     if let Some(summary) = options.shared.as_ref().and_then(SharedCache::summary) {
         transfers(&summary).into_iter().for_each(|line| progress.console().note(&line));
         manifest.remote = Some(RemoteUse {
@@ -360,7 +366,7 @@ fn execute(
     manifest.forecast = ended.forecast.as_ref().map(expected);
     manifest.ended = Some(now());
     manifest.wall_s = began.elapsed().as_secs_f64();
-    Ok(Execution { exit, rows, is_broken: ended.broken.is_some() })
+    Ok(Execution { exit, recorded, is_broken: ended.broken.is_some() })
 }
 
 fn rows_form(pipeline: &Pipeline) -> RowsForm {
@@ -378,9 +384,12 @@ fn expected(estimate: &CostEstimate) -> ForecastTotals {
 }
 
 /// Notes the entries that were made elsewhere: by files and by writers.
-fn note_origins(store: &Store, manifest: &mut Manifest) {
+fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut Manifest) -> Result<(), Failure> {
+    if !store.has_imports() {
+        return Ok(());
+    }
     let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
-    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&manifest.keys) {
+    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&folder.keys()?) {
         match writer {
             None => *files.entry((file, digest)).or_default() += 1,
             Some(Writer { name, key: public }) => {
@@ -393,6 +402,7 @@ fn note_origins(store: &Store, manifest: &mut Manifest) {
     manifest.imported = files.into_iter().map(imported).collect();
     let written = |((name, key), entries)| WriterEntries { name, key, entries };
     manifest.writers = writers.into_iter().map(written).collect();
+    Ok(())
 }
 
 /// Reports outputs that differ from those that the earlier results of the label pin: they are not the same

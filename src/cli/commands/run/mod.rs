@@ -15,7 +15,8 @@ mod watch;
 pub(super) use args::RunArgs;
 pub(super) use merge::{MergeArgs, merge};
 pub(super) use publish::{
-    ComparedSets, banks, changed_lines_in, compare_sides, find_contexts, page_contexts, publish, sessions,
+    ComparedSets, ReportOptions, banks, changed_lines_in, compare_sides, find_contexts, page_contexts, publish,
+    sessions,
 };
 
 use crate::cli::args::Common;

@@ -113,6 +113,15 @@ pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &D
     }
 }
 
+/// How the files of a label are made.
+#[derive(Clone, Copy)]
+pub(crate) struct ReportOptions<'f> {
+    /// A set with the very same rows and contexts.
+    pub(crate) same_as: Option<&'f ResultsFolder>,
+    /// Whether the reports show the published reference.
+    pub(crate) reference: bool,
+}
+
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
 /// runs are half of the work: they are written beside the others.
@@ -121,9 +130,41 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
     folder: &ResultsFolder,
     manifest: Manifest,
     at_hand: Option<(Vec<ListedRow>, &C)>,
-    reference: bool,
+    options: ReportOptions<'_>,
 ) -> Result<PublishedResults, Failure> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
+    if let (None, Some(earlier)) = (at_hand, options.same_as)
+        && let Some(summary) = folder.take_figures(earlier, &manifest, options.reference)?
+    {
+        write_page_of_many(pipeline, folder, &summary, &manifest, options.reference)?;
+        let figures = folder.figures(&manifest, options.reference)?;
+        let manifest = Manifest { figures, ..manifest };
+        return Ok(PublishedResults { summary, manifest, refused: None });
+    }
+    make_files(pipeline, folder, manifest, at_hand, options.reference)
+}
+
+/// Writes the page of many rows, which has none of them.
+fn write_page_of_many(
+    pipeline: &Pipeline,
+    folder: &ResultsFolder,
+    summary: &Summary,
+    manifest: &Manifest,
+    reference: bool,
+) -> Result<(), Failure> {
+    let read_rows: &ReadRows<'_> = &|range| folder.rows_at(range);
+    let input = page(pipeline, summary, manifest, (&[], read_rows));
+    let page = html::render(&PageInput { reference, ..input }).map_err(SetError::from)?;
+    Ok(folder.write(names::HTML, page)?)
+}
+
+fn make_files<C: Lookup + ChunkCache + Sync>(
+    pipeline: &Pipeline,
+    folder: &ResultsFolder,
+    manifest: Manifest,
+    at_hand: Option<(&[ListedRow], &C)>,
+    reference: bool,
+) -> Result<PublishedResults, Failure> {
     let (rows, cache) = at_hand.unzip();
     let design = manifest.design.clone();
     let matrix = Matrix::new(pipeline);
@@ -156,7 +197,10 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
     );
     run_files?;
     others?;
-    Ok(PublishedResults { summary, manifest: set.into_manifest(), refused })
+    let manifest = set.into_manifest();
+    // Few rows are read faster than what they were made into.
+    let figures = if rows.is_none() { folder.figures(&manifest, reference)? } else { None };
+    Ok(PublishedResults { summary, manifest: Manifest { figures, ..manifest }, refused })
 }
 
 impl ChunkCache for Store {

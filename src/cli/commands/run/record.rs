@@ -1,27 +1,49 @@
 //! What a run leaves behind: rows as they come, counts, failures, usage. One listener to its events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::action::{ActionKey, StageName};
+use crate::action::StageName;
 use crate::files::FileError;
 use crate::pipeline::CompressCell;
-use crate::results::{ListedRow, Manifest, ResultsFolder, RowsFile, StageCounts, Unused, names};
+use crate::results::{
+    FailedAction, KeysFile, LinesFile, ListedRow, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts, Unused,
+    names,
+};
 use crate::scheduler::{Event, Listener, Spent};
 use crate::units::{Usage, Usd};
 
 /// The recorder of a run.
 pub(crate) struct Recorder {
     rows: RowsFile,
-    /// The lines of contexts, in the order of the matrix.
-    contexts: BTreeMap<CompressCell, String>,
-    /// Those of sessions with a rule in them.
-    constraints: BTreeMap<CompressCell, String>,
+    contexts: LinesFile<CompressCell>,
+    /// The lines of sessions with a rule in them, if there are such.
+    constraints: Option<LinesFile<CompressCell>>,
+    keys: KeysFile,
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
-    failures: Vec<crate::results::FailedAction>,
+    failures: Vec<FailedAction>,
     notes: BTreeMap<String, u64>,
-    keys: BTreeSet<ActionKey>,
+}
+
+/// What is to be recorded, and where.
+pub(crate) struct Recording<'r> {
+    pub(crate) folder: &'r ResultsFolder,
+    /// The set that this one is to replace: where all is the same, its files are taken over.
+    pub(crate) earlier: Option<&'r ResultsFolder>,
+    /// Rows, at most.
+    pub(crate) cells: u64,
+    pub(crate) form: RowsForm,
+    /// Whether rules are put into sessions.
+    pub(crate) has_rules: bool,
+}
+
+/// Rows and contexts that were recorded.
+pub(crate) struct Recorded {
+    /// The rows, if they are few.
+    pub(crate) few: Option<Vec<ListedRow>>,
+    /// Whether the set that is to be replaced has the very same rows and contexts.
+    pub(crate) unchanged: bool,
 }
 
 #[derive(Debug, Default)]
@@ -53,56 +75,52 @@ impl Useful {
 }
 
 impl Recorder {
-    /// A recorder that writes rows to `rows`.
-    pub(crate) fn new(rows: RowsFile) -> Recorder {
-        Recorder {
-            rows,
-            contexts: BTreeMap::new(),
-            constraints: BTreeMap::new(),
+    /// Begins the files of a result set.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn begin(recording: Recording<'_>) -> Result<Recorder, FileError> {
+        let Recording { folder, earlier, cells, form, has_rules } = recording;
+        let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS, earlier));
+        Ok(Recorder {
+            rows: folder.begin_rows(cells, form, earlier)?,
+            contexts: folder.begin_lines(names::CONTEXTS, earlier)?,
+            constraints: constraints.transpose()?,
+            keys: folder.begin_keys()?,
             stages: StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
             failures: Vec::new(),
             notes: BTreeMap::new(),
-            keys: BTreeSet::new(),
-        }
+        })
     }
 
     fn stage(&mut self, stage: StageName) -> &mut StageCounts {
         self.stages.entry(stage).or_default()
     }
 
-    pub(crate) fn failures(&self) -> &[crate::results::FailedAction] {
+    pub(crate) fn failures(&self) -> &[FailedAction] {
         &self.failures
     }
 
-    /// Puts the rows in order and writes down what was counted. Returns the rows if they are few.
+    /// Puts the lines of files in order and writes down what was counted.
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(
-        self,
-        folder: &ResultsFolder,
-        manifest: &mut Manifest,
-        spent: &Spent,
-    ) -> Result<Option<Vec<ListedRow>>, FileError> {
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Recorded, FileError> {
         let rows = self.rows.finish()?;
-        let text = |lines: BTreeMap<CompressCell, String>| -> String {
-            lines.into_values().flat_map(|line| [line, "\n".to_owned()]).collect()
-        };
-        folder.write(names::CONTEXTS, text(self.contexts))?;
-        if !self.constraints.is_empty() {
-            folder.write(names::CONSTRAINTS, text(self.constraints))?;
-        }
+        let has_same_contexts = self.contexts.finish()?;
+        let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;
+        self.keys.finish()?;
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();
         manifest.usd = spent.usd;
         manifest.unused = self.useful.unused_of(spent);
         manifest.saved_by_prompt_cache = Usd(spent.saved);
         manifest.failures = self.failures;
-        manifest.keys = self.keys;
         let times = |count: u64| if count > 1 { format!("{count} times: ") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
-        Ok(rows)
+        let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
+        Ok(Recorded { few: rows.few, unchanged })
     }
 }
 
@@ -110,7 +128,7 @@ impl Listener for Recorder {
     fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         match event {
             Event::Cached { stage, early_cutoff, key } => {
-                self.keys.insert(*key);
+                self.keys.push(*key)?;
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.actions += 1;
@@ -118,7 +136,7 @@ impl Listener for Recorder {
                 counts.early_cutoff += u64::from(*early_cutoff);
             }
             Event::Completed { stage, usage, repeated, cost, key, asked, .. } => {
-                self.keys.insert(*key);
+                self.keys.push(*key)?;
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.actions += 1;
@@ -148,8 +166,8 @@ impl Listener for Recorder {
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
             Event::Context { cell, line } => {
-                let lines = if cell.chain.injection.is_some() { &mut self.constraints } else { &mut self.contexts };
-                lines.insert(*cell, (*line).to_owned());
+                let constraints = self.constraints.as_mut().filter(|_| cell.chain.injection.is_some());
+                constraints.unwrap_or(&mut self.contexts).append(&[*cell], &format!("{line}\n"))?;
             }
             Event::Rows { ordinals, lines, rows } => self.rows.append(ordinals, lines, rows)?,
             Event::Started { .. }
