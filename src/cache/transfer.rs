@@ -272,7 +272,7 @@ impl Store {
 
 impl Store {
     /// Whether anything was ever imported or pulled into the cache.
-    pub fn has_imports(&self) -> bool {
+    pub fn was_imported_into(&self) -> bool {
         self.inner.layout.has_imports()
     }
 

@@ -76,8 +76,8 @@ pub struct PipelineSettings {
     pub rubric_scope: Scope,
     /// The topic that compressions should focus on (`--focus-topic`).
     pub focus_topic: Option<Arc<str>>,
-    /// Whether the rows of results are compressed; no figure depends on it.
-    pub compress_rows: bool,
+    /// Whether the rows of results are compressed; `None` if that depends on how many they are. No figure depends on it.
+    pub compress_rows: Option<bool>,
 }
 
 /// How often everything that is sampled is repeated; each at least 1.

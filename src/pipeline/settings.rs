@@ -33,7 +33,7 @@ pub(super) fn settings(
         judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
         rubric_scope: rubric_scope.unwrap_or_default(),
         focus_topic: focus_topic.map(Into::into),
-        compress_rows: table.compress_rows.as_ref().is_some_and(|compress| compress.value),
+        compress_rows: table.compress_rows.as_ref().map(|compress| compress.value),
     }
 }
 

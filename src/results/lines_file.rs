@@ -86,9 +86,9 @@ impl<P: Ord + Copy> LinesFile<P> {
     /// Begins the file anew, to be compared with `earlier` if there is such a file in the same form.
     pub(super) fn create(path: &Path, form: RowsForm, earlier: Option<&Path>) -> Result<LinesFile<P>, FileError> {
         let fault = |e| FileError::new("write", path, e);
-        let file =
-            files::open_options(path).read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
-        files::remove_if_there(&RowsForm::Compressed.path(path))?;
+        // not truncated: it may be a second name of a file of another set
+        [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
+        let file = files::open_options(path).read(true).write(true).create_new(true).open(path).map_err(fault)?;
         let earlier = earlier.and_then(|earlier| Earlier::open(earlier, form).ok());
         let lines = earlier.map_or(Lines::Own { lines: Vec::new(), length: 0 }, Lines::Same);
         Ok(LinesFile { path: path.to_owned(), form, file, lines })

@@ -54,8 +54,10 @@ fn offline_reproduces_a_run_byte_for_byte() {
     project.expect(0, "run --label a --offline");
     let after: Vec<_> = project.files("results/a").iter().filter_map(|path| reproducible(path)).collect();
     let names: Vec<&String> = before.iter().map(|(name, _)| name).collect();
-    let written =
-        ["cells.jsonl", "contexts.jsonl", "harbor-run-1.json", "harbor-run-2.json", "report.md", "summary.json"];
+    let written = [
+        "cells.jsonl", "contexts.jsonl", "harbor-run-1.json", "harbor-run-2.json", "keys.txt", "report.md",
+        "summary.json",
+    ];
     assert_eq!(names, written);
     for ((name, before), (_, after)) in before.iter().zip(&after) {
         assert!(

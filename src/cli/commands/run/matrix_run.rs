@@ -31,7 +31,7 @@ use crate::provider::{Lane, Prices};
 use crate::remote::SharedCache;
 use crate::report::{comparison_table, junit};
 use crate::results::{
-    Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
+    Comparison, ComparisonScope, Design, FEW, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
     LabelWriterError, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, blind_spots, names,
     newly_failing, regressions,
 };
@@ -331,7 +331,7 @@ fn execute(
         folder,
         earlier,
         cells: cells.judge,
-        form: rows_form(pipeline),
+        form: rows_form(pipeline, cells.judge),
         has_rules: pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty()),
     })?;
     let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new(), shared: options.shared.as_ref() };
@@ -369,8 +369,9 @@ fn execute(
     Ok(Execution { exit, recorded, is_broken: ended.broken.is_some() })
 }
 
-fn rows_form(pipeline: &Pipeline) -> RowsForm {
-    if pipeline.settings.compress_rows { RowsForm::Compressed } else { RowsForm::Plain }
+fn rows_form(pipeline: &Pipeline, rows: u64) -> RowsForm {
+    let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
+    if is_compressed { RowsForm::Compressed } else { RowsForm::Plain }
 }
 
 fn expected(estimate: &CostEstimate) -> ForecastTotals {
@@ -385,7 +386,7 @@ fn expected(estimate: &CostEstimate) -> ForecastTotals {
 
 /// Notes the entries that were made elsewhere: by files and by writers.
 fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut Manifest) -> Result<(), Failure> {
-    if !store.has_imports() {
+    if !store.was_imported_into() {
         return Ok(());
     }
     let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
