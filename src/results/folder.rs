@@ -322,7 +322,7 @@ impl ResultsFolder {
         RowsFile::create(&self.path, cells, form, earlier.map(ResultsFolder::path))
     }
 
-    /// Begins one of its other files of lines anew.
+    /// Begins one of its other files of lines anew; it appears when it is finished.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
@@ -332,7 +332,7 @@ impl ResultsFolder {
         earlier: Option<&ResultsFolder>,
     ) -> Result<LinesFile<P>, FileError> {
         let earlier = earlier.map(|earlier| earlier.file(name));
-        LinesFile::create(&self.file(name), RowsForm::Plain, earlier.as_deref())
+        LinesFile::create_unnamed(&self.file(name), earlier.as_deref())
     }
 
     /// Reads the rows one by one.

@@ -125,6 +125,28 @@ fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
 }
 
 #[test]
+fn other_lines_appear_whole_and_in_order() {
+    let temp = tempfile::tempdir().unwrap();
+    let (earlier, folder) = (with(temp.path(), "earlier", "t"), with(temp.path(), "a", "t"));
+    let of = |folder: &ResultsFolder, lines: &[(u32, &str)], earlier: Option<&ResultsFolder>| {
+        let mut file = folder.begin_lines(names::CONTEXTS, earlier).unwrap();
+        for (place, line) in lines {
+            file.append(&[*place], line).unwrap();
+        }
+        let is_there = folder.file(names::CONTEXTS).exists();
+        let unchanged = file.finish().unwrap();
+        let text = fs::read_to_string(folder.file(names::CONTEXTS)).unwrap();
+        (is_there, unchanged, text)
+    };
+    assert_eq!(of(&earlier, &[(2, "b\n"), (1, "a\n")], None), (false, false, "a\nb\n".into()));
+    assert_eq!(of(&folder, &[(1, "a\n"), (2, "b\n")], Some(&earlier)), (false, true, "a\nb\n".into()));
+    fs::remove_file(folder.file(names::CONTEXTS)).unwrap();
+    assert_eq!(of(&folder, &[(1, "a\n"), (2, "c\n")], Some(&earlier)), (false, false, "a\nc\n".into()));
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 2, "no temporary file is left beside manifest and lines");
+}
+
+#[test]
 fn figures_are_taken_over_only_where_nothing_else_changed() {
     let temp = tempfile::tempdir().unwrap();
     let made = with(temp.path(), "a", "t");

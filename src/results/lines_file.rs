@@ -52,6 +52,8 @@ pub struct LinesFile<P> {
     path: PathBuf,
     form: RowsForm,
     file: File,
+    /// The same file, where it gets its name when it is finished.
+    unnamed: Option<tempfile::NamedTempFile>,
     lines: Lines<P>,
 }
 
@@ -83,15 +85,23 @@ struct Earlier<P> {
 }
 
 impl<P: Ord + Copy> LinesFile<P> {
-    /// Begins the file anew, to be compared with `earlier` if there is such a file in the same form.
+    /// Begins the file anew, for whoever reads along, to be compared with `earlier` if there is such a file in the same form.
     pub(super) fn create(path: &Path, form: RowsForm, earlier: Option<&Path>) -> Result<LinesFile<P>, FileError> {
-        let fault = |e| FileError::new("write", path, e);
         // not truncated: it may be a second name of a file of another set
         [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
-        let file = files::open_options(path).read(true).write(true).create_new(true).open(path).map_err(fault)?;
-        let earlier = earlier.and_then(|earlier| Earlier::open(earlier, form).ok());
-        let lines = earlier.map_or(Lines::Own { lines: Vec::new(), length: 0 }, Lines::Same);
-        Ok(LinesFile { path: path.to_owned(), form, file, lines })
+        let file = files::open_options(path).read(true).write(true).create_new(true).open(path);
+        let file = file.map_err(|e| FileError::new("write", path, e))?;
+        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: Lines::of(form, earlier) })
+    }
+
+    /// The same, except that there is no such file before it is finished.
+    pub(super) fn create_unnamed(path: &Path, earlier: Option<&Path>) -> Result<LinesFile<P>, FileError> {
+        let fault = |e| FileError::new("write", path, e);
+        let form = RowsForm::Plain;
+        let unnamed = files::temporary_in(path.parent().unwrap_or(Path::new("."))).map_err(fault)?;
+        let file = unnamed.as_file().try_clone().map_err(fault)?;
+        let lines = Lines::of(form, earlier);
+        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: Some(unnamed), lines })
     }
 
     /// Appends lines; they are in the file at once, unless an earlier one has them. `places` are theirs.
@@ -169,7 +179,10 @@ impl<P: Ord + Copy> LinesFile<P> {
             lines.dedup_by_key(|line| line.place);
         }
         match self.form {
-            RowsForm::Plain if is_sorted => self.file.sync_all().map_err(fault)?,
+            RowsForm::Plain if is_sorted => match self.unnamed.take() {
+                Some(file) => files::keep(file, &self.path)?,
+                None => self.file.sync_all().map_err(fault)?,
+            },
             RowsForm::Plain => {
                 let out = self.copy_to(self.temporary()?).map_err(fault)?;
                 files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.path)?;
@@ -205,6 +218,13 @@ impl<P: Ord + Copy> LinesFile<P> {
             out.write_all(&buffer)?;
         }
         Ok(out)
+    }
+}
+
+impl<P: Ord + Copy> Lines<P> {
+    fn of(form: RowsForm, earlier: Option<&Path>) -> Lines<P> {
+        let earlier = earlier.and_then(|earlier| Earlier::open(earlier, form).ok());
+        earlier.map_or(Lines::Own { lines: Vec::new(), length: 0 }, Lines::Same)
     }
 }
 

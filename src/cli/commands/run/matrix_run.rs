@@ -86,15 +86,14 @@ pub(super) fn publish_run(
         few.zip(store.as_ref()),
         ReportOptions { same_as: earlier.as_ref(), reference: writer.shows_reference() },
     )?;
-    let ended = results.manifest.clone();
-    let staged = folder.stage_json(names::MANIFEST, &ended)?;
-    let folder = publication(writer.publish(staged, &ended)?, &label, console);
+    let staged = folder.stage_json(names::MANIFEST, &results.manifest)?;
+    let folder = publication(writer.publish(staged, &results.manifest)?, &label, console);
     drop(files);
     if let Some(live) = live {
         live.finish(folder.file(names::HTML));
     }
     if let Some(file) = &junit_file {
-        write_whole(file, junit(&results.summary, ended.wall_s))?;
+        write_whole(file, junit(&results.summary, results.manifest.wall_s))?;
     }
     Ok(PublishedRun { results, exit, folder, synced: (!is_broken).then_some(synced) })
 }

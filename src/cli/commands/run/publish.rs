@@ -133,9 +133,9 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
     options: ReportOptions<'_>,
 ) -> Result<PublishedResults, Failure> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
-    if let (None, Some(earlier)) = (at_hand, options.same_as)
-        && let Some(summary) = folder.take_figures(earlier, &manifest, options.reference)?
-    {
+    // What cannot be taken over, for whatever reason, is made.
+    let taken = |earlier| folder.take_figures(earlier, &manifest, options.reference).ok().flatten();
+    if let Some(summary) = options.same_as.filter(|_| at_hand.is_none()).and_then(taken) {
         write_page_of_many(pipeline, folder, &summary, &manifest, options.reference)?;
         let figures = folder.figures(&manifest, options.reference)?;
         let manifest = Manifest { figures, ..manifest };
