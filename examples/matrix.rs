@@ -4,8 +4,8 @@
 //! cargo build --release --example matrix && M=target/release/examples/matrix
 //! $M write /tmp/m 10 5 20 3            # 10 fixtures, 5 methods, 20 probes, 3 runs: 6,150 actions
 //! $M serve &                           # answers at 127.0.0.1:8399 until it is stopped
-//! compeval -C /tmp/m run --label cold --allow-weak-judge
-//! /usr/bin/time -v compeval -C /tmp/m run --label warm --allow-weak-judge
+//! compeval -C /tmp/m run --label a --allow-weak-judge
+//! /usr/bin/time -v compeval -C /tmp/m run --label a --allow-weak-judge   # from the cache
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool of the command line prints")]

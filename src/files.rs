@@ -130,7 +130,8 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
 }
 
 /// The folder that a file is in.
-fn folder_of(path: &Path) -> &Path {
+/// The folder of a file; of a bare name the current one.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

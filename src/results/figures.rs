@@ -37,8 +37,8 @@ impl ResultsFolder {
         Ok(Some(digest.finish()))
     }
 
-    /// Takes the files of figures over from `earlier`, which has the very same rows and contexts. Returns the summary;
-    /// `None` if they have to be made anew.
+    /// Takes the files of figures over from `earlier`, which has the very same rows and contexts. Returns the summary, and
+    /// what [`ResultsFolder::figures`] is of them; `None` if they have to be made anew.
     ///
     /// # Errors
     /// A file that cannot be read, or cannot be taken over.
@@ -47,7 +47,7 @@ impl ResultsFolder {
         earlier: &ResultsFolder,
         manifest: &Manifest,
         reference: bool,
-    ) -> Result<Option<Summary>, FolderError> {
+    ) -> Result<Option<(Summary, Digest)>, FolderError> {
         let Some(figures) = earlier.manifest()?.figures else { return Ok(None) };
         if earlier.figures(manifest, reference)? != Some(figures) {
             return Ok(None);
@@ -57,7 +57,7 @@ impl ResultsFolder {
         for path in earlier.figure_files()? {
             files::link_or_copy(&path, &self.path().join(path.file_name().unwrap_or_default()))?;
         }
-        Ok(Some(summary))
+        Ok(Some((summary, figures)))
     }
 
     /// The files of figures, by name.

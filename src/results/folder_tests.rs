@@ -164,7 +164,10 @@ fn figures_are_taken_over_only_where_nothing_else_changed() {
     let mut taken = |manifest: &Manifest, reference| {
         number += 1;
         let folder = with(&temp.path().join(number.to_string()), "a", "later");
-        let summary = folder.take_figures(&made, manifest, reference).unwrap();
+        let taken = folder.take_figures(&made, manifest, reference).unwrap();
+        let now = taken.is_some().then(|| folder.figures(manifest, reference).unwrap()).flatten();
+        assert_eq!(taken.as_ref().map(|(_, figures)| *figures), now, "the digest is that of what was taken");
+        let summary = taken.map(|(summary, _)| summary);
         assert_eq!(summary.is_some(), folder.file("f1-run-1.json").exists() && folder.file(names::MARKDOWN).exists());
         summary
     };

@@ -17,8 +17,7 @@ pub struct KeysFile {
 
 impl KeysFile {
     pub(super) fn create(path: &Path) -> Result<KeysFile, FileError> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let waiting = tempfile::tempfile_in(folder).map_err(|e| FileError::new("write", path, e))?;
+        let waiting = tempfile::tempfile_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
         Ok(KeysFile { path: path.to_owned(), waiting: BufWriter::new(waiting) })
     }
 
@@ -41,8 +40,7 @@ impl KeysFile {
         file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(fault)?;
         let (keys, _) = bytes.as_chunks_mut::<{ size_of::<Digest>() }>();
         keys.sort_unstable();
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut out = BufWriter::new(files::temporary_in(folder).map_err(fault)?);
+        let mut out = BufWriter::new(files::temporary_in(files::folder_of(&self.path)).map_err(fault)?);
         for same in keys.chunk_by(|a, b| a == b) {
             same.first().map_or(Ok(()), |key| writeln!(out, "{}", Digest(*key))).map_err(fault)?;
         }

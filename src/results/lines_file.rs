@@ -54,11 +54,11 @@ pub struct LinesFile<P> {
     file: File,
     /// The same file, where it gets its name when it is finished.
     unnamed: Option<tempfile::NamedTempFile>,
-    lines: Lines<P>,
+    lines: LinesState<P>,
 }
 
 #[derive(Debug)]
-enum Lines<P> {
+enum LinesState<P> {
     /// As they stand in an earlier file, so far.
     Same(Earlier<P>),
     Own {
@@ -91,16 +91,16 @@ impl<P: Ord + Copy> LinesFile<P> {
         [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
         let file = files::open_options(path).read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| FileError::new("write", path, e))?;
-        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: Lines::of(form, earlier) })
+        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: LinesState::of(form, earlier) })
     }
 
     /// The same, except that there is no such file before it is finished.
     pub(super) fn create_unnamed(path: &Path, earlier: Option<&Path>) -> Result<LinesFile<P>, FileError> {
         let fault = |e| FileError::new("write", path, e);
         let form = RowsForm::Plain;
-        let unnamed = files::temporary_in(path.parent().unwrap_or(Path::new("."))).map_err(fault)?;
+        let unnamed = files::temporary_in(files::folder_of(path)).map_err(fault)?;
         let file = unnamed.as_file().try_clone().map_err(fault)?;
-        let lines = Lines::of(form, earlier);
+        let lines = LinesState::of(form, earlier);
         Ok(LinesFile { path: path.to_owned(), form, file, unnamed: Some(unnamed), lines })
     }
 
@@ -110,7 +110,7 @@ impl<P: Ord + Copy> LinesFile<P> {
     /// Whatever the file system says, with the path.
     pub fn append(&mut self, places: &[P], lines: &str) -> Result<(), FileError> {
         let lines = redact_bytes(lines.as_bytes());
-        if let Lines::Same(earlier) = &mut self.lines {
+        if let LinesState::Same(earlier) = &mut self.lines {
             if earlier.goes_on_with(places, &lines) {
                 return Ok(());
             }
@@ -121,7 +121,7 @@ impl<P: Ord + Copy> LinesFile<P> {
 
     fn write(&mut self, places: &[P], bytes: &[u8]) -> Result<(), FileError> {
         let fault = |e: io::Error| FileError::new("write", &self.path, e);
-        let Lines::Own { lines, length } = &mut self.lines else { return Ok(()) };
+        let LinesState::Own { lines, length } = &mut self.lines else { return Ok(()) };
         self.file.write_all(bytes).map_err(fault)?;
         let mut start = 0;
         for (place, end) in places.iter().zip(memchr_iter(b'\n', bytes)) {
@@ -135,8 +135,10 @@ impl<P: Ord + Copy> LinesFile<P> {
 
     /// Copies the lines that were the same until now.
     fn leave_earlier(&mut self) -> Result<(), FileError> {
-        let own = Lines::Own { lines: Vec::new(), length: 0 };
-        let Lines::Same(Earlier { path, places, .. }) = std::mem::replace(&mut self.lines, own) else { return Ok(()) };
+        let own = LinesState::Own { lines: Vec::new(), length: 0 };
+        let LinesState::Same(Earlier { path, places, .. }) = std::mem::replace(&mut self.lines, own) else {
+            return Ok(());
+        };
         let fault = |e| FileError::new("read", &path, e);
         let mut reader = self.form.open(&path).map_err(fault)?;
         let (mut bytes, mut from) = (Vec::new(), 0);
@@ -153,8 +155,8 @@ impl<P: Ord + Copy> LinesFile<P> {
 
     pub(super) fn len(&self) -> usize {
         match &self.lines {
-            Lines::Same(earlier) => earlier.places.len(),
-            Lines::Own { lines, .. } => lines.len(),
+            LinesState::Same(earlier) => earlier.places.len(),
+            LinesState::Own { lines, .. } => lines.len(),
         }
     }
 
@@ -164,7 +166,7 @@ impl<P: Ord + Copy> LinesFile<P> {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn finish(mut self) -> Result<bool, FileError> {
-        if let Lines::Same(earlier) = &mut self.lines {
+        if let LinesState::Same(earlier) = &mut self.lines {
             if earlier.is_at_its_end() {
                 self.link_earlier()?;
                 return Ok(true);
@@ -172,7 +174,7 @@ impl<P: Ord + Copy> LinesFile<P> {
             self.leave_earlier()?;
         }
         let fault = |e| FileError::new("write", &self.path, e);
-        let Lines::Own { lines, .. } = &mut self.lines else { return Ok(false) };
+        let LinesState::Own { lines, .. } = &mut self.lines else { return Ok(false) };
         let is_sorted = lines.is_sorted_by(|a, b| a.place < b.place);
         if !is_sorted {
             lines.sort_by_key(|line| (line.place, std::cmp::Reverse(line.offset)));
@@ -198,18 +200,18 @@ impl<P: Ord + Copy> LinesFile<P> {
     }
 
     fn link_earlier(&self) -> Result<(), FileError> {
-        let Lines::Same(Earlier { path, .. }) = &self.lines else { return Ok(()) };
+        let LinesState::Same(Earlier { path, .. }) = &self.lines else { return Ok(()) };
         files::remove_if_there(&self.path)?;
         files::link_or_copy(&self.form.path(path), &self.form.path(&self.path))
     }
 
     fn temporary(&self) -> Result<BufWriter<tempfile::NamedTempFile>, FileError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        files::temporary_in(folder).map(BufWriter::new).map_err(|e| FileError::new("write", &self.path, e))
+        let file = files::temporary_in(files::folder_of(&self.path));
+        file.map(BufWriter::new).map_err(|e| FileError::new("write", &self.path, e))
     }
 
     fn copy_to<W: Write>(&self, mut out: W) -> io::Result<W> {
-        let Lines::Own { lines, .. } = &self.lines else { return Ok(out) };
+        let LinesState::Own { lines, .. } = &self.lines else { return Ok(out) };
         let (mut file, mut buffer) = (&self.file, Vec::new());
         for line in lines {
             buffer.resize(line.length as usize, 0);
@@ -221,10 +223,10 @@ impl<P: Ord + Copy> LinesFile<P> {
     }
 }
 
-impl<P: Ord + Copy> Lines<P> {
-    fn of(form: RowsForm, earlier: Option<&Path>) -> Lines<P> {
+impl<P: Ord + Copy> LinesState<P> {
+    fn of(form: RowsForm, earlier: Option<&Path>) -> LinesState<P> {
         let earlier = earlier.and_then(|earlier| Earlier::open(earlier, form).ok());
-        earlier.map_or(Lines::Own { lines: Vec::new(), length: 0 }, Lines::Same)
+        earlier.map_or(LinesState::Own { lines: Vec::new(), length: 0 }, LinesState::Same)
     }
 }
 

@@ -59,7 +59,7 @@ pub struct Overclaim {
 }
 
 /// A share on both sides of a comparison. Descriptive: no verdict rests on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ShareDifference {
     /// In the baseline; null where it was not recorded.
     pub before: Option<Share>,

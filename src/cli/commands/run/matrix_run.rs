@@ -10,7 +10,7 @@ use super::args::RunArgs;
 use super::finish;
 use super::live::PartialResults;
 use super::publish::{PublishedResults, ReportOptions, publish};
-use super::record::{Recorded, Recorder, Recording};
+use super::record::{RecordedRows, Recorder, Recording};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheError, ImportOrigin, Store, Writer};
 use crate::cli::args::Common;
@@ -75,7 +75,7 @@ pub(super) fn publish_run(
     let files = writer.lock_files()?;
     let synced = store.sync();
     print_notices(&store, console);
-    let Recorded { few, unchanged } = recorded;
+    let RecordedRows { few, unchanged } = recorded;
     // Without rows at hand no context is looked up: what the store keeps in memory is let go.
     let store = few.is_some().then_some(store);
     let earlier = writer.replaced().filter(|_| unchanged);
@@ -310,7 +310,7 @@ fn scope(args: &RunArgs) -> ComparisonScope {
 
 pub(super) struct Execution {
     pub(super) exit: Exit,
-    recorded: Recorded,
+    recorded: RecordedRows,
     /// Whether the cache can keep nothing more.
     pub(super) is_broken: bool,
 }

@@ -135,10 +135,9 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     // What cannot be taken over, for whatever reason, is made.
     let taken = |earlier| folder.take_figures(earlier, &manifest, options.reference).ok().flatten();
-    if let Some(summary) = options.same_as.filter(|_| at_hand.is_none()).and_then(taken) {
+    if let Some((summary, figures)) = options.same_as.filter(|_| at_hand.is_none()).and_then(taken) {
         write_page_of_many(pipeline, folder, &summary, &manifest, options.reference)?;
-        let figures = folder.figures(&manifest, options.reference)?;
-        let manifest = Manifest { figures, ..manifest };
+        let manifest = Manifest { figures: Some(figures), ..manifest };
         return Ok(PublishedResults { summary, manifest, refused: None });
     }
     make_files(pipeline, folder, manifest, at_hand, options.reference)

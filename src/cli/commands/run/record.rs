@@ -39,7 +39,7 @@ pub(crate) struct Recording<'r> {
 }
 
 /// Rows and contexts that were recorded.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedRows {
     /// The rows, if they are few.
     pub(crate) few: Option<Vec<ListedRow>>,
     /// Whether the set that is to be replaced has the very same rows and contexts.
@@ -106,7 +106,7 @@ impl Recorder {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Recorded, FileError> {
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<RecordedRows, FileError> {
         let rows = self.rows.finish()?;
         let has_same_contexts = self.contexts.finish()?;
         let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;
@@ -120,7 +120,7 @@ impl Recorder {
         let times = |count: u64| if count > 1 { format!("{count} times: ") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
         let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
-        Ok(Recorded { few: rows.few, unchanged })
+        Ok(RecordedRows { few: rows.few, unchanged })
     }
 }
 
