@@ -75,8 +75,15 @@ impl Trial {
         self.runs.unwrap_or(((calls - bulk::SELFTEST as f64) / (2 * bulk::CELLS) as f64).ceil().max(1.0) as usize)
     }
 
-    /// The same in virtual time: the shares of the allowed and of refusals in so many seconds.
-    fn law(&self, seconds: f64) -> Option<(f64, f64)> {
+    /// The shares of the allowed and of refusals in so many seconds. A run that ends earlier is judged by its own time.
+    fn used(&self, arrivals: &limited::Arrivals, seconds: f64) -> (f64, f64) {
+        let end = seconds.min(arrivals.accepted.iter().copied().fold(0.0, f64::max));
+        let (amount, refused) = arrivals.until(end, self.unit());
+        (amount / self.allowed(end), refused)
+    }
+
+    /// The same in virtual time, of processes that make so many calls each.
+    fn law(&self, seconds: f64, calls: usize) -> Option<(f64, f64)> {
         const SEEDS: u64 = 16;
         if !self.declared.contains("max_in_flight") || self.scenario.latency != Duration::from_secs_f64(LATENCY) {
             return None;
@@ -84,10 +91,10 @@ impl Trial {
         let Scenario { limits, random_refusals: noise, style, .. } = self.scenario.clone();
         let models = if self.judge == "sim-1" { 1 } else { 2 };
         let announces = style != Style::Silent;
-        let world = World { noise, announces, processes: self.processes, models, ..World::new(limits) };
-        let all = (0..SEEDS).map(|seed| virtual_time::run(&world, seconds, seed).until(seconds, self.unit()));
-        let (amount, refused) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        Some((amount / self.allowed(seconds) / SEEDS as f64, refused / SEEDS as f64))
+        let world = World { noise, announces, processes: self.processes, models, calls, ..World::new(limits) };
+        let all = (0..SEEDS).map(|seed| self.used(&virtual_time::run(&world, f64::INFINITY, seed), seconds));
+        let (share, refused) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        Some((share / SEEDS as f64, refused / SEEDS as f64))
     }
 }
 
@@ -104,7 +111,8 @@ fn main() {
     let asked_for = |trial: &Trial| only.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str()));
     if law_alone {
         return trials.filter(asked_for).for_each(|trial| {
-            if let Some((ten, all)) = trial.law(10.0).zip(trial.law(seconds)) {
+            let calls = bulk::calls(trial.runs(seconds));
+            if let Some((ten, all)) = trial.law(10.0, calls).zip(trial.law(seconds, calls)) {
                 println!("{:<36} {:>12} {:>12}", trial.name, show(ten), show(all));
             }
         });
@@ -247,13 +255,8 @@ fn run(trial: &Trial, seconds: f64) {
     let calls = bulk::calls(runs) * trial.processes;
     let most = |of: fn(&Took) -> f64| cold.iter().chain(&warm).map(of).fold(0.0, f64::max);
     let wall = cold.iter().map(|took| took.wall).fold(0.0, f64::max);
-    let until = |end: f64| {
-        // A run that ends earlier is judged by its own time.
-        let end = end.min(arrivals.accepted.iter().copied().fold(0.0, f64::max));
-        let (amount, refused) = arrivals.until(end, trial.unit());
-        show((amount / trial.allowed(end), refused))
-    };
-    let law = |end: f64| trial.law(end).map_or("-".into(), show);
+    let until = |end: f64| show(trial.used(&arrivals, end));
+    let law = |end: f64| trial.law(end, bulk::calls(runs)).map_or("-".into(), show);
     println!(
         "{:<36} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8.2} {:>8.3} {:>10.3} {:>7.0} {:>4} {:>5} {:>6.2}",
         trial.name,

@@ -28,6 +28,8 @@ pub struct World {
     pub connect: f64,
     /// Requests in flight per process.
     pub in_flight: usize,
+    /// Requests that each process has accepted before it ends.
+    pub calls: usize,
 }
 
 impl World {
@@ -43,6 +45,7 @@ impl World {
             refusal,
             connect: 0.0,
             in_flight: 64,
+            calls: usize::MAX,
         }
     }
 }
@@ -84,6 +87,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
     let mut processes: Vec<Vec<Group>> = (0..world.processes).map(|_| (0..groups).map(|_| group()).collect()).collect();
     let (mut in_flight, mut turns) = (vec![0; world.processes], vec![0; world.processes]);
     let mut connections = vec![0; world.processes];
+    let mut open = vec![world.calls; world.processes];
     let mut events: Vec<(usize, Event)> = Vec::new();
     let mut queue: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let mut arrivals = Arrivals::default();
@@ -128,6 +132,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
             }
             Event::Reply { group, id, refused, announced } => {
                 in_flight[process] -= 1;
+                open[process] += usize::from(refused.is_some());
                 let Group { requests, input } = &mut processes[process][group];
                 for (estimator, announced) in [&mut *requests, &mut *input].into_iter().zip(announced) {
                     if let Some([limit, remaining, reset]) = announced {
@@ -147,7 +152,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 }
             }
         }
-        while in_flight[process] < world.in_flight {
+        while in_flight[process] < world.in_flight && open[process] > 0 {
             let tokens = next[process];
             let waits: Vec<f64> = (0..world.models)
                 .map(|nth| {
@@ -173,6 +178,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
             let Group { requests, input } = &mut processes[process][group];
             let (id, _) = (requests.sent(1.0, now), input.sent(tokens, now));
             in_flight[process] += 1;
+            open[process] -= 1;
             let connect = if in_flight[process] > connections[process] { world.connect } else { 0.0 };
             connections[process] = in_flight[process].max(connections[process]);
             let arrive = Event::Arrive { group, model, id, tokens };

@@ -6,8 +6,8 @@
 //! 1. *Start*: the rate doubles every round trip, at most every quarter of a second. The first refusal slows it to one
 //!    request at a time. Two refusals of the next three, or three of six, mean a limit, or the next one where only three
 //!    requests were accepted before; otherwise refusals are noise.
-//! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that. The
-//!    first second lasts longer by the time that opening a connection took.
+//! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that, with
+//!    refused requests if they turn out to count. The first second lasts longer by the time that connecting took.
 //! 3. *Raise* after a while without refusals, for a second. More refusals than the noise explains take the raise back,
 //!    and the next one waits twice as long.
 //! 4. *Lower* when more is refused than the noise explains, at once to what was accepted. If as large a share is refused
@@ -29,7 +29,7 @@ use phase::*;
 use tally::Tally;
 
 /// The estimate of one limit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RateEstimator {
     phase: Phase,
     since: Seconds,
@@ -74,6 +74,10 @@ pub(crate) struct RateEstimator {
     next_id: u64,
     /// Requests before this one were sent before the last refusal was known.
     wave: u64,
+    /// The provider counts refused requests, too.
+    counts_refused: bool,
+    /// A level turned out too high. Others may use the limit, and may leave more of it.
+    may_be_shared: bool,
     last_sent: Option<Seconds>,
     /// From a request to its refusal, and to its reply.
     round_trip: Option<Seconds>,
@@ -97,38 +101,16 @@ impl RateEstimator {
 
     fn new(first_rate: f64, may_be_noise: bool) -> RateEstimator {
         RateEstimator {
-            phase: Phase::Start,
-            since: 0.0,
-            tally: Tally::default(),
             first_rate,
             start_rate: first_rate,
-            start_rate_at: None,
-            suspicion: None,
             may_be_noise,
-            restarts: 0,
             level: f64::INFINITY,
-            failed_level: 0.0,
-            ceiling: None,
             is_first: true,
-            is_provisional: false,
             hold: HOLD,
             step: STEP,
-            lag: 0.0,
-            noise: 0.0,
-            expected: 0.0,
-            probe: None,
-            row: RefusedRow::default(),
-            blocked_until: 0.0,
-            used_up_at: None,
-            accepted_since: 0.0,
-            history: History::default(),
-            next_id: 0,
-            wave: 0,
-            last_sent: None,
-            round_trip: None,
             latency: DOUBLING.1,
             mean: 1.0,
-            pacer: Pacer::default(),
+            ..RateEstimator::default()
         }
     }
 
@@ -190,7 +172,7 @@ impl RateEstimator {
         }
         if self.level >= self.mean {
             let window = self.window(now);
-            let recent = self.history.after(now - window);
+            let recent = self.history.after(now - window, self.counts_refused && self.noise == 0.0);
             let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
             let mut excess = sum + amount - self.level.max(amount) * (1.0 + 1e-6);
             for sent in recent.take_while(|sent| {
@@ -226,7 +208,7 @@ impl RateEstimator {
         self.next_id += 1;
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
         self.pacer.take(amount);
-        self.history.push(Sent { id, at: now, amount });
+        self.history.push(Sent { id, at: now, amount, is_refused: false });
         self.tally.count(id, now);
         self.last_sent = Some(now);
         if let Some(suspicion) = &mut self.suspicion {
@@ -297,7 +279,7 @@ impl RateEstimator {
 
     /// Records that this limit refused a request; `asked` is how long the provider asks to wait.
     pub(crate) fn refused(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
-        let Some(sent) = self.history.remove(id) else { return };
+        let Some(sent) = self.history.refuse(id) else { return };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
         self.tally.mark_refused(id);
@@ -319,12 +301,23 @@ impl RateEstimator {
             }
             return;
         }
+        if self.is_explained_by_refused(sent) {
+            self.counts_refused = true;
+            return;
+        }
         self.tally.refused += 1;
         if self.is_provisional && self.phase == Phase::Hold && self.tally.sent >= 8 {
             return self.restart(now);
         }
         self.is_provisional &= self.phase != Phase::Hold;
         self.refused_at_level(now);
+    }
+
+    /// Whether a refusal at the level proves only that the provider counts refused requests, too.
+    fn is_explained_by_refused(&self, refused: Sent) -> bool {
+        let is_new = self.phase == Phase::Hold && !self.counts_refused && self.noise == 0.0;
+        let until_it = self.history.after(refused.at - WINDOW, true).take_while(|sent| sent.id <= refused.id);
+        is_new && until_it.map(|sent| sent.amount).sum::<f64>() > self.level
     }
 
     fn refused_in_start(&mut self, id: u64, took: Seconds, now: Seconds) {
@@ -414,7 +407,7 @@ impl RateEstimator {
                 } else {
                     self.test_lower(self.level, share, now);
                 }
-                (self.is_first, self.step) = (false, STEP);
+                (self.is_first, self.step, self.may_be_shared) = (false, STEP, true);
             }
             Phase::Lowered { .. } if self.is_clear(now) => {
                 self.set_level((self.level * DEEPEST_CUT).min(self.accepted(now)));
@@ -443,7 +436,7 @@ impl RateEstimator {
 
     /// The level is known better now: the next raise waits longer.
     fn settle_down(&mut self, now: Seconds) {
-        self.hold = (self.hold * 2.0).min(self.by_noise((LONGEST_HOLD, LONGEST_NOISY_HOLD)));
+        self.hold = (self.hold * 2.0).min(self.longest_hold());
         (self.is_first, self.step) = (false, STEP);
         self.enter(Phase::Hold, now);
     }
@@ -462,7 +455,7 @@ impl RateEstimator {
                 }
                 self.raise(now);
             }
-            Phase::Lowered { .. } if lasted >= LONGEST_TRIAL || lasted >= TRIAL && self.has_tested() => {
+            Phase::Lowered { .. } if lasted >= self.longest_hold() || lasted >= TRIAL && self.has_tested() => {
                 self.judge_lowered(now);
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
@@ -504,10 +497,19 @@ impl RateEstimator {
         (self.start_rate, self.start_rate_at) = (2.0 * self.level, Some(now));
     }
 
+    /// Whether a raise that fails says little: refusals may be chance, or others use the limit now and stop later.
+    fn is_raised_often(&self) -> bool {
+        self.may_be_shared || self.noise > 0.0
+    }
+
+    fn longest_hold(&self) -> Seconds {
+        if self.is_raised_often() { LONGEST_OFTEN_HOLD } else { LONGEST_HOLD }
+    }
+
     fn time_to_raise(&self) -> Seconds {
         let held = self.hold / HOLD;
-        if self.noise > 0.0 {
-            return if held <= 1.0 { 0.5 } else { self.hold };
+        if self.is_raised_often() {
+            return if held <= 1.0 && self.noise > 0.0 { 0.5 } else { self.hold };
         }
         if self.is_provisional && self.is_first {
             return LONGEST_WAIT * self.mean / self.level;
@@ -581,6 +583,6 @@ impl RateEstimator {
         let is_fast = self.level >= 2.0 * self.mean;
         let horizon = if is_fast { WINDOW } else { (4.0 * self.mean / self.level).min(REMEMBERED) };
         let margin = if is_fast { MARGIN } else { 0.0 };
-        self.history.after(now - horizon - margin).map(|sent| sent.amount).sum::<f64>() / horizon
+        self.history.after(now - horizon - margin, false).map(|sent| sent.amount).sum::<f64>() / horizon
     }
 }

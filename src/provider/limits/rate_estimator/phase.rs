@@ -39,14 +39,14 @@ pub(super) const HOLD: Seconds = 2.0;
 pub(super) const LONGEST_WAIT: Seconds = 30.0;
 pub(super) const LONGEST_HOLD: Seconds = 30.0;
 pub(super) const LONGEST_SLOW_HOLD: Seconds = 60.0;
-/// The same where refusals are noise, because a raise that failed by chance must not last.
-pub(super) const LONGEST_NOISY_HOLD: Seconds = 8.0;
+/// The same where refusals are noise, because a raise that failed by chance must not last, or where others may use the
+/// limit, because what they leave must be found.
+pub(super) const LONGEST_OFTEN_HOLD: Seconds = 8.0;
 /// For a first level: it may have been found too low.
 pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
 pub(super) const TRIAL: Seconds = 1.2;
-pub(super) const LONGEST_TRIAL: Seconds = 30.0;
 /// So many requests at a lowered level, or so many refused, tell whether the level is still too high. Of fewer requests
 /// none may be refused by chance.
 pub(super) const TESTS: (u32, u32) = (60, 3);
@@ -75,8 +75,9 @@ pub(super) const CLEARLY_REFUSED: usize = 4;
 pub(super) const NOTHING_LEFT: u32 = 4;
 pub(super) const LONG_WAIT: Seconds = 1.6;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Phase {
+    #[default]
     Start,
     Hold,
     Raised {
