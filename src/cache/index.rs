@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::block_cache::BlockCache;
 use super::entry::{Day, FrameLocation, Record, RemovalReason};
 use super::error::IndexFault;
 use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
@@ -65,7 +64,6 @@ const LIST_START: [u8; 8] = *b"CEvINDX2";
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,
-    cache: BlockCache,
     state: Mutex<State>,
 }
 
@@ -113,7 +111,7 @@ impl DiskIndex {
         let packs = list.packs.into_iter();
         let packs = packs.map(|(id, generation, good)| (id, PackState { id, generation, good, len: good })).collect();
         let state = State { runs, packs, ..State::default() };
-        let index = DiskIndex { folder: folder.to_owned(), cache: BlockCache::default(), state: Mutex::new(state) };
+        let index = DiskIndex { folder: folder.to_owned(), state: Mutex::new(state) };
         index.remove_unlisted(&index.state())?;
         Ok(index)
     }
@@ -264,7 +262,7 @@ impl DiskIndex {
         let runs = state.runs.clone();
         drop(state);
         for run in runs.iter().rev() {
-            if let Some(found) = run.get(key, &self.cache)? {
+            if let Some(found) = run.get(key)? {
                 return Ok(found);
             }
         }
@@ -280,7 +278,7 @@ impl DiskIndex {
         drop(state);
         let mut found: Vec<Vec<u8>> = changed.into_iter().collect();
         for run in &*runs {
-            found.extend(run.first_from(&from, &self.cache)?.map(|(key, _)| key));
+            found.extend(run.first_from(&from)?.map(|(key, _)| key));
         }
         let first = found.into_iter().min().filter(|key| key.starts_with(&from));
         Ok(first.and_then(|key| key.get(1..).map(<[u8]>::to_vec)))

@@ -28,7 +28,6 @@ mod folder;
 mod pack;
 mod pack_index;
 mod index;
-mod block_cache;
 mod blocks;
 mod sorted_run;
 mod compaction;

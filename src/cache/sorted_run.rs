@@ -9,8 +9,7 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::block_cache::BlockCache;
-use super::blocks::{BLOCK, Blocks, BlocksWriter};
+use super::blocks::{BLOCK, Block, Blocks, BlocksWriter};
 use super::error::IndexFault;
 
 type IndexResult<T> = Result<T, IndexFault>;
@@ -55,46 +54,34 @@ impl SortedRun {
         u32::try_from(after.checked_sub(1)?).ok()
     }
 
-    /// The entries of a block, from memory or read; `None` behind the last.
-    fn block(&self, number: u32, cache: &BlockCache) -> IndexResult<Option<Arc<[u8]>>> {
-        if number >= self.blocks() {
-            return Ok(None);
-        }
-        let read = || {
-            let block = self.blocks.get(number)?.ok_or_else(|| damaged("a block that is missing"))?;
-            covered(&block).map(|covered| Some(covered.into()))
-        };
-        cache.get((self.number, number), read)
+    fn block(&self, number: u32) -> IndexResult<Block> {
+        self.blocks.get(number)?.ok_or_else(|| damaged("a block that is missing"))
     }
 
     /// What the run says about a key: its value, or that it was removed.
-    pub(super) fn get(&self, key: &[u8], cache: &BlockCache) -> IndexResult<Option<Option<Vec<u8>>>> {
-        let found = self.first_from(key, cache)?;
+    pub(super) fn get(&self, key: &[u8]) -> IndexResult<Option<Option<Vec<u8>>>> {
+        let found = self.first_from(key)?;
         Ok(found.filter(|(found, _)| found == key).map(|(_, value)| value))
     }
 
     /// The first entry whose key is not below `from`.
-    pub(super) fn first_from(&self, from: &[u8], cache: &BlockCache) -> IndexResult<Option<Entry>> {
-        let mut place = self.place(from).unwrap_or(0);
-        while let Some(block) = self.block(place, cache)? {
-            let mut rest = &*block;
+    pub(super) fn first_from(&self, from: &[u8]) -> IndexResult<Option<Entry>> {
+        for number in self.place(from).unwrap_or(0)..self.blocks() {
+            let block = self.block(number)?;
+            let mut rest = covered(&block)?;
             while let Some((key, value)) = next_entry(&mut rest)? {
                 if key >= from {
                     return Ok(Some((key.to_vec(), value.map(<[u8]>::to_vec))));
                 }
             }
-            place += 1;
         }
         Ok(None)
     }
 
     /// The entries from the first whose key is not below `from`.
     pub(super) fn entries(&self, from: &[u8]) -> IndexResult<impl Iterator<Item = IndexResult<Entry>> + use<>> {
-        let (blocks, numbers) = (self.blocks.clone(), self.place(from).unwrap_or(0)..self.blocks());
-        let read = move |number| {
-            let block = blocks.get(number)?.ok_or_else(|| damaged("a block that is missing"))?;
-            all_entries(&block)
-        };
+        let (run, numbers) = (self.clone(), self.place(from).unwrap_or(0)..self.blocks());
+        let read = move |number| all_entries(&run.block(number)?);
         let entries = numbers.flat_map(move |number| match read(number) {
             Ok(entries) => entries.into_iter().map(Ok).collect::<Vec<_>>(),
             Err(fault) => vec![Err(fault)],
@@ -283,14 +270,13 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut runs = [written(dir.path(), 1, &older), written(dir.path(), 2, &newer)];
             for is_opened_again in [false, true] {
-                let cache = BlockCache::default();
                 for (run, table) in runs.iter().zip([&older, &newer]) {
                     for key in table.keys().chain([&from]) {
-                        prop_assert_eq!(run.get(key, &cache).unwrap(), table.get(key).cloned());
+                        prop_assert_eq!(run.get(key).unwrap(), table.get(key).cloned());
                     }
                     let expected: Vec<Entry> =
                         table.range(from.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
-                    prop_assert_eq!(run.first_from(&from, &cache).unwrap(), expected.first().cloned());
+                    prop_assert_eq!(run.first_from(&from).unwrap(), expected.first().cloned());
                     prop_assert_eq!(list(run.entries(&from).unwrap()), expected);
                 }
                 let sources = runs.iter().map(|run| Box::new(run.entries(&[]).unwrap()) as _).collect();
@@ -316,7 +302,7 @@ mod tests {
         let whole = run.blocks.get(0).unwrap().unwrap();
         assert_eq!(run.len, whole.len() as u64);
         for at in 0..whole.len() {
-            let mut flipped = whole.clone();
+            let mut flipped = whole.to_vec();
             flipped[at] ^= 4;
             assert!(all_entries(&flipped).is_err(), "byte {at}");
             assert!(all_entries(&whole[..at]).is_err(), "{at} bytes");
