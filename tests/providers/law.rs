@@ -59,6 +59,8 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
     reaches(&limited(Rule::Bucket(50.0, 50.0)), (0.96, 2.5), (0.98, 1.0));
     reaches(&limited(Rule::Bucket(50.0, 500.0)), (0.96, 3.2), (0.98, 1.4));
     reaches(&limited(Rule::Bucket(10.0, 10.0)), (0.91, 7.4), (0.97, 2.7));
+    let (share, refused) = shares(&limited(Rule::Bucket(0.5, 1.0)), 301.0, 600.0);
+    assert!(share > 0.7 && refused < 0.07, "{share} with {refused}");
 }
 
 #[test]
@@ -121,7 +123,7 @@ fn what_processes_leave_when_they_end_is_found() {
     let eight = World { processes: 8, calls: 447, ..limited(Rule::Bucket(50.0, 50.0)) };
     let ends = (0..3).map(|seed| run(&eight, 600.0, seed).accepted.iter().copied().fold(0.0, f64::max));
     let mean = ends.sum::<f64>() / 3.0;
-    assert!(mean < 100.0, "{mean} s, where 71 s are possible");
+    assert!(mean < 120.0, "{mean} s, where 71 s are possible");
 }
 
 #[test]

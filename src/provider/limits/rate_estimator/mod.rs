@@ -499,7 +499,7 @@ impl RateEstimator {
 
     /// Whether a raise that fails says little: refusals may be chance, or others use the limit now and stop later.
     fn is_raised_often(&self) -> bool {
-        self.may_be_shared || self.noise > 0.0
+        self.noise > 0.0 || self.may_be_shared && self.level >= LEAST_OFTEN * self.mean
     }
 
     fn longest_hold(&self) -> Seconds {

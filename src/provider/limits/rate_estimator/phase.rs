@@ -40,8 +40,9 @@ pub(super) const LONGEST_WAIT: Seconds = 30.0;
 pub(super) const LONGEST_HOLD: Seconds = 30.0;
 pub(super) const LONGEST_SLOW_HOLD: Seconds = 60.0;
 /// The same where refusals are noise, because a raise that failed by chance must not last, or where others may use the
-/// limit, because what they leave must be found.
+/// limit, because what they leave must be found. Of fewer requests a second than this, too many would be refused so.
 pub(super) const LONGEST_OFTEN_HOLD: Seconds = 8.0;
+pub(super) const LEAST_OFTEN: f64 = 1.5;
 /// For a first level: it may have been found too low.
 pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 pub(super) const STEP: f64 = 0.04;
