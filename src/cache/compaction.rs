@@ -17,7 +17,7 @@ use super::frame::PackHeader;
 use super::index_folder::{fresh_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use super::pack_index::PackIndex;
-use super::packed::{Explained, PortableFrame, pack};
+use super::packed::{EntryOrigin, PortableFrame, pack};
 use super::prune::{FrameFate, LiveFrames, PruneCounts};
 use super::shared_fields::FieldNumbers;
 use crate::action::{ActionKey, Digest};
@@ -74,7 +74,7 @@ pub fn prune_without_room(
 fn used_texts(packs: &PackFiles, tables: &PackIndex) -> Option<HashSet<Digest>> {
     let mut used = HashSet::new();
     for record in tables.records.values() {
-        if let Explained::Known(meta) = packs.explained(record).ok()? {
+        if let EntryOrigin::Known(meta) = packs.explained(record).ok()? {
             used.extend(meta.texts());
         }
     }

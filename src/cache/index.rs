@@ -17,7 +17,7 @@ use super::error::IndexFault;
 use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
-use super::sorted_run::{Entry, Merged, RunWriter, SortedRun};
+use super::sorted_run::{Merged, RunEntry, RunWriter, SortedRun};
 use crate::action::{ActionKey, Digest};
 use crate::files::{self, close_files};
 
@@ -64,11 +64,11 @@ const LIST_START: [u8; 8] = *b"CEvINDX2";
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<IndexState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct IndexState {
     /// What changed since the last flush.
     changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     runs: Arc<[SortedRun]>,
@@ -110,13 +110,13 @@ impl DiskIndex {
         let runs = list.runs.into_iter().map(open).collect::<IndexResult<_>>()?;
         let packs = list.packs.into_iter();
         let packs = packs.map(|(id, generation, good)| (id, PackState { id, generation, good, len: good })).collect();
-        let state = State { runs, packs, ..State::default() };
+        let state = IndexState { runs, packs, ..IndexState::default() };
         let index = DiskIndex { folder: folder.to_owned(), state: Mutex::new(state) };
         index.remove_unlisted(&index.state())?;
         Ok(index)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, IndexState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -152,7 +152,7 @@ impl DiskIndex {
 
     /// The runs with the changes in a new one, which takes the place of those that are at most twice as large as what
     /// comes after them.
-    fn merge(&self, state: &State) -> IndexResult<Arc<[SortedRun]>> {
+    fn merge(&self, state: &IndexState) -> IndexResult<Arc<[SortedRun]>> {
         let changes = state.changes.iter().map(|(key, value)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64);
         let (mut size, mut from): (u64, usize) = (changes.sum(), state.runs.len());
         while let Some(run) = from.checked_sub(1).and_then(|last| state.runs.get(last)).filter(|r| r.len <= 2 * size) {
@@ -161,7 +161,7 @@ impl DiskIndex {
         }
         let (kept, merged) = state.runs.split_at_checked(from).unwrap_or_default();
         let changes = state.changes.iter().map(|(key, value)| Ok((key.clone(), value.clone())));
-        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<Entry>> + '_>> = Vec::new();
+        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<RunEntry>> + '_>> = Vec::new();
         for run in merged {
             sources.push(Box::new(run.entries(&[])?));
         }
@@ -181,7 +181,7 @@ impl DiskIndex {
     }
 
     /// Replaces the list after the runs are on disk, and removes the runs that it does not name any more.
-    fn write_list(&self, state: &State) -> IndexResult<()> {
+    fn write_list(&self, state: &IndexState) -> IndexResult<()> {
         let runs = state.runs.iter().map(|run| (run.number, run.len, run.blocks())).collect();
         let packs = state.packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
         let mut bytes =
@@ -194,7 +194,7 @@ impl DiskIndex {
     }
 
     /// Removes the runs that are not listed: those that were merged, and what a crash left.
-    fn remove_unlisted(&self, state: &State) -> IndexResult<()> {
+    fn remove_unlisted(&self, state: &IndexState) -> IndexResult<()> {
         let listed: Vec<PathBuf> = state.runs.iter().map(|run| run_folder(&self.folder, run.number)).collect();
         for entry in std::fs::read_dir(&self.folder).map_err(IndexFault::broken)? {
             let path = entry.map_err(IndexFault::broken)?.path();
@@ -289,10 +289,11 @@ impl DiskIndex {
         let from = [table as u8];
         let state = self.state();
         let changes = state.changes.range(from.to_vec()..).take_while(|(key, _)| key.first() == Some(&from[0]));
-        let changes: Vec<IndexResult<Entry>> = changes.map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
+        let changes: Vec<IndexResult<RunEntry>> =
+            changes.map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
         let runs = state.runs.clone();
         drop(state);
-        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<Entry>>>> = Vec::new();
+        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<RunEntry>>>> = Vec::new();
         for run in &*runs {
             sources.push(Box::new(run.entries(&from)?));
         }

@@ -16,7 +16,7 @@ use super::frame::{
     Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
 };
 use super::lookup::{ModelNames, StoredReply};
-use super::packed::{Explained, explained};
+use super::packed::{EntryOrigin, explained};
 use super::shared_fields::SharedFields;
 use crate::action::{ActionKey, Digest};
 use crate::redaction::redact_bytes;
@@ -228,13 +228,13 @@ impl PackFiles {
 
     pub(super) fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         match self.explained(record)? {
-            Explained::Known(meta) => Ok(*meta),
-            Explained::Lost => Err(self.damage_of(record, "what it was made from is lost, and its output is not")),
+            EntryOrigin::Known(meta) => Ok(*meta),
+            EntryOrigin::Lost => Err(self.damage_of(record, "what it was made from is lost, and its output is not")),
         }
     }
 
     /// What is known of what an entry was made from.
-    pub(super) fn explained(&self, record: &Record) -> Result<Explained, Damage> {
+    pub(super) fn explained(&self, record: &Record) -> Result<EntryOrigin, Damage> {
         let (_, head) = self.head(record)?;
         let at = record.location;
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };

@@ -92,21 +92,21 @@ fn read_entry(frame: &[u8], header: FrameHeader, shared: &SharedFields) -> Optio
 }
 
 /// What an entry was made from.
-pub(super) enum Explained {
+pub(super) enum EntryOrigin {
     Known(Box<EntryMeta>),
     /// A field that it shares is damaged, or was when its pack was rewritten.
     Lost,
 }
 
 /// Decodes the meta of an entry from the bytes of its header; `None` if they are not those of an entry.
-pub(super) fn explained(head: &[u8], shared: &SharedFields) -> Option<Explained> {
+pub(super) fn explained(head: &[u8], shared: &SharedFields) -> Option<EntryOrigin> {
     if !head.starts_with(&PACKED) {
-        return FrameHeader::meta(head).map(|meta| Explained::Known(Box::new(meta)));
+        return FrameHeader::meta(head).map(|meta| EntryOrigin::Known(Box::new(meta)));
     }
     let header = FrameHeader::decode(head).ok()?;
     let PortableEntry { summary, models, explanation, .. } = read_entry(head, header, shared)?;
     let meta = explanation.and_then(|explanation| explanation.meta(summary, models));
-    Some(meta.map_or(Explained::Lost, |meta| Explained::Known(Box::new(meta))))
+    Some(meta.map_or(EntryOrigin::Lost, |meta| EntryOrigin::Known(Box::new(meta))))
 }
 
 /// Frames as a pack gets them.

@@ -20,7 +20,7 @@ use super::inner::{ActivePack, LocatedFrame, StoreInner};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, IndexUpdates, PackState};
-use super::packed::{Explained, PortableFrame, pack};
+use super::packed::{EntryOrigin, PortableFrame, pack};
 use super::shared_fields::FieldNumbers;
 use super::store::Store;
 use crate::action::{ActionKey, Digest};
@@ -143,9 +143,9 @@ impl StoreInner {
         for record in live {
             // the sources of a damaged entry are unknown, so every text is kept
             match self.packs.explained(record) {
-                Ok(Explained::Known(meta)) => used.extend(meta.texts()),
+                Ok(EntryOrigin::Known(meta)) => used.extend(meta.texts()),
                 // nobody can ask for a text that nothing names any more
-                Ok(Explained::Lost) => {}
+                Ok(EntryOrigin::Lost) => {}
                 Err(_) => return Ok(Vec::new()),
             }
         }

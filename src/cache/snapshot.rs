@@ -14,7 +14,7 @@ use super::journal::Journal;
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::pack::PackFiles;
 use super::pack_index::{PackIndex, last_used};
-use super::packed::Explained;
+use super::packed::EntryOrigin;
 use crate::action::{ActionKey, Digest};
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
@@ -77,7 +77,7 @@ impl CacheSnapshot {
     /// Whether it is still known what an entry was made from. Where this cannot be read at all, the answer is yes: who
     /// reads it then gets the error.
     pub(super) fn is_explained(&self, record: &Record) -> bool {
-        !matches!(self.packs.explained(record), Ok(Explained::Lost))
+        !matches!(self.packs.explained(record), Ok(EntryOrigin::Lost))
     }
 
     pub(super) fn root(&self) -> &Path {

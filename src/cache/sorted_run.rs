@@ -17,7 +17,7 @@ type IndexResult<T> = Result<T, IndexFault>;
 const CRC: usize = 4;
 
 /// A key and its value; `None` where an older run's value was removed.
-pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
+pub(super) type RunEntry = (Vec<u8>, Option<Vec<u8>>);
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl SortedRun {
     }
 
     /// The first entry whose key is not below `from`.
-    pub(super) fn first_from(&self, from: &[u8]) -> IndexResult<Option<Entry>> {
+    pub(super) fn first_from(&self, from: &[u8]) -> IndexResult<Option<RunEntry>> {
         for number in self.place(from).unwrap_or(0)..self.blocks() {
             let block = self.block(number)?;
             let mut rest = covered(&block)?;
@@ -79,7 +79,7 @@ impl SortedRun {
     }
 
     /// The entries from the first whose key is not below `from`.
-    pub(super) fn entries(&self, from: &[u8]) -> IndexResult<impl Iterator<Item = IndexResult<Entry>> + use<>> {
+    pub(super) fn entries(&self, from: &[u8]) -> IndexResult<impl Iterator<Item = IndexResult<RunEntry>> + use<>> {
         let (run, numbers) = (self.clone(), self.place(from).unwrap_or(0)..self.blocks());
         let read = move |number| all_entries(&run.block(number)?);
         let entries = numbers.flat_map(move |number| match read(number) {
@@ -102,7 +102,7 @@ fn covered(block: &[u8]) -> IndexResult<&[u8]> {
     if is_sound { Ok(covered) } else { Err(damaged("a block that does not match its checksum")) }
 }
 
-fn all_entries(block: &[u8]) -> IndexResult<Vec<Entry>> {
+fn all_entries(block: &[u8]) -> IndexResult<Vec<RunEntry>> {
     let mut entries = Vec::new();
     let mut rest = covered(block)?;
     while let Some((key, value)) = next_entry(&mut rest)? {
@@ -196,22 +196,22 @@ fn fence(last: &[u8], first: &[u8]) -> Box<[u8]> {
     first.get(..=shared).unwrap_or(first).into()
 }
 
-type Source<'s> = Peekable<Box<dyn Iterator<Item = Result<Entry, IndexFault>> + 's>>;
+type Source<'s> = Peekable<Box<dyn Iterator<Item = Result<RunEntry, IndexFault>> + 's>>;
 
 /// Several sorted sources as one: of equal keys, the one in the last source counts.
 pub(super) struct Merged<'s>(Vec<Source<'s>>);
 
 impl<'s> Merged<'s> {
     /// `sources`: the oldest first.
-    pub(super) fn new(sources: Vec<Box<dyn Iterator<Item = Result<Entry, IndexFault>> + 's>>) -> Merged<'s> {
+    pub(super) fn new(sources: Vec<Box<dyn Iterator<Item = Result<RunEntry, IndexFault>> + 's>>) -> Merged<'s> {
         Merged(sources.into_iter().map(Iterator::peekable).collect())
     }
 }
 
 impl Iterator for Merged<'_> {
-    type Item = Result<Entry, IndexFault>;
+    type Item = Result<RunEntry, IndexFault>;
 
-    fn next(&mut self) -> Option<Result<Entry, IndexFault>> {
+    fn next(&mut self) -> Option<Result<RunEntry, IndexFault>> {
         let mut least: Option<Vec<u8>> = None;
         for source in &mut self.0 {
             match source.peek() {
@@ -256,7 +256,7 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    fn list(entries: impl Iterator<Item = IndexResult<Entry>>) -> Vec<Entry> {
+    fn list(entries: impl Iterator<Item = IndexResult<RunEntry>>) -> Vec<RunEntry> {
         entries.map(Result::unwrap).collect()
     }
 
@@ -274,7 +274,7 @@ mod tests {
                     for key in table.keys().chain([&from]) {
                         prop_assert_eq!(run.get(key).unwrap(), table.get(key).cloned());
                     }
-                    let expected: Vec<Entry> =
+                    let expected: Vec<RunEntry> =
                         table.range(from.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
                     prop_assert_eq!(run.first_from(&from).unwrap(), expected.first().cloned());
                     prop_assert_eq!(list(run.entries(&from).unwrap()), expected);

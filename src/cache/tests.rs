@@ -12,7 +12,7 @@ use super::entry::{
 use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
 use super::pack::{compress_body, decode_body};
 use super::pack_index::{PackIndex, apply_frame};
-use super::packed::{Explained, PortableFrame, explained, pack};
+use super::packed::{EntryOrigin, PortableFrame, explained, pack};
 use super::shared_fields::{FieldNumbers, SharedFields};
 use super::{CacheSnapshot, LockHolder, Lookup, Store};
 use crate::action::{ActionKey, Digest, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
@@ -291,7 +291,7 @@ proptest! {
                 shared.add(new);
                 continue;
             }
-            let Some(Explained::Known(meta)) = explained(&frame[..header.head_len as usize], &shared) else {
+            let Some(EntryOrigin::Known(meta)) = explained(&frame[..header.head_len as usize], &shared) else {
                 panic!("an entry is explained");
             };
             found.push(*meta);
@@ -301,7 +301,7 @@ proptest! {
             let once = pack(vec![again], &mut FieldNumbers::default()).unwrap().frames;
             let first = once.first().unwrap();
             let head = FrameHeader::decode(first).unwrap().head_len as usize;
-            prop_assert!(matches!(explained(&first[..head], &SharedFields::default()), Some(Explained::Known(_))));
+            prop_assert!(matches!(explained(&first[..head], &SharedFields::default()), Some(EntryOrigin::Known(_))));
         }
         let expected: Vec<EntryMeta> = kinds.iter().map(|(n, _)| entry(*n).0).collect();
         prop_assert_eq!(found, expected);

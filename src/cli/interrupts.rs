@@ -15,17 +15,17 @@ use crate::scheduler::Stop;
 pub(crate) struct Interrupts {
     /// What the user asked for so far.
     pub(crate) stop: watch::Receiver<Stop>,
-    state: Arc<State>,
+    state: Arc<InterruptState>,
 }
 
 /// What the thread and the work share. A process has one thread for all the runs that it makes.
-struct State {
+struct InterruptState {
     stop: watch::Sender<Stop>,
     received: AtomicU64,
     is_over: AtomicBool,
 }
 
-static STATE: OnceLock<Arc<State>> = OnceLock::new();
+static STATE: OnceLock<Arc<InterruptState>> = OnceLock::new();
 
 /// The effect of one more Ctrl-C.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Interrupts {
     pub(crate) fn listen(console: &Console) -> Result<Interrupts, Failure> {
         let state = match STATE.get() {
             Some(state) => state.clone(),
-            None => State::listening(*console)?,
+            None => InterruptState::listening(*console)?,
         };
         state.received.store(0, Ordering::Relaxed);
         state.stop.send_replace(Stop::No);
@@ -67,9 +67,9 @@ impl Interrupts {
     }
 }
 
-impl State {
-    fn listening(console: Console) -> Result<Arc<State>, Failure> {
-        let state = Arc::new(State {
+impl InterruptState {
+    fn listening(console: Console) -> Result<Arc<InterruptState>, Failure> {
+        let state = Arc::new(InterruptState {
             stop: watch::Sender::new(Stop::No),
             received: AtomicU64::new(0),
             is_over: AtomicBool::new(false),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cli::failure::Failure;
-use crate::cli::loopback::{LoopbackServer, Reply, Request, Site};
+use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
 use crate::cli::terminal::LiveProgress;
 use crate::files::read_text;
 
@@ -95,16 +95,16 @@ struct LiveSite {
 }
 
 impl Site for LiveSite {
-    fn reply(&self, request: &Request) -> Reply {
+    fn reply(&self, request: &Request) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/") => self.page(),
             ("GET", "/progress") => self.progress_reply(),
-            ("GET", _) => Reply::refused("404 Not Found"),
-            _ => Reply::refused("405 Method Not Allowed"),
+            ("GET", _) => PageReply::refused("404 Not Found"),
+            _ => PageReply::refused("405 Method Not Allowed"),
         }
     }
 
-    fn sent(&self, reply: &Reply) {
+    fn sent(&self, reply: &PageReply) {
         if reply.is_last {
             lock(&self.visits).fetched = true;
             self.fetched.notify_all();
@@ -124,7 +124,7 @@ impl LiveSite {
         }
     }
 
-    fn page(&self) -> Reply {
+    fn page(&self) -> PageReply {
         let finished = {
             let mut visits = lock(&self.visits);
             visits.last = Some(Instant::now());
@@ -132,7 +132,7 @@ impl LiveSite {
         };
         let is_last = finished.is_some();
         let body = finished.unwrap_or_else(|| self.partial());
-        Reply { is_last, ..Reply::of("200 OK", "text/html", body) }
+        PageReply { is_last, ..PageReply::of("200 OK", "text/html", body) }
     }
 
     /// The page of what there is so far.
@@ -152,7 +152,7 @@ impl LiveSite {
     }
 
     /// How far the run is, and the version that the page would have.
-    fn progress_reply(&self) -> Reply {
+    fn progress_reply(&self) -> PageReply {
         let is_ended = {
             let mut visits = lock(&self.visits);
             visits.last = Some(Instant::now());
@@ -162,7 +162,7 @@ impl LiveSite {
         let version = resting.map_or_else(|| self.source.version(), |(version, _)| version);
         let run = self.progress.json();
         let body = format!("{{\"version\":{version},\"ended\":{is_ended},\"run\":{run}}}");
-        Reply::of("200 OK", "application/json", body)
+        PageReply::of("200 OK", "application/json", body)
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         LiveSite::new(Box::new(Numbered(AtomicUsize::new(0))))
     }
 
-    fn ask(site: &LiveSite, method: &str, path: &str) -> Reply {
+    fn ask(site: &LiveSite, method: &str, path: &str) -> PageReply {
         site.reply(&Request { method: method.to_owned(), path: path.to_owned(), ..Request::default() })
     }
 

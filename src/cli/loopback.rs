@@ -22,10 +22,10 @@ const LONGEST_REQUEST: u64 = 1 << 20;
 
 /// What is served below the token.
 pub(crate) trait Site: Send + Sync + 'static {
-    fn reply(&self, request: &Request) -> Reply;
+    fn reply(&self, request: &Request) -> PageReply;
 
     /// The reply was sent.
-    fn sent(&self, _reply: &Reply) {}
+    fn sent(&self, _reply: &PageReply) {}
 }
 
 /// A request, as far as it matters.
@@ -41,7 +41,7 @@ pub(crate) struct Request {
 
 /// A reply.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct PageReply {
     pub(crate) status: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) body: String,
@@ -49,13 +49,13 @@ pub(crate) struct Reply {
     pub(crate) is_last: bool,
 }
 
-impl Reply {
-    pub(crate) fn of(status: &'static str, kind: &'static str, body: String) -> Reply {
-        Reply { status, kind, body, is_last: false }
+impl PageReply {
+    pub(crate) fn of(status: &'static str, kind: &'static str, body: String) -> PageReply {
+        PageReply { status, kind, body, is_last: false }
     }
 
-    pub(crate) fn refused(status: &'static str) -> Reply {
-        Reply::of(status, "text/plain", status.to_owned())
+    pub(crate) fn refused(status: &'static str) -> PageReply {
+        PageReply::of(status, "text/plain", status.to_owned())
     }
 
     /// Whole, and without API keys.
@@ -157,12 +157,12 @@ impl Shared {
         Ok(())
     }
 
-    fn reply(&self, mut request: Request) -> Reply {
+    fn reply(&self, mut request: Request) -> PageReply {
         if !is_loopback(&request.host) {
-            return Reply::refused("403 Forbidden");
+            return PageReply::refused("403 Forbidden");
         }
         let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
-        let Some(path) = path else { return Reply::refused("404 Not Found") };
+        let Some(path) = path else { return PageReply::refused("404 Not Found") };
         request.path = path.to_owned();
         self.site.reply(&request)
     }
@@ -215,10 +215,10 @@ mod tests {
     struct Echo;
 
     impl Site for Echo {
-        fn reply(&self, request: &Request) -> Reply {
+        fn reply(&self, request: &Request) -> PageReply {
             let Request { method, path, is_json, body, .. } = request;
             let body = String::from_utf8_lossy(body);
-            Reply::of("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
+            PageReply::of("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
             closed: AtomicBool::new(false),
         };
         let request = Request::read(format!("{request}\r\n\r\n").as_bytes()).unwrap().unwrap();
-        let Reply { status, body, .. } = shared.reply(request);
+        let PageReply { status, body, .. } = shared.reply(request);
         (status, body)
     }
 

@@ -24,7 +24,7 @@ mod compute;
 pub use compute::compute;
 pub use context::{CompressState, Context, ContextRef, StateRef, with_index};
 pub use fault::{CompressFault, Warning};
-pub use index::{FailedCommand, FileNote, SessionNotes, artifact_index, rules};
+pub use index::{FileNote, NotedFailure, SessionNotes, artifact_index, rules};
 pub(crate) use index::{allocate, file_entry, readable};
 pub use prepare::{CompressInput, SpanText, prepare};
 pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};

@@ -184,12 +184,12 @@ fn pattern(alternatives: &[&str]) -> Regex {
 }
 
 /// A stretch of an answer, and whether a word of contrast stands before it.
-struct Segment {
+struct AnswerStretch {
     text: String,
     follows_contrast: bool,
 }
 
-fn segments(answer: &str) -> Vec<Segment> {
+fn segments(answer: &str) -> Vec<AnswerStretch> {
     let folded = fold(&QUOTED.replace_all(answer, " ‹›").replace('\n', ". ")).replace("so far", "");
     let mut segments = Vec::new();
     for sentence in END.split(&folded) {
@@ -197,7 +197,7 @@ fn segments(answer: &str) -> Vec<Segment> {
         for part in CONTRAST.split(sentence) {
             let text = part.trim().trim_start_matches(['\'', '-', '*', ' ']).trim_end_matches(['.', ' ']).to_owned();
             if !text.is_empty() {
-                segments.push(Segment { text, follows_contrast });
+                segments.push(AnswerStretch { text, follows_contrast });
             }
             follows_contrast = true;
         }
@@ -205,7 +205,7 @@ fn segments(answer: &str) -> Vec<Segment> {
     segments
 }
 
-impl Segment {
+impl AnswerStretch {
     fn admits(&self) -> bool {
         let reason = REASON.find(&self.text).filter(|_| !OWN_REASON.is_match(&self.text));
         let said = reason.and_then(|reason| self.text.get(..reason.start())).unwrap_or(&self.text);
@@ -219,7 +219,7 @@ impl Segment {
 /// Whether the answer says, in English or Chinese, that the record does not hold what was asked, and leaves it at that.
 pub fn abstains(answer: &str) -> bool {
     let segments = segments(answer);
-    let admits: Vec<bool> = segments.iter().map(Segment::admits).collect();
+    let admits: Vec<bool> = segments.iter().map(AnswerStretch::admits).collect();
     let mut admitted = false;
     for (place, (segment, admits_here)) in segments.iter().zip(&admits).enumerate() {
         let contrasts = admitted && segment.follows_contrast && !RECORD.is_match(&segment.text);

@@ -47,7 +47,7 @@ pub struct Difference {
 
 /// What was found in all logs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Observation {
+pub struct SessionObservation {
     pub sessions: Vec<ObservedSession>,
     pub compactions: Vec<ObservedCompaction>,
     pub controls: Vec<Control>,
@@ -69,7 +69,7 @@ struct Listed {
 
 /// Puts sessions together, each with its file. What was copied from one session into another counts where most turns
 /// follow it, at first occurrence among equals, so the order of the files does not matter beyond that.
-pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> Observation {
+pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservation {
     sessions.sort_by(|(a, one), (b, other)| (a, &one.name).cmp(&(b, &other.name)));
     let best = best_copies(&sessions);
     let mut seen_sessions: HashMap<u64, String> = HashMap::new();
@@ -97,7 +97,7 @@ pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> Observation {
     }
     let pairs = paired_rates(&mut listed);
     let compared_sessions = pairs.len();
-    let mut all = Observation {
+    let mut all = SessionObservation {
         sessions: Vec::new(),
         compactions: Vec::new(),
         controls: Vec::new(),

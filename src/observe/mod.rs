@@ -15,7 +15,7 @@ mod fetched;
 mod session;
 mod window;
 
-pub use difference::{Difference, Observation, ObservedSession, RateDifference, SESSIONS_FOR_INTERVAL, combine};
+pub use difference::{Difference, ObservedSession, RateDifference, SESSIONS_FOR_INTERVAL, SessionObservation, combine};
 pub use fetched::ReferenceUses;
 pub use session::{ObservedCompaction, SessionFindings, observe};
 pub use window::{Control, ReRead, RepeatedFailure, WINDOW_TURNS, WindowFigures};

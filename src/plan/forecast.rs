@@ -118,7 +118,7 @@ pub fn forecast<L: Lookup>(
     let read_text = |digest: &Digest| lookup.read_text(digest);
     let explainer = Explainer::new(&read_text);
     let forecast = Forecast::default();
-    let mut walk = Walk { preparer, lookup, assumptions, forecast, seen, groups, estimator, explainer };
+    let mut walk = ForecastWalk { preparer, lookup, assumptions, forecast, seen, groups, estimator, explainer };
     walk.count_cells();
     walk.selftests()?;
     walk.matrix()?;
@@ -128,7 +128,7 @@ pub fn forecast<L: Lookup>(
 /// What stale actions of one group have in common: stage, method, reason, what changed.
 type Group = (StageName, Option<String>, &'static str, Vec<String>);
 
-struct Walk<'w, L> {
+struct ForecastWalk<'w, L> {
     preparer: Preparer<'w>,
     lookup: &'w L,
     assumptions: Assumptions<'w>,
@@ -139,7 +139,7 @@ struct Walk<'w, L> {
     explainer: Explainer<'w>,
 }
 
-impl<L: Lookup> Walk<'_, L> {
+impl<L: Lookup> ForecastWalk<'_, L> {
     fn stage(&mut self, stage: StageName) -> &mut StageForecast {
         self.forecast.stages.entry(stage).or_default()
     }

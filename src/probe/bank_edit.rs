@@ -18,7 +18,7 @@ pub struct BankText {
 
 /// What stands around the probes.
 #[derive(Deserialize)]
-struct Head<'a> {
+struct BankHeader<'a> {
     #[serde(borrow)]
     fixture: &'a RawValue,
     #[serde(borrow, default)]
@@ -59,7 +59,8 @@ impl BankText {
             return Ok(self.clone());
         }
         let quoted = serde_json::Value::from(&*id.0).to_string();
-        let head: Head<'_> = serde_json::from_str(&self.text).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
+        let head: BankHeader<'_> =
+            serde_json::from_str(&self.text).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
         let place = |raw: &RawValue| place_of(&self.text, raw.get());
         let (at, words) = match head.reviewed.as_deref() {
             Some([.., last]) => {

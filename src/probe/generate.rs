@@ -79,7 +79,7 @@ pub struct ProbeCandidate {
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct GeneratorReply {
     probes: Vec<serde_json::Value>,
 }
 
@@ -93,7 +93,7 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
     let shape = |error: serde_json::Error| {
         ReadFault::Malformed(format!("expected one JSON object with a list `probes`: {error}"))
     };
-    let read: Reply = serde_json::from_str(object).map_err(shape)?;
+    let read: GeneratorReply = serde_json::from_str(object).map_err(shape)?;
     let total = read.probes.len();
     let candidates: Vec<ProbeCandidate> =
         read.probes.into_iter().filter_map(|probe| serde_json::from_value(probe).ok()).collect();

@@ -45,7 +45,7 @@ impl ApiKey {
 
 /// The methods that the APIs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum HttpMethod {
     Get,
     Post,
     Delete,
@@ -53,7 +53,7 @@ pub(super) enum Method {
 
 /// A request as the transport sends it.
 pub(super) struct Exchange<'r> {
-    pub method: Method,
+    pub method: HttpMethod,
     /// Below the base URL, with a leading slash.
     pub path: &'r str,
     /// Without a question mark; empty for none.
@@ -67,7 +67,7 @@ pub(super) struct Exchange<'r> {
 impl<'r> From<&'r HttpRequest> for Exchange<'r> {
     fn from(request: &'r HttpRequest) -> Exchange<'r> {
         Exchange {
-            method: Method::Post,
+            method: HttpMethod::Post,
             path: request.path,
             query: "",
             content_type: "application/json",
@@ -196,12 +196,12 @@ impl Http {
             url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, request.query);
         }
         let mut builder = match request.method {
-            Method::Get => client.get(url),
-            Method::Post => client.post(url),
-            Method::Delete => client.delete(url),
+            HttpMethod::Get => client.get(url),
+            HttpMethod::Post => client.post(url),
+            HttpMethod::Delete => client.delete(url),
         };
         builder = builder.timeout(timeout);
-        if request.method == Method::Post {
+        if request.method == HttpMethod::Post {
             let content_type = HeaderValue::from_str(request.content_type);
             let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
             builder = builder.header(CONTENT_TYPE, content_type).body(request.body.clone());

@@ -27,26 +27,26 @@ pub enum WriteOutcome {
     Exists,
 }
 
-type Reply<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
+type BackendFuture<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
 
 /// A place for objects. Names are relative to it, with `/`.
 pub trait Remote: fmt::Debug + Send + Sync {
     /// The objects below a folder, in no order; for an empty name what is directly below the root, folders included. Fails
     /// if the place itself is missing.
-    fn list<'a>(&'a self, folder: &'a str) -> Reply<'a, Vec<ListedObject>>;
+    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>>;
 
     /// A range of an object, or all of it.
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> Reply<'a, Bytes>;
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes>;
 
     /// Writes an object as a whole, unless there is one of this name.
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome>;
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome>;
 
     /// Writes an object as a whole, in the place of one of this name.
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()>;
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()>;
 
     /// Removes an object; one that is missing is no error.
-    fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()>;
+    fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()>;
 
     /// Fails if anybody can read what is written here, as far as that can be found out.
-    fn check_private<'a>(&'a self) -> Reply<'a, ()>;
+    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()>;
 }

@@ -42,7 +42,7 @@ pub use backend::{ListedObject, Remote, WriteOutcome};
 pub use error::RemoteError;
 pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
 pub use lookup::RemoteEntries;
-pub use prune::PruneCounts;
+pub use prune::RemotePruneCounts;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
 pub use shared::SharedCache;
 pub use summary::{PullCounts, SharedSummary};

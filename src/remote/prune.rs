@@ -30,7 +30,7 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What a prune did, or would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PruneCounts {
+pub struct RemotePruneCounts {
     pub labels: u64,
     /// Segments that labels stand on, and those of newer versions, which are left alone.
     pub kept: u64,
@@ -110,7 +110,7 @@ enum Fate {
 
 impl Prune<'_> {
     /// Marks what no label stands on, and deletes what was marked long ago, or deleted before and put back.
-    pub(super) async fn run(self) -> Result<PruneCounts, RemoteError> {
+    pub(super) async fn run(self) -> Result<RemotePruneCounts, RemoteError> {
         let (remote, is_dry) = (self.remote, self.writer.is_none());
         let FoundSegments { segments, lists } = read_footers(remote).await?;
         let own = self.writer.map(SigningKey::public);
@@ -118,7 +118,7 @@ impl Prune<'_> {
         let (keys, labels) = protected(remote, self.url).await?;
         let mut marks = read_marks(remote).await?;
         let now = time_there(remote, is_dry).await?;
-        let mut counts = PruneCounts { labels, ..PruneCounts::default() };
+        let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
         let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
         for segment in &segments {
             let mark = marks.remove(&segment.name);

@@ -15,7 +15,7 @@ use super::listing;
 use super::namespace;
 #[cfg(feature = "object-stores")]
 use super::object_store;
-use super::prune::{self, PruneCounts};
+use super::prune::{self, RemotePruneCounts};
 use super::rollup::{self, MOST_LOOSE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
@@ -515,9 +515,9 @@ impl SharedCache {
     ///
     /// # Errors
     /// If the remote cannot be read or written, or is not one of this program.
-    pub async fn prune(&self, is_dry: bool) -> Result<PruneCounts, RemoteError> {
+    pub async fn prune(&self, is_dry: bool) -> Result<RemotePruneCounts, RemoteError> {
         let Some(namespace) = namespace::read(&*self.remote, &self.url).await? else {
-            return Ok(PruneCounts::default());
+            return Ok(RemotePruneCounts::default());
         };
         let RemoteSettings { trust, key, .. } = &self.settings;
         let writer = key.as_ref().filter(|_| !is_dry);

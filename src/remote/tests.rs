@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use super::folder::FolderRemote;
-use super::prune::PruneCounts;
+use super::prune::RemotePruneCounts;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use super::{SigningKey, TrustedWriter};
@@ -260,12 +260,12 @@ async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked
     let (kept, spare) = (place.push(1).await, place.push(2).await);
     let process = place.process(usize::MAX);
     process.push_label("baseline", &[kept]).await.unwrap();
-    let counts = PruneCounts { labels: 1, kept: 1, ..PruneCounts::default() };
-    let marked = PruneCounts { marked: 1, ..counts };
+    let counts = RemotePruneCounts { labels: 1, kept: 1, ..RemotePruneCounts::default() };
+    let marked = RemotePruneCounts { marked: 1, ..counts };
     assert_eq!(process.prune(true).await.unwrap(), marked);
     assert!(place.objects("marks").is_empty(), "a dry run writes nothing");
     assert_eq!(process.prune(false).await.unwrap(), marked);
-    assert_eq!(process.prune(false).await.unwrap(), PruneCounts { waiting: 1, ..counts });
+    assert_eq!(process.prune(false).await.unwrap(), RemotePruneCounts { waiting: 1, ..counts });
 
     let age = |days: u64| {
         let [mark] = &place.objects("marks")[..] else { panic!("one mark") };
@@ -274,10 +274,13 @@ async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked
         File::options().write(true).open(mark).unwrap().set_modified(then).unwrap();
     };
     age(29);
-    assert_eq!(process.prune(false).await.unwrap(), PruneCounts { waiting: 1, ..counts });
+    assert_eq!(process.prune(false).await.unwrap(), RemotePruneCounts { waiting: 1, ..counts });
     // a label that is pushed in time saves it, and its mark is gone
     process.push_label("late", &[spare]).await.unwrap();
-    assert_eq!(process.prune(false).await.unwrap(), PruneCounts { labels: 2, kept: 2, ..PruneCounts::default() });
+    assert_eq!(
+        process.prune(false).await.unwrap(),
+        RemotePruneCounts { labels: 2, kept: 2, ..RemotePruneCounts::default() }
+    );
     assert!(place.objects("marks").is_empty());
     fs::remove_file(place.shared().join("labels/late")).unwrap();
     process.prune(false).await.unwrap();

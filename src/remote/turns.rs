@@ -18,7 +18,7 @@ struct Waiting {
 
 /// The right to send a request, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'t>(&'t Turns);
+pub(super) struct RequestTurn<'t>(&'t Turns);
 
 impl Turns {
     pub(super) fn new(free: usize) -> Turns {
@@ -29,7 +29,7 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn take(&self) -> Turn<'_> {
+    pub(super) async fn take(&self) -> RequestTurn<'_> {
         let waits = {
             let mut state = self.lock();
             if state.free > 0 {
@@ -45,11 +45,11 @@ impl Turns {
             // The sender is dropped after it was used alone.
             let _ = turn.await;
         }
-        Turn(self)
+        RequestTurn(self)
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for RequestTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         while let Some(next) = state.waiting.pop() {

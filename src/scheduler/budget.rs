@@ -105,7 +105,7 @@ impl Spent {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     requests: u64,
     spent: f64,
     reserved: f64,
@@ -123,7 +123,7 @@ struct State {
 #[derive(Debug, Default)]
 pub struct Budget {
     limits: BudgetLimits,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
 }
 
 /// A request that was admitted, with what is reserved for it.
@@ -140,7 +140,7 @@ impl Budget {
         Budget { limits, state: Mutex::default() }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

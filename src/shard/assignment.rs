@@ -114,7 +114,7 @@ enum SharedAction {
 fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
     let preparer = Preparer::new(pipeline, matrix);
     let mut chains: Vec<(Chain, u64)> = Vec::new();
-    let mut groups = Groups::default();
+    let mut groups = DisjointSets::default();
     let mut first: BTreeMap<SharedAction, usize> = BTreeMap::new();
     for (at, fixture) in pipeline.fixtures.iter().enumerate() {
         let sizes = FixtureSizes::of(fixture);
@@ -171,9 +171,9 @@ fn keeps_nothing(pipeline: &Pipeline, method: &Method) -> bool {
 
 /// Disjoint sets of numbers, each with its lowest as its root.
 #[derive(Debug, Default)]
-struct Groups(Vec<usize>);
+struct DisjointSets(Vec<usize>);
 
-impl Groups {
+impl DisjointSets {
     fn add(&mut self) -> usize {
         self.0.push(self.0.len());
         self.0.len() - 1
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn groups_join_whatever_the_order() {
-        let mut groups = Groups::default();
+        let mut groups = DisjointSets::default();
         for _ in 0..6 {
             groups.add();
         }

@@ -125,7 +125,7 @@ impl RunValues {
 pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
     let rows = || table.iter().map(AsRef::as_ref);
     let runs = rows().map(<[Option<f64>]>::len).max().unwrap_or(0);
-    let items: Vec<Item<'_>> = rows().filter_map(Item::of).collect();
+    let items: Vec<NumberedRow<'_>> = rows().filter_map(NumberedRow::of).collect();
     let filled: usize = items.iter().map(|item| item.count).sum();
     let cells = runs * table.len();
     let gaps = MissingCounts { cells, missing: cells.saturating_sub(filled) };
@@ -142,16 +142,16 @@ pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
 }
 
 /// A row of the table that has at least one number.
-struct Item<'a> {
+struct NumberedRow<'a> {
     row: &'a [Option<f64>],
     count: usize,
     mean: f64,
 }
 
-impl Item<'_> {
-    fn of(row: &[Option<f64>]) -> Option<Item<'_>> {
+impl NumberedRow<'_> {
+    fn of(row: &[Option<f64>]) -> Option<NumberedRow<'_>> {
         let (mean, count) = counted_mean(row.iter().flatten().copied().filter(|x| usable(*x)))?;
-        Some(Item { row, count, mean })
+        Some(NumberedRow { row, count, mean })
     }
 
     fn at(&self, run: usize) -> Option<f64> {

@@ -21,7 +21,7 @@ use crate::results::{
 };
 
 /// One side: its rows that are compared, by their place in the file.
-struct Side<'a> {
+struct PageSide<'a> {
     folder: &'a ResultsFolder,
     set: &'a ResultSet,
     label: String,
@@ -29,18 +29,18 @@ struct Side<'a> {
     summary: Summary,
 }
 
-impl<'a> Side<'a> {
+impl<'a> PageSide<'a> {
     fn read(
         (folder, set): &'a (ResultsFolder, ResultSet),
         label: String,
         is_compared: impl Fn(&ScoredRow) -> bool,
-    ) -> Result<Side<'a>, Failure> {
+    ) -> Result<PageSide<'a>, Failure> {
         let rows = folder.few_rows().map_err(SetError::from)?.ok_or_else(|| {
             Failure::input(format!("`{}` has more than {FEW} cells, which are too many for a page", folder.label()))
                 .hinted("compare without --html")
         })?;
         let rows = rows.into_iter().enumerate().filter(|(_, listed)| is_compared(&listed.row)).collect();
-        Ok(Side { folder, set, label, rows, summary: summarize(set, None) })
+        Ok(PageSide { folder, set, label, rows, summary: summarize(set, None) })
     }
 
     fn manifest(&self) -> &Manifest {
@@ -108,15 +108,15 @@ pub(super) fn comparison_page<C: Lookup + ChunkCache + Sync>(
     let against = if label == against { format!("{against} (baseline)") } else { against };
     let [methods, others] = &compared;
     let sides = [
-        Side::read(judged, label, |row| is_compared(&judged.1, methods, row))?,
-        Side::read(baseline, against, |row| is_compared(&baseline.1, others, row))?,
+        PageSide::read(judged, label, |row| is_compared(&judged.1, methods, row))?,
+        PageSide::read(baseline, against, |row| is_compared(&baseline.1, others, row))?,
     ];
     Ok(render(pipeline, &sides, &compared, comparison, cache).map_err(SetError::from)?)
 }
 
 fn render<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
-    sides: &[Side<'_>; 2],
+    sides: &[PageSide<'_>; 2],
     compared: &[IndexSet<String>; 2],
     comparison: &Comparison,
     cache: Option<&C>,
@@ -173,7 +173,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
 }
 
 /// The summary of both sides, with the comparison between them.
-fn joined(sides: &[Side<'_>; 2], comparison: &Comparison) -> Summary {
+fn joined(sides: &[PageSide<'_>; 2], comparison: &Comparison) -> Summary {
     let [judged, _] = sides;
     let named = sides
         .iter()
@@ -187,7 +187,7 @@ fn joined(sides: &[Side<'_>; 2], comparison: &Comparison) -> Summary {
 }
 
 /// Reads rows by their position on the page: those of the judged side first.
-fn read_rows(sides: &[Side<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, RowError> {
+fn read_rows(sides: &[PageSide<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, RowError> {
     let mut read = Vec::new();
     let mut first = 0;
     for side in sides {

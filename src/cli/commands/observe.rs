@@ -15,7 +15,8 @@ use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::files::write_whole;
 use crate::import::{ImportError, ImportIssue, Log, log_files, read_session};
 use crate::observe::{
-    FORMATS, Observation, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, combine, observe,
+    FORMATS, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, SessionObservation, combine,
+    observe,
 };
 use crate::report::html::observed_page;
 
@@ -161,7 +162,7 @@ fn read(file: &Path) -> FileFindings {
 }
 
 /// The places of all compactions, the worst first: by re-reads, repeated failures and details fetched again.
-fn worst_first(observation: &Observation) -> Vec<usize> {
+fn worst_first(observation: &SessionObservation) -> Vec<usize> {
     let harm = |one: &ObservedCompaction| {
         let fetched = one.references.map_or(0, |uses| uses.fetched_again);
         (one.figures.re_reads.unwrap_or(0), one.figures.repeated_failures.unwrap_or(0), fetched)
@@ -171,7 +172,7 @@ fn worst_first(observation: &Observation) -> Vec<usize> {
     places
 }
 
-fn text(observation: &Observation, worst: &[usize], others: usize, console: &Console) -> String {
+fn text(observation: &SessionObservation, worst: &[usize], others: usize, console: &Console) -> String {
     let mut paragraphs = vec![counts(observation, others)];
     if observation.compactions.is_empty() {
         paragraphs.push(looked_for(observation));
@@ -185,7 +186,7 @@ fn text(observation: &Observation, worst: &[usize], others: usize, console: &Con
     paragraphs.join("\n\n")
 }
 
-fn counts(observation: &Observation, others: usize) -> String {
+fn counts(observation: &SessionObservation, others: usize) -> String {
     let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
     let mut text = format!(
         "{}, {}, {}",
@@ -203,7 +204,7 @@ fn counts(observation: &Observation, others: usize) -> String {
 }
 
 /// What a search without a result looked for.
-fn looked_for(observation: &Observation) -> String {
+fn looked_for(observation: &SessionObservation) -> String {
     let mut text =
         "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
                     of Claude Code, `compacted` records of Codex, `compaction` entries of pi."
@@ -214,7 +215,7 @@ fn looked_for(observation: &Observation) -> String {
     text
 }
 
-fn table(observation: &Observation, worst: &[usize], console: &Console) -> String {
+fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
     let columns = [
         Column::Left("session"),
         Column::Right("at"),
@@ -253,7 +254,7 @@ fn table(observation: &Observation, worst: &[usize], console: &Console) -> Strin
 }
 
 /// Why compactions with a star are not counted.
-fn reasons(observation: &Observation) -> Option<String> {
+fn reasons(observation: &SessionObservation) -> Option<String> {
     let mut by_reason: Vec<(&str, usize)> = Vec::new();
     for reason in observation.compactions.iter().filter_map(|one| one.not_counted) {
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
@@ -266,7 +267,7 @@ fn reasons(observation: &Observation) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn compared(observation: &Observation) -> String {
+fn compared(observation: &SessionObservation) -> String {
     let after = observation.compactions.iter().filter(|one| one.not_counted.is_none()).map(|one| one.figures);
     let control = observation.controls.iter().map(|one| one.figures);
     let of = |figures: &mut dyn Iterator<Item = crate::observe::WindowFigures>| {
@@ -303,7 +304,7 @@ fn compared(observation: &Observation) -> String {
     text
 }
 
-fn quotations(observation: &Observation) -> Option<String> {
+fn quotations(observation: &SessionObservation) -> Option<String> {
     const QUOTED: usize = 5;
     let quotes = observation.compactions.iter().flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
     let lines: Vec<String> =
@@ -312,7 +313,7 @@ fn quotations(observation: &Observation) -> Option<String> {
 }
 
 /// The command that makes fixtures of the worst sessions.
-fn next(observation: &Observation, worst: &[usize]) -> Option<String> {
+fn next(observation: &SessionObservation, worst: &[usize]) -> Option<String> {
     let mut files: Vec<&String> = Vec::new();
     for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
         if !files.contains(&file) && files.len() < SUGGESTED {

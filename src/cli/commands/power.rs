@@ -31,7 +31,7 @@ const HOPED_FOR: f64 = 0.4;
 const WORTHWHILE: f64 = 0.01;
 
 /// What the variances rest on.
-struct Basis {
+struct EstimateBasis {
     variances: DifferenceVariances,
     /// Null where prices are not known.
     costs: Option<CallCosts>,
@@ -86,16 +86,16 @@ fn design(pipeline: &Pipeline) -> Repetitions {
 
 /// What the newest results say, or the usual variances. Results that cannot be read are no reason to fail: nothing is
 /// reported of them but how much they vary.
-fn basis(pipeline: &Pipeline) -> Basis {
+fn basis(pipeline: &Pipeline) -> EstimateBasis {
     let set = newest(&pipeline.results).ok().and_then(|folder| ResultSet::read(&folder).ok());
     let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
     let Some((set, (variances, pairs))) = found else {
         let words = "usual variances are assumed until results of two methods on four fixtures say more".to_owned();
-        return Basis { variances: USUAL, costs: None, words };
+        return EstimateBasis { variances: USUAL, costs: None, words };
     };
     let stand_in = if set.design().is_lexical() { ", of the stand-in: not what a model varies by" } else { "" };
     let words = format!("{} in results `{}`{stand_in}", count(pairs, "method pair"), set.manifest.label);
-    Basis { variances, costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0), words }
+    EstimateBasis { variances, costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0), words }
 }
 
 fn table(bought: &[Purchase], is_priced: bool, console: &Console) -> String {

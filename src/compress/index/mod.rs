@@ -8,7 +8,7 @@ mod write;
 
 pub(crate) use allocation::allocate;
 pub(crate) use notes::readable;
-pub use notes::{FailedCommand, FileNote, SessionNotes};
+pub use notes::{FileNote, NotedFailure, SessionNotes};
 pub(crate) use write::{file_entry, index_within};
 
 use crate::transcript::{Message, estimate_tokens};

@@ -18,7 +18,7 @@ pub struct SessionNotes {
     /// Files, in the order of their last change or, if never changed, their last reading.
     pub files: Vec<FileNote>,
     /// Commands that failed, with what they printed.
-    pub failures: Vec<FailedCommand>,
+    pub failures: Vec<NotedFailure>,
     /// Sentences that state a choice.
     pub decisions: Vec<String>,
     /// Sentences that name something left to do.
@@ -45,7 +45,7 @@ pub struct FileNote {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct FailedCommand {
+pub struct NotedFailure {
     /// The command, or the tool's name.
     pub command: String,
     /// The lines that say what went wrong, word for word.
@@ -176,7 +176,7 @@ impl SessionNotes {
         // The folder says little: what was run comes after it.
         let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
-        let failure = FailedCommand { command, lines };
+        let failure = NotedFailure { command, lines };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
     }

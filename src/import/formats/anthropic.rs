@@ -9,7 +9,7 @@ use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
 #[derive(Default)]
-pub(super) struct Blocks {
+pub(super) struct ContentBlocks {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
     /// Id of the call, and what it yielded.
@@ -19,11 +19,11 @@ pub(super) struct Blocks {
 }
 
 /// Takes a content apart; reasoning goes to the draft.
-pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Blocks {
+pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> ContentBlocks {
     let Value::Array(list) = content else {
-        return Blocks { text: text_of(content, draft), ..Blocks::default() };
+        return ContentBlocks { text: text_of(content, draft), ..ContentBlocks::default() };
     };
-    let mut blocks = Blocks::default();
+    let mut blocks = ContentBlocks::default();
     let mut texts = Vec::new();
     for block in list {
         match str_of(block, "type") {

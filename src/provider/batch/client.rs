@@ -10,7 +10,7 @@ use super::lines::{BatchRequest, BatchResult, anthropic_batch, endpoint, export_
 use crate::provider::call::{CallFailure, ErrorClass};
 use crate::provider::classify::{AttemptError, Delivery};
 use crate::provider::dialects::{Auth, auth};
-use crate::provider::http::{ApiKey, Exchange, Http, HttpReply, Method};
+use crate::provider::http::{ApiKey, Exchange, Http, HttpMethod, HttpReply};
 use crate::provider::retry::RetryPolicy;
 use crate::provider::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
 
@@ -144,7 +144,7 @@ impl BatchClient {
 
     async fn once(
         &self,
-        (method, path, query): (Method, &str, &str),
+        (method, path, query): (HttpMethod, &str, &str),
         (content_type, body): (&str, Bytes),
         headers: &[(&'static str, &'static str)],
     ) -> Result<HttpReply, AttemptError> {
@@ -155,7 +155,7 @@ impl BatchClient {
     }
 
     /// A call that may be made more than once.
-    async fn repeat(&self, target: (Method, &str, &str), content: (&str, Bytes)) -> Result<HttpReply, CallFailure> {
+    async fn repeat(&self, target: (HttpMethod, &str, &str), content: (&str, Bytes)) -> Result<HttpReply, CallFailure> {
         let headers = self.headers();
         let mut attempt = 1;
         loop {
@@ -174,7 +174,7 @@ impl BatchClient {
     }
 
     async fn get(&self, path: &str, query: &str) -> Result<Value, CallFailure> {
-        let reply = self.repeat((Method::Get, path, query), (JSON, Bytes::new())).await?;
+        let reply = self.repeat((HttpMethod::Get, path, query), (JSON, Bytes::new())).await?;
         parsed(&reply)
     }
 
@@ -199,7 +199,7 @@ impl BatchClient {
         let path = self.batches("");
         let mut attempt = 1;
         loop {
-            let fault = match self.once((Method::Post, &path, ""), (JSON, body.clone()), &headers).await {
+            let fault = match self.once((HttpMethod::Post, &path, ""), (JSON, body.clone()), &headers).await {
                 Ok(reply) => match parsed(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
                     Some(id) => return Ok(id.to_owned()),
                     None => AttemptError::new(ErrorClass::Malformed, "the answer to a new batch names no id"),
@@ -247,7 +247,7 @@ impl BatchClient {
         form.extend(&lines);
         form.extend(format!("\r\n--{boundary}--\r\n").bytes());
         let kind = format!("multipart/form-data; boundary={boundary}");
-        let uploaded = self.repeat((Method::Post, "/files", ""), (&kind, form.into())).await;
+        let uploaded = self.repeat((HttpMethod::Post, "/files", ""), (&kind, form.into())).await;
         let uploaded = parsed(&uploaded.map_err(|failure| self.hinted(failure))?)?;
         let Some(file) = uploaded["id"].as_str() else {
             return Err(AttemptError::new(ErrorClass::Malformed, "the answer to an upload names no file").failure(1));
@@ -338,7 +338,7 @@ impl BatchClient {
             false => status.results.iter().map(|file| format!("/files/{file}/content")).collect(),
         };
         for path in &paths {
-            let (method, query, content_type, body) = (Method::Get, "", JSON, Bytes::new());
+            let (method, query, content_type, body) = (HttpMethod::Get, "", JSON, Bytes::new());
             let exchange = Exchange { method, path, query, content_type, auth: self.auth, headers: &headers, body };
             let read = async |lines: Vec<Bytes>| {
                 let results = lines.iter().filter_map(|line| {
@@ -362,7 +362,9 @@ impl BatchClient {
 
     /// Asks the vendor to end a batch early. It still takes a while to end.
     pub async fn cancel(&self, id: &str) -> Result<(), CallFailure> {
-        self.repeat((Method::Post, &self.batches(&format!("/{id}/cancel")), ""), (JSON, Bytes::new())).await.map(drop)
+        self.repeat((HttpMethod::Post, &self.batches(&format!("/{id}/cancel")), ""), (JSON, Bytes::new()))
+            .await
+            .map(drop)
     }
 
     /// Removes requests and results from the vendor's storage, as far as it lets us.
@@ -373,7 +375,8 @@ impl BatchClient {
             false => files.collect(),
         };
         for path in paths {
-            if let Err(fault) = self.once((Method::Delete, &path, ""), (JSON, Bytes::new()), &self.headers()).await {
+            if let Err(fault) = self.once((HttpMethod::Delete, &path, ""), (JSON, Bytes::new()), &self.headers()).await
+            {
                 tracing::debug!(path, "not deleted: {}", fault.message);
             }
         }

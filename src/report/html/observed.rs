@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chunks::escape;
-use crate::observe::{Observation, ObservedCompaction};
+use crate::observe::{ObservedCompaction, SessionObservation};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 table{border-collapse:collapse;width:100%}td,th{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #8884}\
@@ -12,7 +12,7 @@ pre,blockquote{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padd
 :root{color-scheme:light dark}";
 
 /// The page; `cases` are places in `observation.compactions`, the worst first.
-pub fn observed_page(observation: &Observation, cases: &[usize]) -> String {
+pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" \

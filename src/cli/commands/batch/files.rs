@@ -37,7 +37,7 @@ pub(crate) struct ExportArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ImportArgs {
+pub(crate) struct BatchImportArgs {
     /// The engine's output, and its file of errors if there is one
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -134,7 +134,12 @@ fn several_models(models: &BTreeMap<ModelRef, usize>) -> Failure {
 }
 
 /// Stores results and closes the batches that they answer.
-pub(super) fn import(common: &Common, cache: &Path, args: &ImportArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn import(
+    common: &Common,
+    cache: &Path,
+    args: &BatchImportArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let files: Vec<PathBuf> = args.files.iter().map(|file| given(common, file)).collect();
     if let Some(missing) = files.iter().find(|file| !file.is_file()) {
         return Err(Failure::input(format!("there is no file {}", missing.display())));

@@ -30,7 +30,7 @@ pub(crate) enum BatchCommand {
     )]
     Export(Box<files::ExportArgs>),
     /// Read what an engine made of exported requests; what its files lack can be exported again
-    Import(files::ImportArgs),
+    Import(files::BatchImportArgs),
     /// Ask the provider to end batches early; what is done by then is kept and paid for
     Cancel(BatchNames),
     /// Give batches up: their requests are asked again, and are paid twice where they were worked on

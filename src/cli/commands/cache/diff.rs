@@ -21,7 +21,7 @@ struct LoadedEntry {
 
 /// A difference in one input, one source or the output.
 #[derive(Debug, Serialize)]
-struct Difference {
+struct EntryDifference {
     part: String,
     old: Option<DiffValue>,
     new: Option<DiffValue>,
@@ -46,9 +46,9 @@ struct DiffJson {
     a_status: String,
     b_status: String,
     same_output: Option<bool>,
-    inputs: Vec<Difference>,
-    sources: Vec<Difference>,
-    output: Option<Difference>,
+    inputs: Vec<EntryDifference>,
+    sources: Vec<EntryDifference>,
+    output: Option<EntryDifference>,
     /// Whether both sides have a readable output.
     #[serde(skip)]
     is_readable: bool,
@@ -114,7 +114,7 @@ fn same_output(old: &Record, new: &Record) -> Option<bool> {
     }
 }
 
-fn of_input(change: &InputChange, outputs: &Outputs) -> Difference {
+fn of_input(change: &InputChange, outputs: &Outputs) -> EntryDifference {
     let text = |part: &Option<InputPart>| {
         let part = part.as_ref()?;
         part.text.clone().or_else(|| outputs.get(&part.digest).cloned())
@@ -130,13 +130,13 @@ fn of_input(change: &InputChange, outputs: &Outputs) -> Difference {
     difference(&change.part, value(&change.old), value(&change.new), hunks)
 }
 
-fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks: Vec<Hunk>) -> Difference {
+fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks: Vec<Hunk>) -> EntryDifference {
     let diff = (!hunks.is_empty()).then(|| unified(&hunks));
-    Difference { part: part.to_owned(), old, new, diff, hunks }
+    EntryDifference { part: part.to_owned(), old, new, diff, hunks }
 }
 
 /// The differences between the sources of both: prompts, a rubric.
-fn sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<Difference> {
+fn sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<EntryDifference> {
     let changed = new.sources.0.iter().filter_map(|(name, source)| {
         let before = old.sources.0.get(name).filter(|before| before.digest != source.digest)?;
         let texts = snapshot.read_text(&before.digest).zip(snapshot.read_text(&source.digest));
@@ -148,7 +148,7 @@ fn sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<Di
     changed.collect()
 }
 
-fn output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str) -> Option<Difference> {
+fn output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str) -> Option<EntryDifference> {
     let value = |entry: &LoadedEntry| Some(DiffValue { digest: entry.record.raw.to_string(), text: None });
     (before != now).then(|| difference("output", value(old), value(new), hunks(before, now, AROUND)))
 }
@@ -219,12 +219,12 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
 
 /// The names of all inputs of either side. `differing` can contain the repetition and the schema, which are not among the
 /// parts.
-fn input_names<'a>(old: &'a LoadedEntry, new: &'a LoadedEntry, differing: &'a [Difference]) -> BTreeSet<&'a str> {
+fn input_names<'a>(old: &'a LoadedEntry, new: &'a LoadedEntry, differing: &'a [EntryDifference]) -> BTreeSet<&'a str> {
     let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts).map(|(name, _)| &**name);
     parts.chain(differing.iter().map(|difference| difference.part.as_str())).collect()
 }
 
-impl Difference {
+impl EntryDifference {
     fn value_lines(&self, console: &Console) -> Vec<String> {
         let value = |value: &Option<DiffValue>| match value {
             None => "–".to_owned(),

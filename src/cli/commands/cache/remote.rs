@@ -12,7 +12,7 @@ use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::{NEW_KEY, RemoteArgs, print_warnings};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
-use crate::remote::{PruneCounts, PullCounts, PushCounts, RemoteError, SharedCache, SharedSummary};
+use crate::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
 
 /// Runs `work` on a runtime of its own: these commands do nothing else.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
@@ -84,7 +84,7 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     if !is_dry && !shared.is_written() {
         return Err(Failure::input("the remote is only read").hinted("COMPEVAL_REMOTE_MODE=write"));
     }
-    let PruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))??;
+    let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))??;
     let would = if is_dry { "Would mark" } else { "Marked" };
     let and = if is_dry { "delete" } else { "deleted" };
     console.print(&format!(

@@ -14,7 +14,7 @@ use crate::plan::{
 use crate::results::FailedAction;
 
 /// One action of the chain.
-pub(crate) struct Step<'a> {
+pub(crate) struct ChainStep<'a> {
     pub(crate) stage: Stage,
     pub(crate) point: u32,
     /// The recorded action; `None` if it is no longer known.
@@ -59,7 +59,7 @@ pub(crate) fn chain_of<'a>(
     snapshot: &CacheSnapshot,
     pipeline: Option<&Pipeline>,
     subject: &ExplainedCell<'a>,
-) -> Vec<Step<'a>> {
+) -> Vec<ChainStep<'a>> {
     let now = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
     let edited = pipeline.map(|pipeline| SourceChanges { snapshot, manifest: subject.manifest, pipeline });
     let read_text = |digest: &Digest| snapshot.read_text(digest);
@@ -80,7 +80,7 @@ pub(crate) fn chain_of<'a>(
         };
         is_stale |= matches!(state, StepState::Stale(_));
         let failure = if is_own { subject.failure_in(stage) } else { None };
-        steps.push(Step { stage, point, key, entry, state, failure });
+        steps.push(ChainStep { stage, point, key, entry, state, failure });
     }
     steps
 }

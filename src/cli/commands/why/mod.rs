@@ -20,7 +20,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::Explained;
 use crate::results::FailedAction;
-use chain::{Step, StepDifference, StepState, chain_of};
+use chain::{ChainStep, StepDifference, StepState, chain_of};
 use subject::{CellKeys, ExplainedCell};
 
 #[derive(Serialize)]
@@ -111,9 +111,9 @@ impl StepState {
     }
 }
 
-fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
+fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
     let place = &subject.place;
-    let step = |step: &Step<'_>| {
+    let step = |step: &ChainStep<'_>| {
         let (state, differs, _) = step.state.describe();
         let explained = differs.map(|differs| &differs.explained);
         let blocked = matches!(step.state, StepState::Blocked).then_some(Explained::UPSTREAM);
@@ -142,7 +142,7 @@ fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &Cache
     }
 }
 
-fn explanation(subject: &ExplainedCell<'_>, steps: &[Step<'_>], console: &Console) -> String {
+fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &Console) -> String {
     let CellCoordinate { fixture, point, method, run, probe, .. } = &subject.place;
     let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
     let place = format!("{fixture} · point {} · {method} · run {run}{probe_told}", point.0);
@@ -168,7 +168,7 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[Step<'_>], console: &Consol
 }
 
 /// The command to type next: one that makes what is missing, or shows what is there.
-fn next(subject: &ExplainedCell<'_>, steps: &[Step<'_>]) -> String {
+fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
     let CellCoordinate { fixture, method, run, probe, .. } = &subject.place;
     let is_stale = steps.iter().any(|step| matches!(step.state, StepState::Stale(_)));
     match probe {
@@ -180,7 +180,7 @@ fn next(subject: &ExplainedCell<'_>, steps: &[Step<'_>]) -> String {
     }
 }
 
-fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
+fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
     let (state, differs, meaning) = step.state.describe();
     let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));

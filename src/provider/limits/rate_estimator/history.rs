@@ -15,9 +15,9 @@ pub(super) struct Sent {
 
 /// Requests in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct History(VecDeque<Sent>);
+pub(super) struct SentRequests(VecDeque<Sent>);
 
-impl History {
+impl SentRequests {
     pub(super) fn push(&mut self, sent: Sent) {
         self.0.push_back(sent);
     }

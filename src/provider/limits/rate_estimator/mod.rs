@@ -22,7 +22,7 @@ mod pacer;
 mod phase;
 mod tally;
 
-use history::{History, Sent};
+use history::{Sent, SentRequests};
 use pacer::Pacer;
 pub(crate) use pacer::Seconds;
 use phase::*;
@@ -70,7 +70,7 @@ pub(crate) struct RateEstimator {
     used_up_at: Option<Seconds>,
     accepted_since: f64,
 
-    history: History,
+    history: SentRequests,
     next_id: u64,
     /// Requests before this one were sent before the last refusal was known.
     wave: u64,

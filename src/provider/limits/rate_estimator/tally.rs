@@ -7,7 +7,7 @@ use super::phase::{LAST, MOST_UNANSWERED};
 
 /// Whether a request was refused; until a round trip after it was sent, nobody knows.
 #[derive(Clone, Copy, Debug)]
-struct Fate {
+struct RequestFate {
     id: u64,
     at: Seconds,
     is_refused: bool,
@@ -20,7 +20,7 @@ pub(super) struct Tally {
     pub first: u64,
     pub sent: u32,
     pub refused: u32,
-    last: VecDeque<Fate>,
+    last: VecDeque<RequestFate>,
 }
 
 impl Tally {
@@ -34,7 +34,7 @@ impl Tally {
         if self.last.len() == MOST_UNANSWERED {
             self.last.pop_front();
         }
-        self.last.push_back(Fate { id, at, is_refused: false });
+        self.last.push_back(RequestFate { id, at, is_refused: false });
     }
 
     /// Marks a request among the last ones as refused; whether it counts for the phase is up to the owner.
@@ -59,7 +59,8 @@ impl Tally {
     pub(super) fn last_refused(&self, now: Seconds, round_trip: Seconds) -> (usize, f64) {
         let known = now - 0.9 * round_trip;
         let last = self.last.iter().rev().skip_while(|fate| fate.at > known).take(LAST);
-        let count = |(count, refused): (usize, usize), fate: &Fate| (count + 1, refused + usize::from(fate.is_refused));
+        let count =
+            |(count, refused): (usize, usize), fate: &RequestFate| (count + 1, refused + usize::from(fate.is_refused));
         let (count, refused) = last.fold((0, 0), count);
         (refused, refused as f64 / count.max(LAST / 2) as f64)
     }

@@ -11,14 +11,14 @@ const AROUND: usize = 160;
 
 /// What a person decides about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct ReviewItem {
     pub(super) fixture: String,
     /// The probe; without one it is the message in somebody's own words.
     pub(super) probe: Option<ProbeId>,
 }
 
 /// A fixture, ready to be searched.
-pub(super) struct Session {
+pub(super) struct SearchableFixture {
     pub(super) fixture: Fixture,
     pub(super) history: History,
 }
@@ -87,7 +87,12 @@ pub(super) struct FactPlace {
 
 impl Card {
     /// The card of an item; `None` if its probe or message is gone.
-    pub(super) fn new(item: &Item, (number, of): (usize, usize), session: &Session, bank: &BankText) -> Option<Card> {
+    pub(super) fn new(
+        item: &ReviewItem,
+        (number, of): (usize, usize),
+        session: &SearchableFixture,
+        bank: &BankText,
+    ) -> Option<Card> {
         let subject = match &item.probe {
             Some(id) => {
                 let (probe, source) = bank.probe(id)?;
@@ -104,7 +109,7 @@ impl Card {
 }
 
 impl ProbeCard {
-    fn new(probe: &Probe, source: &str, session: &Session, bank: &BankText) -> ProbeCard {
+    fn new(probe: &Probe, source: &str, session: &SearchableFixture, bank: &BankText) -> ProbeCard {
         let points = session.fixture.effective_points();
         let point = probe.point.map_or(points.len(), |point| point.0 as usize);
         let end = points.get(point.wrapping_sub(1)).copied().unwrap_or(session.history.len());
@@ -129,7 +134,7 @@ impl ProbeCard {
 }
 
 impl FactPlace {
-    fn new(fact: &Fact, Session { fixture, history }: &Session, end: usize) -> FactPlace {
+    fn new(fact: &Fact, SearchableFixture { fixture, history }: &SearchableFixture, end: usize) -> FactPlace {
         let finder = FactFinder::within(fact, history.paths());
         let mut holders = history.holders(&finder, fixture.start()..end);
         let message = holders.next();

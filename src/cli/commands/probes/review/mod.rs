@@ -18,7 +18,7 @@ use crate::cli::format::count;
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::Console;
 use card::Card;
-use session::{Review, Tally};
+use session::{Review, ReviewTally};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
@@ -57,7 +57,7 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
     Ok(conclude(review.tally, review.left(), console))
 }
 
-fn conclude(tally: Tally, left: usize, console: &Console) -> Exit {
+fn conclude(tally: ReviewTally, left: usize, console: &Console) -> Exit {
     console.note(&format!("{tally}, {} left", count(left, "question")));
     console.next(CommandLine::current().of_project().command(if left > 0 { "probes review" } else { "run" }));
     Exit::Done

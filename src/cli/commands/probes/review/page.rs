@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{Decision, Review, Tally};
+use super::session::{Decision, Review, ReviewTally};
 use crate::cli::browser::open_in_browser;
 use crate::cli::failure::{Failure, chain};
-use crate::cli::loopback::{LoopbackServer, Reply, Request, Site};
+use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
 use crate::cli::terminal::Console;
 use crate::probe::ProbeId;
 
@@ -36,7 +36,7 @@ struct Decided {
 }
 
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
-pub(super) fn review(review: Review, console: &Console) -> Result<(Tally, usize), Failure> {
+pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, usize), Failure> {
     let fault = |error: io::Error| Failure::error(format!("the page cannot be served: {}", chain(&error)));
     let (over, is_over) = mpsc::channel();
     let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
@@ -51,19 +51,19 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(Tally, usize)
 }
 
 impl Site for ReviewSite {
-    fn reply(&self, request: &Request) -> Reply {
+    fn reply(&self, request: &Request) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/") => Reply::of("200 OK", "text/html", PAGE.to_owned()),
+            ("GET", "/") => PageReply::of("200 OK", "text/html", PAGE.to_owned()),
             ("GET", path) => match path.strip_prefix("/card/").and_then(|at| at.parse().ok()) {
                 Some(at) => self.card(at),
-                None => Reply::refused("404 Not Found"),
+                None => PageReply::refused("404 Not Found"),
             },
             ("POST", "/decide") if request.is_json => self.decide(&request.body),
-            _ => Reply::refused("405 Method Not Allowed"),
+            _ => PageReply::refused("405 Method Not Allowed"),
         }
     }
 
-    fn sent(&self, reply: &Reply) {
+    fn sent(&self, reply: &PageReply) {
         if reply.is_last {
             let _ = self.over.send(());
         }
@@ -76,16 +76,16 @@ impl ReviewSite {
     }
 
     /// The first open question from a place on: a page that is loaded again begins at the first.
-    fn card(&self, from: usize) -> Reply {
+    fn card(&self, from: usize) -> PageReply {
         let mut review = self.review();
         let Some(at) = review.next_open(from) else {
             let over = json_reply(&json!({ "over": true, "tally": review.tally.to_string() }));
-            return Reply { is_last: true, ..over };
+            return PageReply { is_last: true, ..over };
         };
         review.card(at).map_or_else(|failure| refusal(&failure), |card| json_reply(&json!(card)))
     }
 
-    fn decide(&self, body: &[u8]) -> Reply {
+    fn decide(&self, body: &[u8]) -> PageReply {
         let decided: Decided = match serde_json::from_slice(body) {
             Ok(decided) => decided,
             Err(error) => return refusal(&Failure::input(error.to_string())),
@@ -101,15 +101,15 @@ impl ReviewSite {
     }
 }
 
-fn json_reply(value: &Value) -> Reply {
-    Reply::of("200 OK", "application/json", value.to_string())
+fn json_reply(value: &Value) -> PageReply {
+    PageReply::of("200 OK", "application/json", value.to_string())
 }
 
 /// What could not be done, in words.
-fn refusal(failure: &Failure) -> Reply {
+fn refusal(failure: &Failure) -> PageReply {
     let words = match failure {
         Failure::Message { message, .. } => message.clone(),
         Failure::Problems(problems) => problems.to_string(),
     };
-    Reply::of("422 Unprocessable Content", "application/json", json!({ "error": words }).to_string())
+    PageReply::of("422 Unprocessable Content", "application/json", json!({ "error": words }).to_string())
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::card::{Card, Item, Session};
+use super::card::{Card, ReviewItem, SearchableFixture};
 use crate::action::Digest;
 use crate::cli::commands::fixture::file_text;
 use crate::cli::failure::{Exit, Failure};
@@ -28,13 +28,13 @@ pub(super) enum Decision {
 
 /// How many decisions there were of each kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ReviewTally {
     accepted: usize,
     edited: usize,
     rejected: usize,
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for ReviewTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} accepted, {} edited, {} rejected", self.accepted, self.edited, self.rejected)
     }
@@ -43,11 +43,11 @@ impl fmt::Display for Tally {
 /// The questions that are open, and the session that the last one was about.
 pub(super) struct Review {
     paths: ProjectPaths,
-    pub(super) items: Vec<Item>,
-    pub(super) tally: Tally,
+    pub(super) items: Vec<ReviewItem>,
+    pub(super) tally: ReviewTally,
     /// Places of the items that are settled.
     settled: BTreeSet<usize>,
-    session: Option<Session>,
+    session: Option<SearchableFixture>,
 }
 
 impl Review {
@@ -67,16 +67,16 @@ impl Review {
             return Err(Failure::input("there is no bank to review").hinted(GENERATE).exiting(Exit::EmptySelection));
         }
         let mut review =
-            Review { paths, items: Vec::new(), tally: Tally::default(), settled: BTreeSet::new(), session: None };
+            Review { paths, items: Vec::new(), tally: ReviewTally::default(), settled: BTreeSet::new(), session: None };
         for name in names {
             let fixture = review.read_session(&name)?.fixture;
             if fixture.notes.get(PARAPHRASE).is_some() {
-                review.items.push(Item { fixture: name.clone(), probe: None });
+                review.items.push(ReviewItem { fixture: name.clone(), probe: None });
             }
             let bank = &review.bank(&name)?.parsed().bank.clone();
             let is_open = |probe: &&Probe| all || !bank.reviewed.contains(&probe.id);
             let open = bank.probes.iter().filter(is_open);
-            review.items.extend(open.map(|probe| Item { fixture: name.clone(), probe: Some(probe.id.clone()) }));
+            review.items.extend(open.map(|probe| ReviewItem { fixture: name.clone(), probe: Some(probe.id.clone()) }));
         }
         Ok(review)
     }
@@ -149,7 +149,7 @@ impl Review {
 
     fn edit_bank(
         &self,
-        item: &Item,
+        item: &ReviewItem,
         edit: impl FnOnce(&BankText) -> Result<BankText, Vec<Fault>>,
     ) -> Result<(), Failure> {
         let edited = edit(&self.bank(&item.fixture)?).map_err(|faults| {
@@ -169,7 +169,7 @@ impl Review {
         BankText::read(text.clone()).map_err(|faults| problems(faults, self.paths.shown(&path), &text))
     }
 
-    fn session(&mut self, name: &str) -> Result<&Session, Failure> {
+    fn session(&mut self, name: &str) -> Result<&SearchableFixture, Failure> {
         let session = match self.session.take().filter(|session| session.fixture.name == name) {
             Some(session) => session,
             None => self.read_session(name)?,
@@ -177,12 +177,12 @@ impl Review {
         Ok(self.session.insert(session))
     }
 
-    fn read_session(&self, name: &str) -> Result<Session, Failure> {
+    fn read_session(&self, name: &str) -> Result<SearchableFixture, Failure> {
         let path = self.fixture_path(name);
         let text = read_text(&path)?;
         let parsed = ParsedFixture::read(&text).map_err(|faults| problems(faults, self.paths.shown(&path), &text))?;
         let history = History::new(&parsed.fixture.messages);
-        Ok(Session { fixture: parsed.fixture, history })
+        Ok(SearchableFixture { fixture: parsed.fixture, history })
     }
 
     fn fixture_path(&self, name: &str) -> std::path::PathBuf {
@@ -192,7 +192,7 @@ impl Review {
 
 const GENERATE: &str = "`compeval probes generate` writes banks";
 
-fn gone(item: &Item) -> Failure {
+fn gone(item: &ReviewItem) -> Failure {
     let id = item.probe.as_ref().map(ToString::to_string).unwrap_or_default();
     Failure::input(format!("the probe `{id}` is no longer in the bank of {}", item.fixture))
 }

@@ -16,7 +16,7 @@ use crate::text::one_line;
 const SHOWN: usize = 1500;
 
 /// What a letter means.
-enum Reply {
+enum KeyChoice {
     Decide(Decision),
     Skip,
     Quit,
@@ -29,9 +29,9 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
         let card = review.card(at)?;
         console.eprint(&render(&card, console));
         match reply(&card, console)? {
-            Reply::Quit => return Ok(()),
-            Reply::Skip => at += 1,
-            Reply::Decide(decision) => match review.decide(at, decision) {
+            KeyChoice::Quit => return Ok(()),
+            KeyChoice::Skip => at += 1,
+            KeyChoice::Decide(decision) => match review.decide(at, decision) {
                 Ok(is_settled) => at += usize::from(is_settled),
                 // What cannot be read is asked again; nothing was written.
                 Err(Failure::Message { message, .. }) => console.error("not written:", message),
@@ -42,17 +42,17 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
     Ok(())
 }
 
-fn reply(card: &Card, console: &Console) -> Result<Reply, Failure> {
+fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
     let choices = match &card.subject {
         Subject::Probe(_) => "[a]ccept  [e]dit  [r]eject  [s]kip  [q]uit:",
         Subject::Message(_) => "[p]araphrase  [k]eep as it is  [s]kip  [q]uit:",
     };
     loop {
-        let Some(answer) = ask(console, choices)? else { return Ok(Reply::Quit) };
+        let Some(answer) = ask(console, choices)? else { return Ok(KeyChoice::Quit) };
         let letter = answer.trim().to_lowercase();
         let decision = match (&card.subject, letter.chars().next()) {
-            (_, Some('q')) => return Ok(Reply::Quit),
-            (_, Some('s')) => return Ok(Reply::Skip),
+            (_, Some('q')) => return Ok(KeyChoice::Quit),
+            (_, Some('s')) => return Ok(KeyChoice::Skip),
             (Subject::Probe(_), Some('a')) | (Subject::Message(_), Some('k')) => Some(Decision::Accept),
             (Subject::Probe(_), Some('r')) => Some(Decision::Reject),
             (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
@@ -60,7 +60,7 @@ fn reply(card: &Card, console: &Console) -> Result<Reply, Failure> {
             _ => None,
         };
         if let Some(decision) = decision {
-            return Ok(Reply::Decide(decision));
+            return Ok(KeyChoice::Decide(decision));
         }
     }
 }
