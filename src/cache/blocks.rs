@@ -17,10 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use super::error::IndexFault;
+use super::error::{IndexFault, IndexResult};
 use crate::files::{close_files, create_private_folder, sync_folder};
-
-type IndexResult<T> = Result<T, IndexFault>;
 
 /// A block is not longer than this, unless a single entry is. Eight of them fill a segment, and a page.
 pub(super) const BLOCK: usize = 4000;

@@ -97,6 +97,9 @@ pub(super) enum IndexFault {
     Broken(String),
 }
 
+/// What asking the index gives.
+pub(super) type IndexResult<T> = Result<T, IndexFault>;
+
 impl IndexFault {
     pub(super) fn broken(what: impl ToString) -> IndexFault {
         IndexFault::Broken(what.to_string())

@@ -13,15 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Day, FrameLocation, Record, RemovalReason};
-use super::error::IndexFault;
+use super::error::{IndexFault, IndexResult};
 use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use super::sorted_run::{Merged, RunEntry, RunWriter, SortedRun};
 use crate::action::{ActionKey, Digest};
 use crate::files::{self, close_files};
-
-type IndexResult<T> = Result<T, IndexFault>;
 
 /// The tables; the first byte of a key says which one it is in.
 #[derive(Clone, Copy)]

@@ -10,9 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::blocks::{BLOCK, Block, Blocks, BlocksWriter};
-use super::error::IndexFault;
-
-type IndexResult<T> = Result<T, IndexFault>;
+use super::error::{IndexFault, IndexResult};
 
 const CRC: usize = 4;
 

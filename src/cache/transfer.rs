@@ -51,7 +51,7 @@ pub struct ImportCounts {
 /// written.
 pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<ExportCounts, CacheError> {
     let failed = || CacheError::io("write", path);
-    let folder = folder_of(path);
+    let folder = files::folder_of(path);
     if cache.contains(&folder.canonicalize().map_err(failed())?) {
         return Err(refused(path, "it is inside the cache folder"));
     }
@@ -106,7 +106,7 @@ impl Unfinished {
         self.file.sync_all().map_err(failed())?;
         fs::rename(&self.path, target).map_err(failed())?;
         self.is_kept = true;
-        Ok(files::sync_folder(folder_of(target))?)
+        Ok(files::sync_folder(files::folder_of(target))?)
     }
 }
 
@@ -116,10 +116,6 @@ impl Drop for Unfinished {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn refused(path: &Path, what: &'static str) -> CacheError {

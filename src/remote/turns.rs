@@ -18,7 +18,7 @@ struct Waiting {
 
 /// The right to send a request, until it is dropped.
 #[derive(Debug)]
-pub(super) struct RequestTurn<'t>(&'t Turns);
+pub(super) struct TurnGuard<'t>(&'t Turns);
 
 impl Turns {
     pub(super) fn new(free: usize) -> Turns {
@@ -29,7 +29,7 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn take(&self) -> RequestTurn<'_> {
+    pub(super) async fn take(&self) -> TurnGuard<'_> {
         let waits = {
             let mut state = self.lock();
             if state.free > 0 {
@@ -45,11 +45,11 @@ impl Turns {
             // The sender is dropped after it was used alone.
             let _ = turn.await;
         }
-        RequestTurn(self)
+        TurnGuard(self)
     }
 }
 
-impl Drop for RequestTurn<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         while let Some(next) = state.waiting.pop() {
