@@ -165,13 +165,29 @@ async fn a_hanging_request_times_out() {
 
 #[tokio::test]
 async fn nobody_listening_is_a_clear_failure() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let failure = asked(&client_of(spec(Dialect::OpenaiChat, &format!("http://{closed}/v1"))), &ask("q")).await;
+    let closed = ClosedPort::new();
+    let failure = asked(&client_of(spec(Dialect::OpenaiChat, &closed.url())), &ask("q")).await;
     let failure = failure.unwrap_err();
     assert_eq!((failure.class, failure.attempts), (ErrorClass::Unreachable, 6));
     assert!(failure.message.starts_with("cannot connect: "), "{failure}");
     let scheme = asked(&client_of(spec(Dialect::OpenaiChat, "localhost:1234/v1")), &ask("q")).await.unwrap_err();
     assert_eq!((scheme.class, scheme.attempts), (ErrorClass::Invalid, 1), "{scheme}");
+}
+
+/// A port that refuses connections. The socket holds it without listening: a port that is let go can be the next that a
+/// simulator of another test gets.
+struct ClosedPort(tokio::net::TcpSocket);
+
+impl ClosedPort {
+    fn new() -> Self {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        Self(socket)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/v1", self.0.local_addr().unwrap())
+    }
 }
 
 /// Remembers how each attempt was billed.
@@ -240,9 +256,9 @@ async fn only_what_may_have_been_worked_on_is_billed() {
     assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_ok());
     assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "reported", "reported"]);
 
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = ClosedPort::new();
     let bills = Bills::default();
-    let away = client_of(spec(Dialect::OpenaiChat, &format!("http://{closed}/v1")));
+    let away = client_of(spec(Dialect::OpenaiChat, &closed.url()));
     assert!(away.ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_err());
     assert_eq!(*bills.0.lock().unwrap(), ["free"; 6], "a connection that is refused costs nothing");
 }
