@@ -129,7 +129,6 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The folder that a file is in.
 /// The folder of a file; of a bare name the current one.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))

@@ -61,7 +61,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sled::", &["src/cache/blocks.rs"]),
+    ("sled::", &["src/cache/catalog.rs"]),
     ("zstd::", &["src/cache/pack.rs", "src/results/lines_file.rs"]),
     (" zip::", &["src/import/archive.rs"]),
     ("governor::", &["src/provider/limits/buckets.rs"]),

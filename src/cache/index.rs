@@ -1,9 +1,9 @@
 //! The index on disk: the current record of each key, and the other tables.
 //!
 //! Changes are collected in memory. A flush writes them as a sorted run and merges it with the runs that are not much
-//! larger, so that there are few runs, and each change is written a few times at most. The list of runs says how much of
-//! each pack they cover; a flush replaces it after everything else. So the index is always that of some flush, it never
-//! gets ahead of the packs, and a crash leaves nothing but a run that is not listed. Whatever is not as it was written
+//! larger, so that there are few runs, and each change is written a few times at most. The list of runs in the catalog says
+//! how much of each pack they cover; a flush replaces it after everything else. So the index is always that of some flush, it
+//! never gets ahead of the packs, and a crash leaves nothing but a run that is not listed. Whatever is not as it was written
 //! costs a rebuild from the packs and nothing else.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::catalog::Catalog;
 use super::entry::{Day, FrameLocation, Record, RemovalReason};
 use super::error::{IndexFault, IndexResult};
 use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
@@ -19,7 +20,7 @@ use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use super::sorted_run::{Merged, RunEntry, RunWriter, SortedRun};
 use crate::action::{ActionKey, Digest};
-use crate::files::{self, close_files};
+use crate::files::{create_private_folder, sync_folder};
 
 /// The tables; the first byte of a key says which one it is in.
 #[derive(Clone, Copy)]
@@ -56,12 +57,13 @@ struct RunList {
     packs: Vec<(u32, u32, u64)>,
 }
 
-const LIST_START: [u8; 8] = *b"CEvINDX2";
+const LIST_START: [u8; 8] = *b"CEvINDX3";
 
 /// The open index.
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,
+    catalog: Catalog,
     state: Mutex<IndexState>,
 }
 
@@ -75,41 +77,33 @@ struct IndexState {
     is_dirty: bool,
 }
 
-/// The file of the list.
-fn list_file(folder: &Path) -> PathBuf {
-    folder.join("list")
+fn catalog_folder(folder: &Path) -> PathBuf {
+    folder.join("catalog")
 }
 
-/// Whether a process left it that was killed while it wrote the list.
-fn is_temporary(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| files::is_temporary(&name.to_string_lossy()))
-}
-
-/// The folder of a run.
-fn run_folder(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("{number:08}"))
+/// The file of a run.
+fn run_file(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("{number:08}.run"))
 }
 
 impl DiskIndex {
     /// Whether there is an index in `folder`, sound or not.
     pub(super) fn is_in(folder: &Path) -> bool {
-        list_file(folder).exists()
+        Catalog::is_in(&catalog_folder(folder))
     }
 
     /// Opens the index in `folder`, or creates an empty one.
     pub(super) fn open(folder: &Path) -> IndexResult<DiskIndex> {
-        files::create_private_folder(folder).map_err(IndexFault::broken)?;
-        let list = match std::fs::read(list_file(folder)) {
-            Ok(bytes) => read_list(&bytes)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => RunList::default(),
-            Err(error) => return Err(IndexFault::broken(error)),
-        };
-        let open = |(number, len, blocks)| SortedRun::open(&run_folder(folder, number), number, len, blocks);
+        create_private_folder(folder).map_err(IndexFault::broken)?;
+        let catalog = Catalog::open(&catalog_folder(folder))?;
+        let list = catalog.list()?.map_or(Ok(RunList::default()), |bytes| read_list(&bytes))?;
+        let open =
+            |shape: (u32, u64, u32)| SortedRun::open(&run_file(folder, shape.0), shape, &catalog.fences(shape.0)?);
         let runs = list.runs.into_iter().map(open).collect::<IndexResult<_>>()?;
         let packs = list.packs.into_iter();
         let packs = packs.map(|(id, generation, good)| (id, PackState { id, generation, good, len: good })).collect();
         let state = IndexState { runs, packs, ..IndexState::default() };
-        let index = DiskIndex { folder: folder.to_owned(), state: Mutex::new(state) };
+        let index = DiskIndex { folder: folder.to_owned(), catalog, state: Mutex::new(state) };
         index.remove_unlisted(&index.state())?;
         Ok(index)
     }
@@ -120,12 +114,11 @@ impl DiskIndex {
 
     /// Writes all tables into an empty index.
     pub(super) fn fill(&self, source: &PackIndex) -> IndexResult<()> {
-        let mut writer = RunWriter::create(&run_folder(&self.folder, 1), 1)?;
+        let mut writer = RunWriter::create(&run_file(&self.folder, 1), 1)?;
         source.in_order(|key, value| writer.push(&key, Some(&value)))?;
         let mut state = self.state();
-        state.runs = [writer.finish()?].into();
         state.packs = source.packs.iter().map(|pack| (pack.id, *pack)).collect();
-        self.write_list(&state)
+        self.replace_list(&mut state, [writer.finish()?].into())
     }
 
     /// Applies frames that were appended to a pack; `pack` is its state after them.
@@ -141,11 +134,10 @@ impl DiskIndex {
         if !std::mem::take(&mut state.is_dirty) {
             return Ok(());
         }
-        if !state.changes.is_empty() {
-            state.runs = self.merge(&state)?;
-            state.changes.clear();
-        }
-        self.write_list(&state)
+        let runs = if state.changes.is_empty() { state.runs.clone() } else { self.merge(&state)? };
+        self.replace_list(&mut state, runs)?;
+        state.changes.clear();
+        Ok(())
     }
 
     /// The runs with the changes in a new one, which takes the place of those that are at most twice as large as what
@@ -165,7 +157,7 @@ impl DiskIndex {
         }
         sources.push(Box::new(changes));
         let number = state.runs.iter().map(|run| run.number).max().unwrap_or(0).wrapping_add(1);
-        let mut writer = RunWriter::create(&run_folder(&self.folder, number), number)?;
+        let mut writer = RunWriter::create(&run_file(&self.folder, number), number)?;
         for entry in Merged::new(sources) {
             let (key, value) = entry?;
             // a removal is needed while an older run may have the key
@@ -178,28 +170,26 @@ impl DiskIndex {
         Ok(runs.into())
     }
 
-    /// Replaces the list after the runs are on disk, and removes the runs that it does not name any more.
-    fn write_list(&self, state: &IndexState) -> IndexResult<()> {
-        let runs = state.runs.iter().map(|run| (run.number, run.len, run.blocks())).collect();
-        let packs = state.packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
-        let mut bytes =
-            postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec()).map_err(IndexFault::broken)?;
-        let crc = crc32fast::hash(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        files::write_whole(&list_file(&self.folder), &bytes).map_err(IndexFault::broken)?;
-        close_files(&self.folder);
+    /// Replaces the list, after the runs are on disk, and removes the runs that it does not name any more.
+    fn replace_list(&self, state: &mut IndexState, runs: Arc<[SortedRun]>) -> IndexResult<()> {
+        sync_folder(&self.folder).map_err(IndexFault::broken)?;
+        let numbers = |runs: &[SortedRun]| runs.iter().map(|run| run.number).collect::<Vec<u32>>();
+        let (before, after) = (numbers(&state.runs), numbers(&runs));
+        let removed: Vec<u32> = before.iter().copied().filter(|number| !after.contains(number)).collect();
+        let added = runs.iter().filter(|run| !before.contains(&run.number));
+        let added = added.map(|run| Ok((run.number, run.fences()?))).collect::<IndexResult<Vec<_>>>()?;
+        self.catalog.replace(&encode_list(&runs, &state.packs)?, &added, &removed)?;
+        state.runs = runs;
         self.remove_unlisted(state)
     }
 
     /// Removes the runs that are not listed: those that were merged, and what a crash left.
     fn remove_unlisted(&self, state: &IndexState) -> IndexResult<()> {
-        let listed: Vec<PathBuf> = state.runs.iter().map(|run| run_folder(&self.folder, run.number)).collect();
+        let listed: Vec<PathBuf> = state.runs.iter().map(|run| run_file(&self.folder, run.number)).collect();
         for entry in std::fs::read_dir(&self.folder).map_err(IndexFault::broken)? {
             let path = entry.map_err(IndexFault::broken)?.path();
-            // where a reader still has a run open, some systems refuse; the next flush removes it
-            if path.is_dir() && !listed.contains(&path) {
-                let _ = std::fs::remove_dir_all(path);
-            } else if is_temporary(&path) {
+            if path.is_file() && !listed.contains(&path) {
+                // where a reader still has a run open, some systems refuse; the next flush removes it
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -306,6 +296,15 @@ impl DiskIndex {
         }
         Ok(())
     }
+}
+
+fn encode_list(runs: &[SortedRun], packs: &BTreeMap<u32, PackState>) -> IndexResult<Vec<u8>> {
+    let runs = runs.iter().map(SortedRun::shape).collect();
+    let packs = packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
+    let mut bytes = postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec()).map_err(IndexFault::broken)?;
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    Ok(bytes)
 }
 
 fn read_list(bytes: &[u8]) -> IndexResult<RunList> {

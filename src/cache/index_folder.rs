@@ -17,7 +17,7 @@ pub(super) fn fresh_index(layout: &Layout) -> PathBuf {
 
 /// Whether there is an index of an older version, which is not used any more.
 pub(super) fn is_older_index(folder: &Path) -> bool {
-    !DiskIndex::is_in(folder) && ["db", "blocks"].iter().any(|part| folder.join(part).exists())
+    !DiskIndex::is_in(folder) && ["db", "blocks", "list"].iter().any(|part| folder.join(part).exists())
 }
 
 /// Removes a folder, if it exists.

@@ -98,16 +98,37 @@ fn a_run_that_a_crash_left_is_removed_and_the_listed_ones_stay() {
     (&index).set_record(record(1, 24)).unwrap();
     index.flush().unwrap();
     drop(index);
-    let list = std::fs::read(list_file(dir.path())).unwrap();
     let index = DiskIndex::open(dir.path()).unwrap();
     (&index).set_record(record(2, 24)).unwrap();
     let merged = index.merge(&index.state()).unwrap();
     drop(merged);
     drop(index);
-    assert_eq!(std::fs::read(list_file(dir.path())).unwrap(), list);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+    assert_eq!(run_files(dir.path()), ["00000001.run", "00000002.run"]);
     let index = DiskIndex::open(dir.path()).unwrap();
     assert_eq!(index.find(&key(1)).unwrap(), Some(record(1, 24)));
     assert_eq!(index.find(&key(2)).unwrap(), None);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    assert_eq!(run_files(dir.path()), ["00000001.run"]);
+}
+
+#[test]
+fn a_run_that_is_cut_off_or_missing_is_refused_when_the_index_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = DiskIndex::open(dir.path()).unwrap();
+    (&index).set_record(record(1, 24)).unwrap();
+    index.flush().unwrap();
+    drop(index);
+    let (path, whole) = (run_file(dir.path(), 1), std::fs::read(run_file(dir.path(), 1)).unwrap());
+    std::fs::write(&path, &whole[1..]).unwrap();
+    assert!(DiskIndex::open(dir.path()).is_err());
+    std::fs::remove_file(&path).unwrap();
+    assert!(DiskIndex::open(dir.path()).is_err());
+    std::fs::write(&path, &whole).unwrap();
+    assert_eq!(DiskIndex::open(dir.path()).unwrap().find(&key(1)).unwrap(), Some(record(1, 24)));
+}
+
+fn run_files(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".run")).collect();
+    names.sort_unstable();
+    names
 }

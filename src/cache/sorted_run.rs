@@ -1,17 +1,21 @@
 //! Sorted runs: what the index holds. Each has the keys of one flush, or of several that were merged, in order, in blocks.
-//! Behind them stands where each block begins, in the same form.
+//! Where each block begins is in the catalog, in the same form: a fence, and the offset.
 //!
 //! ```text
 //! block: { key length 1 | 0 if removed, else value length + 1 (varint) | key | value }… | crc 4
 //! ```
 
+use std::io;
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::blocks::{BLOCK, Block, Blocks, BlocksWriter};
+use super::blocks::{Blocks, BlocksWriter};
+use super::catalog::FenceBlocks;
 use super::error::{IndexFault, IndexResult};
 
+/// A block is not longer than this, unless a single entry is.
+const BLOCK: usize = 4000;
 const CRC: usize = 4;
 
 /// A key and its value; `None` where an older run's value was removed.
@@ -24,36 +28,69 @@ pub(super) struct SortedRun {
     pub(super) number: u32,
     /// Bytes of its blocks.
     pub(super) len: u64,
-    /// For each block, a key above all in the block before it and not above its own first.
-    fences: Arc<[Box<[u8]>]>,
+    fences: Arc<[Fence]>,
+}
+
+/// Where a block begins.
+#[derive(Debug)]
+struct Fence {
+    /// A key above all in the block before it and not above its own first.
+    key: Box<[u8]>,
+    offset: u64,
 }
 
 impl SortedRun {
-    /// Opens a run of so many blocks.
-    pub(super) fn open(folder: &Path, number: u32, len: u64, blocks: u32) -> IndexResult<SortedRun> {
-        let (found, mut fences, mut next) = (Blocks::open(folder)?, Vec::new(), blocks);
-        while let Some(block) = found.get(next)? {
-            fences.extend(all_entries(&block)?.into_iter().map(|(fence, _)| fence.into_boxed_slice()));
-            next = next.saturating_add(1);
+    /// Opens a run of so many blocks with its fences.
+    pub(super) fn open(
+        path: &Path,
+        (number, len, blocks): (u32, u64, u32),
+        stored: &FenceBlocks,
+    ) -> IndexResult<SortedRun> {
+        let mut fences: Vec<Fence> = Vec::new();
+        for block in stored {
+            let mut rest = covered(block)?;
+            while let Some((key, offset)) = next_entry(&mut rest)? {
+                let offset = postcard::from_bytes(offset.unwrap_or_default()).map_err(IndexFault::broken)?;
+                fences.push(Fence { key: key.into(), offset });
+            }
         }
-        let is_whole = fences.len() == blocks as usize;
-        let run = SortedRun { blocks: found, number, len, fences: fences.into() };
-        if is_whole { Ok(run) } else { Err(damaged("a part without its beginnings")) }
+        let is_ascending = fences.is_sorted_by(|a, b| a.key < b.key && a.offset < b.offset);
+        if !is_ascending || fences.len() != blocks as usize {
+            return Err(damaged("a part without its beginnings"));
+        }
+        let blocks = Blocks::open(path, len).map_err(IndexFault::broken)?;
+        Ok(SortedRun { blocks, number, len, fences: fences.into() })
     }
 
-    /// How many blocks it has.
-    pub(super) fn blocks(&self) -> u32 {
-        u32::try_from(self.fences.len()).unwrap_or(u32::MAX)
+    /// Number, length and blocks, by which it is opened again.
+    pub(super) fn shape(&self) -> (u32, u64, u32) {
+        (self.number, self.len, u32::try_from(self.fences.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Its fences as the catalog stores them.
+    pub(super) fn fences(&self) -> IndexResult<FenceBlocks> {
+        let (mut blocks, mut block) = (Vec::new(), BlockBuilder::default());
+        for fence in &*self.fences {
+            let offset = postcard::to_stdvec(&fence.offset).map_err(IndexFault::broken)?;
+            let entry = encode_entry(&fence.key, Some(&offset))?;
+            if block.is_full_with(&entry) {
+                blocks.extend(block.finish());
+            }
+            block.0.extend(entry);
+        }
+        blocks.extend(block.finish());
+        Ok(blocks)
     }
 
     /// The block that a key would be in.
-    fn place(&self, key: &[u8]) -> Option<u32> {
-        let after = self.fences.partition_point(|fence| **fence <= *key);
-        u32::try_from(after.checked_sub(1)?).ok()
+    fn place(&self, key: &[u8]) -> Option<usize> {
+        self.fences.partition_point(|fence| *fence.key <= *key).checked_sub(1)
     }
 
-    fn block(&self, number: u32) -> IndexResult<Block> {
-        self.blocks.get(number)?.ok_or_else(|| damaged("a block that is missing"))
+    fn block(&self, number: usize) -> IndexResult<Vec<u8>> {
+        let start = self.fences.get(number).ok_or_else(|| damaged("a block that is missing"))?.offset;
+        let end = self.fences.get(number + 1).map_or(self.len, |next| next.offset);
+        self.blocks.read(start..end).map_err(IndexFault::broken)
     }
 
     /// What the run says about a key: its value, or that it was removed.
@@ -64,7 +101,7 @@ impl SortedRun {
 
     /// The first entry whose key is not below `from`.
     pub(super) fn first_from(&self, from: &[u8]) -> IndexResult<Option<RunEntry>> {
-        for number in self.place(from).unwrap_or(0)..self.blocks() {
+        for number in self.place(from).unwrap_or(0)..self.fences.len() {
             let block = self.block(number)?;
             let mut rest = covered(&block)?;
             while let Some((key, value)) = next_entry(&mut rest)? {
@@ -78,7 +115,7 @@ impl SortedRun {
 
     /// The entries from the first whose key is not below `from`.
     pub(super) fn entries(&self, from: &[u8]) -> IndexResult<impl Iterator<Item = IndexResult<RunEntry>> + use<>> {
-        let (run, numbers) = (self.clone(), self.place(from).unwrap_or(0)..self.blocks());
+        let (run, numbers) = (self.clone(), self.place(from).unwrap_or(0)..self.fences.len());
         let read = move |number| all_entries(&run.block(number)?);
         let entries = numbers.flat_map(move |number| match read(number) {
             Ok(entries) => entries.into_iter().map(Ok).collect::<Vec<_>>(),
@@ -86,6 +123,26 @@ impl SortedRun {
         });
         let from = from.to_vec();
         Ok(entries.skip_while(move |entry| entry.as_ref().is_ok_and(|(key, _)| *key < from)))
+    }
+}
+
+/// A block that is being filled.
+#[derive(Default)]
+struct BlockBuilder(Vec<u8>);
+
+impl BlockBuilder {
+    /// Whether an entry must begin the next block.
+    fn is_full_with(&self, entry: &[u8]) -> bool {
+        !self.0.is_empty() && self.0.len() + entry.len() + CRC > BLOCK
+    }
+
+    /// The block with its checksum, and the next one is begun; `None` of an empty one.
+    fn finish(&mut self) -> Option<Vec<u8>> {
+        let mut block = std::mem::take(&mut self.0);
+        let crc = crc32fast::hash(&block);
+        let is_empty = block.is_empty();
+        block.extend_from_slice(&crc.to_le_bytes());
+        (!is_empty).then_some(block)
     }
 }
 
@@ -128,54 +185,41 @@ pub(super) struct RunWriter {
     blocks: BlocksWriter,
     number: u32,
     len: u64,
-    fences: Vec<Box<[u8]>>,
-    /// The block that is being filled.
-    block: Vec<u8>,
+    fences: Vec<Fence>,
+    block: BlockBuilder,
     last: Vec<u8>,
 }
 
 impl RunWriter {
-    pub(super) fn create(folder: &Path, number: u32) -> IndexResult<RunWriter> {
-        let blocks = BlocksWriter::create(folder)?;
-        Ok(RunWriter { blocks, number, len: 0, fences: Vec::new(), block: Vec::new(), last: Vec::new() })
+    pub(super) fn create(path: &Path, number: u32) -> IndexResult<RunWriter> {
+        let (blocks, block) = (BlocksWriter::create(path).map_err(IndexFault::broken)?, BlockBuilder::default());
+        Ok(RunWriter { blocks, number, len: 0, fences: Vec::new(), block, last: Vec::new() })
     }
 
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
         let entry = encode_entry(key, value)?;
-        if !self.block.is_empty() && self.block.len() + entry.len() + CRC > BLOCK {
-            self.end_block()?;
+        if self.block.is_full_with(&entry) {
+            self.end_block().map_err(IndexFault::broken)?;
         }
-        if self.block.is_empty() {
-            self.fences.push(fence(&self.last, key));
+        if self.block.0.is_empty() {
+            self.fences.push(Fence { key: fence(&self.last, key), offset: self.len });
         }
-        self.block.extend(entry);
+        self.block.0.extend(entry);
         key.clone_into(&mut self.last);
         Ok(())
     }
 
-    fn end_block(&mut self) -> IndexResult<()> {
-        if self.block.is_empty() {
-            return Ok(());
-        }
-        let mut block = std::mem::take(&mut self.block);
-        let crc = crc32fast::hash(&block);
-        block.extend_from_slice(&crc.to_le_bytes());
+    fn end_block(&mut self) -> io::Result<()> {
+        let Some(block) = self.block.finish() else { return Ok(()) };
         self.len += block.len() as u64;
-        self.blocks.push(block)
+        self.blocks.push(&block)
     }
 
+    /// Writes everything to disk.
     pub(super) fn finish(mut self) -> IndexResult<SortedRun> {
-        self.end_block()?;
-        let (len, fences) = (self.len, std::mem::take(&mut self.fences));
-        for fence in &fences {
-            let entry = encode_entry(fence, Some(&[]))?;
-            if self.block.len() + entry.len() + CRC > BLOCK {
-                self.end_block()?;
-            }
-            self.block.extend(entry);
-        }
-        self.end_block()?;
-        Ok(SortedRun { blocks: self.blocks.finish()?, number: self.number, len, fences: fences.into() })
+        self.end_block().map_err(IndexFault::broken)?;
+        let blocks = self.blocks.finish().map_err(IndexFault::broken)?;
+        Ok(SortedRun { blocks, number: self.number, len: self.len, fences: self.fences.into() })
     }
 }
 
@@ -282,10 +326,10 @@ mod tests {
                 merged.extend(newer.clone());
                 prop_assert_eq!(list(Merged::new(sources)), merged.into_iter().collect::<Vec<_>>());
                 if !is_opened_again {
-                    let shapes = runs.each_ref().map(|run| (run.number, run.len, run.blocks()));
+                    let stored = runs.each_ref().map(|run| (run.shape(), run.fences().unwrap()));
                     drop(runs);
-                    runs = shapes.map(|(number, len, blocks)| {
-                        SortedRun::open(&dir.path().join(number.to_string()), number, len, blocks).unwrap()
+                    runs = stored.map(|(shape, fences)| {
+                        SortedRun::open(&dir.path().join(shape.0.to_string()), shape, &fences).unwrap()
                     });
                 }
             }
@@ -297,7 +341,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let table: Table = (0..50u8).map(|n| (vec![n], Some(vec![n; 10]))).collect();
         let run = written(dir.path(), 1, &table);
-        let whole = run.blocks.get(0).unwrap().unwrap();
+        let whole = run.block(0).unwrap();
         assert_eq!(run.len, whole.len() as u64);
         for at in 0..whole.len() {
             let mut flipped = whole.to_vec();
@@ -312,7 +356,7 @@ mod tests {
     fn the_bytes_of_a_block_are_pinned() {
         let dir = tempfile::tempdir().unwrap();
         let run = written(dir.path(), 1, &[(vec![1, 2], Some(vec![7, 8, 9])), (vec![3], None)].into());
-        let block = run.blocks.get(0).unwrap().unwrap();
+        let block = run.block(0).unwrap();
         let bytes: String = block.iter().map(|byte| format!("{byte:02x}")).collect();
         insta::assert_snapshot!(bytes, @"020401020708090100038ef71029");
     }

@@ -1,6 +1,6 @@
 //! Whatever happens to the files: it is named, nothing panics, nothing wrong is served.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use compeval::cache::{CacheSnapshot, Lookup, RemovalReason, Store};
 use tempfile::tempdir;
@@ -167,27 +167,31 @@ fn a_lost_index_is_made_again() {
 
 #[test]
 fn rubbish_in_place_of_the_index_is_put_aside() {
-    let sound = tempdir().unwrap();
-    filled(sound.path(), ENTRIES, LENGTH);
-    for run in std::fs::read_dir(sound.path().join("index")).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
-        std::fs::write(run.path().join("db"), vec![0xAB; 300_000]).unwrap();
-        std::fs::write(run.path().join("conf"), "nonsense").unwrap();
+    let rubbish = |path: PathBuf| std::fs::write(path, vec![0xAB; 300_000]).unwrap();
+    let in_catalog = |index: &Path| {
+        rubbish(index.join("catalog/db"));
+        rubbish(index.join("catalog/conf"));
+    };
+    let in_runs = |index: &Path| {
+        let files = std::fs::read_dir(index).unwrap().flatten().map(|entry| entry.path());
+        files.filter(|path| path.is_file()).for_each(rubbish);
+    };
+    for spoil in [&in_catalog as &dyn Fn(&Path), &in_runs] {
+        let sound = tempdir().unwrap();
+        filled(sound.path(), ENTRIES, LENGTH);
+        spoil(&sound.path().join("index"));
+        let store = open(sound.path());
+        assert_eq!(
+            (served(&store), store.notices()),
+            (ENTRIES, vec![]),
+            "the packs are sound, and there is nothing to write"
+        );
+        put(&store, 50, body(50, LENGTH));
+        assert_eq!(served(&store), ENTRIES);
+        assert!(store.notices()[0].contains("rebuilt"));
+        let is_bad = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("index.bad-");
+        assert!(std::fs::read_dir(sound.path()).unwrap().flatten().any(is_bad));
     }
-    let store = open(sound.path());
-    assert_eq!(
-        (served(&store), store.notices()),
-        (ENTRIES, vec![]),
-        "the packs are sound, and there is nothing to write"
-    );
-    put(&store, 50, body(50, LENGTH));
-    assert_eq!(served(&store), ENTRIES);
-    assert!(store.notices()[0].contains("rebuilt"));
-    assert!(
-        std::fs::read_dir(sound.path())
-            .unwrap()
-            .flatten()
-            .any(|e| { e.file_name().to_string_lossy().starts_with("index.bad-") })
-    );
 }
 
 #[test]
