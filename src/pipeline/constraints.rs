@@ -169,12 +169,12 @@ pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: 
     let finders: Vec<(&Arc<Rule>, RuleFinder)> = rules.rules.iter().map(|rule| (rule, RuleFinder::new(rule))).collect();
     let mut without = Vec::new();
     for loaded in fixtures {
-        let messages = &loaded.fixture.messages;
+        let (messages, history) = (&loaded.fixture.messages, loaded.history());
         let language = language_of(messages);
         let tokens: Vec<_> = messages.iter().map(|message| estimate_tokens(&message.countable_text())).collect();
         let span = loaded.fixture.start()..loaded.points.first().copied().unwrap_or(messages.len());
         let is_fit = |rule: &Rule, finder: &RuleFinder| {
-            rule.language == language && !loaded.history.holds(finder.object(), 0..messages.len())
+            rule.language == language && !history.holds(finder.object(), 0..messages.len())
         };
         let fit = finders.iter().filter(|(rule, finder)| is_fit(rule, finder));
         let at = |position: RulePosition| position.place(messages, span.clone(), &tokens);

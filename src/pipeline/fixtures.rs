@@ -239,7 +239,7 @@ impl FixtureLoader<'_> {
             self.tell_name(&source, &bank.fixture, message, help);
             return None;
         }
-        let history = Arc::new(History::new(&fixture.messages));
+        let history = History::new(&fixture.messages);
         for finding in check_bank(&parsed, &fixture, &history, self.checks.verbatim_tail) {
             let weight = self.checks.weight(finding.kind);
             let help = match (finding.kind, weight) {
@@ -250,7 +250,7 @@ impl FixtureLoader<'_> {
             };
             self.problems.push(Problem::error(finding.message).at(&source, finding.place).help(help).of(weight));
         }
-        Some(loaded(fixture, parsed.bank, history, path, bank_path))
+        Some(loaded(fixture, parsed.bank, path, bank_path))
     }
 
     /// A fixture is to be read by people before it is shared.
@@ -279,7 +279,7 @@ impl FixtureLoader<'_> {
     }
 }
 
-fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_path: &str) -> LoadedFixture {
+fn loaded(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFixture {
     let points = fixture.effective_points();
     LoadedFixture {
         selected: probes_by_point(&bank, points.len()),
@@ -288,7 +288,6 @@ fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_
         recorded: recorded(&fixture),
         fixture: Arc::new(fixture),
         bank: Arc::new(bank),
-        history,
         points,
         path: path.to_owned(),
         bank_path: bank_path.to_owned(),
@@ -299,8 +298,7 @@ fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_
 fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
     let bank =
         Bank { fixture: fixture.name.clone(), reviewed: Vec::new(), probes: Vec::new(), extra: serde_json::Map::new() };
-    let history = Arc::new(History::new(&fixture.messages));
-    loaded(fixture, bank, history, path, "")
+    loaded(fixture, bank, path, "")
 }
 
 /// The probes declaration at each of so many points; the last where a probe names none.

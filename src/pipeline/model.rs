@@ -112,8 +112,6 @@ pub struct LoadedFixture {
     pub fixture: Arc<Fixture>,
     /// Its probes, all of them.
     pub bank: Arc<Bank>,
-    /// What the transcript says, folded and indexed once.
-    pub history: Arc<History>,
     /// The compression points: exclusive message indices in rising order; at least one.
     pub points: Vec<usize>,
     /// The probes selected at each point, parallel to `points`; at least one in all.
@@ -140,6 +138,11 @@ pub struct FixtureDigests {
 }
 
 impl LoadedFixture {
+    /// What the transcript says, folded and indexed. It is as long as the transcript, so it is made for whoever needs it.
+    pub fn history(&self) -> History {
+        History::new(&self.fixture.messages)
+    }
+
     pub fn name(&self) -> &str {
         &self.fixture.name
     }

@@ -1,11 +1,16 @@
 //! `keys.txt`: the actions that a result set stands on, sorted, a key a line.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::action::{ActionKey, Digest};
 use crate::files::{self, FileError};
+
+/// Bytes of a key.
+const KEY: usize = size_of::<Digest>();
+/// Keys that are sorted at once, of 4 MB.
+const AT_ONCE: u64 = 1 << 17;
 
 /// The file under construction: keys wait in a file without a name. Until they are written the keys of an earlier
 /// incomplete set stand in theirs.
@@ -35,15 +40,48 @@ impl KeysFile {
     /// Whatever the file system says, with the path.
     pub fn finish(self) -> Result<(), FileError> {
         let fault = |e| FileError::new("write", &self.path, e);
-        let mut file = self.waiting.into_inner().map_err(|e| fault(e.into_error()))?;
-        let mut bytes = Vec::new();
-        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(fault)?;
-        let (keys, _) = bytes.as_chunks_mut::<{ size_of::<Digest>() }>();
-        keys.sort_unstable();
-        let mut out = BufWriter::new(files::temporary_in(files::folder_of(&self.path)).map_err(fault)?);
-        for same in keys.chunk_by(|a, b| a == b) {
-            same.first().map_or(Ok(()), |key| writeln!(out, "{}", Digest(*key))).map_err(fault)?;
-        }
+        let file = self.waiting.into_inner().map_err(|e| fault(e.into_error()))?;
+        let out = files::temporary_in(files::folder_of(&self.path)).map_err(fault)?;
+        let out = write_sorted(file, BufWriter::new(out), AT_ONCE).map_err(fault)?;
         files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.path)
+    }
+}
+
+/// Writes the keys of a file in order, each once. They are spread evenly, so a part has a range of first
+/// bytes, and the file is read once for each part.
+fn write_sorted<W: Write>(mut file: File, mut out: W, at_once: u64) -> io::Result<W> {
+    let total = file.metadata()?.len() / KEY as u64;
+    let parts = total.div_ceil(at_once).clamp(1, 256);
+    for part in 0..parts {
+        file.rewind()?;
+        let (mut reader, mut key, mut keys) = (BufReader::with_capacity(1 << 16, &file), [0; KEY], Vec::new());
+        for _ in 0..total {
+            reader.read_exact(&mut key)?;
+            if u64::from(key[0]) * parts / 256 == part {
+                keys.push(key);
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys.into_iter().try_for_each(|key| writeln!(out, "{}", Digest(key)))?;
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_several_parts_are_sorted_and_each_is_there_once() {
+        let mut file = tempfile::tempfile().unwrap();
+        let keys: Vec<Digest> = (0..3000_u32).map(|n| Digest::of((n % 2000).to_le_bytes())).collect();
+        let bytes: Vec<u8> = keys.iter().flat_map(|key| key.0).collect();
+        file.write_all(&bytes).unwrap();
+        let written = String::from_utf8(write_sorted(file, Vec::new(), 500).unwrap()).unwrap();
+        let expected: BTreeSet<String> = keys.iter().map(Digest::to_string).collect();
+        assert!(written.lines().eq(expected.iter().map(String::as_str)));
     }
 }

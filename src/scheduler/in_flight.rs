@@ -11,7 +11,8 @@ use futures::stream::FuturesUnordered;
 use super::breakers::CircuitBreakers;
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::job::Job;
-use crate::action::{ActionKey, KeyHalf};
+use super::key_set::KeySet;
+use crate::action::ActionKey;
 use crate::cache::CacheError;
 use crate::plan::Task;
 
@@ -82,7 +83,7 @@ impl<'r, T: 'r> InFlight<'r, T> {
 pub(super) struct SharedActions {
     /// Actions under way, with the other cells that wait for them.
     waiting: HashMap<ActionKey, Vec<Task>>,
-    completed: HashSet<KeyHalf>,
+    completed: KeySet,
     failed: HashSet<ActionKey>,
 }
 
@@ -109,11 +110,11 @@ impl SharedActions {
 
     /// The action has an output. Returns whether it is the first cell with this action.
     pub(super) fn complete(&mut self, key: ActionKey) -> bool {
-        self.completed.insert(key.half())
+        self.completed.insert(&key)
     }
 
     pub(super) fn is_completed(&self, key: &ActionKey) -> bool {
-        self.completed.contains(&key.half())
+        self.completed.contains(key)
     }
 
     pub(super) fn fail(&mut self, key: ActionKey) {

@@ -17,6 +17,7 @@ mod outputs;
 mod job;
 mod prefixes;
 mod execute;
+mod key_set;
 mod in_flight;
 mod queue;
 mod rows;

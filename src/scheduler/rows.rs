@@ -17,7 +17,7 @@ use crate::pipeline::{FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
-use crate::probe::Probe;
+use crate::probe::{History, Probe};
 use crate::references::{ReferenceIndex, SessionNoise, used_in};
 use crate::results::{ConstraintRow, ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
 use crate::transcript::{count_tokens, fold_document};
@@ -39,6 +39,7 @@ type BaselineRecalls = [Option<f64>; 2];
 /// What is measured with, per fixture.
 struct Measures {
     tokens: Arc<[Tokens]>,
+    history: History,
     session: OnceCell<SessionReferences>,
     needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
     lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
@@ -103,7 +104,7 @@ impl<'e> RowBuilder<'e> {
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
         let stood = context.folded().map(|folded| measure.standing(folded));
         let points_to = |message: usize| context.points_to(message, || measures.signposts(texts, message));
-        let measured = measure.measure(&texts.loaded().history, stood.as_deref(), points_to, &answer.text);
+        let measured = measure.measure(&measures.history, stood.as_deref(), points_to, &answer.text);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -305,6 +306,7 @@ impl<'e> RowBuilder<'e> {
         let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
         let measures = Rc::new(Measures {
             tokens,
+            history: texts.loaded().history(),
             session: OnceCell::new(),
             needed: RefCell::default(),
             lists: RefCell::default(),
@@ -342,7 +344,7 @@ impl Measures {
             let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
             let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
             let start = loaded.fixture.start();
-            Rc::new(ProbeMeasure::new(asked, &loaded.history, start, points, until, self.tokens.clone()))
+            Rc::new(ProbeMeasure::new(asked, &self.history, start, points, until, self.tokens.clone()))
         };
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
     }
@@ -370,7 +372,7 @@ impl Measures {
         }
         let session = self.session.get_or_init(|| SessionReferences::of(&loaded.fixture));
         let points = loaded.points.get(..=point.0)?;
-        let found = Rc::new(session.needed(points, &self.tokens, &loaded.history));
+        let found = Rc::new(session.needed(points, &self.tokens, &self.history));
         self.needed.borrow_mut().insert(point, found.clone());
         Some(found)
     }

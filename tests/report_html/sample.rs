@@ -7,7 +7,7 @@ use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Rubric, Scope};
 use compeval::locale::Locale;
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
-use compeval::probe::{History, Probe, ProbeType};
+use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::FigureTable;
 use compeval::report::html::{
@@ -70,7 +70,6 @@ pub(crate) struct Sample {
 struct Session {
     messages: Vec<Message>,
     points: Vec<usize>,
-    history: History,
 }
 
 impl Session {
@@ -84,18 +83,11 @@ impl Session {
         };
         let count = options.points as usize * 10;
         let messages: Vec<Message> = (0..count).map(|n| Message::text(roles[n % 5], said(n))).collect();
-        let history = History::new(&messages);
-        Session { messages, points: (1..=options.points as usize).map(|point| point * 10).collect(), history }
+        Session { messages, points: (1..=options.points as usize).map(|point| point * 10).collect() }
     }
 
     fn of_page(&self) -> PageSession<'_> {
-        PageSession {
-            digest: Digest::of("session"),
-            messages: &self.messages,
-            start: 0,
-            points: &self.points,
-            history: &self.history,
-        }
+        PageSession { digest: Digest::of("session"), messages: &self.messages, start: 0, points: &self.points }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::locale::Locale;
-use crate::probe::{History, Probe};
+use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
 use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, has_answers, scale_warning};
 use crate::report::numbers::count;
@@ -100,7 +100,6 @@ pub struct PageSession<'a> {
     pub start: usize,
     /// The compression points: exclusive indices of messages.
     pub points: &'a [usize],
-    pub history: &'a History,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

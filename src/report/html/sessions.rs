@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::chunks::{FactMatcher, chunk, chunk_name, json};
 use super::input::{ChunkCache, PageSession};
+use crate::probe::History;
 use crate::transcript::{Message, Role, estimate_tokens};
 
 /// Characters of a message that are shown.
@@ -34,18 +35,19 @@ pub(super) fn chunk_session(
         name.field("probe", (*index as u64).to_le_bytes()).field("point", point.to_le_bytes());
         name.field("facts", matcher.digest.0);
     }
-    let holders = |(index, point, matcher): &(usize, u32, &FactMatcher)| {
+    let holders = |history: &History, (index, point, matcher): &(usize, u32, &FactMatcher)| {
         let place = usize::try_from(*point).unwrap_or_default().wrapping_sub(1);
         let end = session.points.get(place).copied().unwrap_or(session.messages.len());
-        let of = |fact| session.history.holders(fact, 0..end).collect();
+        let of = |fact| history.holders(fact, 0..end).collect();
         (*index, matcher.expected().map(of).collect())
     };
     let made = chunk(cache, name.finish(), || {
+        let history = History::new(session.messages);
         Ok::<_, Infallible>(json(&SessionPack {
             messages: session.messages.iter().map(shown).collect(),
             start: session.start,
             points: session.points,
-            facts: probes.iter().map(holders).collect(),
+            facts: probes.iter().map(|probe| holders(&history, probe)).collect(),
         }))
     });
     match made {

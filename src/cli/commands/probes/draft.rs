@@ -31,14 +31,14 @@ impl BankDraft {
     /// Proves what was proposed at each point of a fixture against the span it is about.
     pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> BankDraft {
         let mut draft = BankDraft { fixture: loaded.name().to_owned(), points: Vec::new(), unchecked: Vec::new() };
-        let mut start = loaded.fixture.start();
+        let (mut start, history) = (loaded.fixture.start(), loaded.history());
         for ((index, end), output) in loaded.points.iter().enumerate().zip(outputs) {
             let number: Point = PointIx(index).number();
             let (mut unreadable, mut verified) = (0, None);
             if let Some(Output::Probes { candidates, unreadable: lost }) = output {
                 let known: Vec<Probe> = draft.probes().cloned().collect();
                 unreadable = lost;
-                verified = Some(verify(candidates, (&loaded.history, start..*end), number, &known));
+                verified = Some(verify(candidates, (&history, start..*end), number, &known));
             }
             draft.points.push(PointDraft { number: number.0, unreadable, verified });
             start = *end;

@@ -311,7 +311,6 @@ pub(crate) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<
             messages: &loaded.fixture.messages,
             start: loaded.fixture.start(),
             points: &loaded.points,
-            history: &loaded.history,
         };
         is_same.then_some((loaded.name(), session))
     };
