@@ -1,7 +1,6 @@
 //! Folders, manifests and rows on a real file system.
 
 use std::fs;
-use std::sync::Arc;
 
 use super::fakes::{design, row};
 use super::*;
@@ -17,8 +16,8 @@ fn line(run: u32) -> String {
     format!("{}\n", serde_json::to_string(&a_row(run)).unwrap())
 }
 
-fn listed(run: u32) -> Arc<ListedRow> {
-    Arc::new(ListedRow::read(&line(run)).unwrap())
+fn listed(run: u32) -> ListedRow {
+    ListedRow::read(&line(run)).unwrap()
 }
 
 fn manifest(label: &str, started: &str) -> Manifest {
@@ -41,16 +40,12 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let folder = with(temp.path(), "a", "t");
     let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
     for run in [3, 1, 2] {
-        file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
+        file.append(&[u64::from(run)], &line(run)).unwrap();
     }
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
     let few = file.finish().unwrap().few.unwrap();
     assert_eq!(runs(&folder), [1, 2, 3]);
-    assert_eq!(
-        few,
-        [1, 2, 3].map(|run| Arc::unwrap_or_clone(listed(run))),
-        "what is handed over is what stands in the file"
-    );
+    assert_eq!(few, [1, 2, 3].map(listed), "what is handed over is what stands in the file");
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
     assert!(folder.begin_rows(4, RowsForm::Plain, None).unwrap().is_empty());
@@ -64,7 +59,7 @@ fn the_same_rows_give_the_same_bytes() {
         let folder = with(temp.path(), label, "t");
         let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
         for run in order {
-            file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
+            file.append(&[u64::from(run)], &line(run)).unwrap();
         }
         file.finish().unwrap();
         fs::read(folder.file(names::CELLS)).unwrap()
@@ -79,7 +74,7 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
     let write = |form| {
         let mut file = folder.begin_rows(4, form, None).unwrap();
         for run in [1, 3, 2] {
-            file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
+            file.append(&[u64::from(run)], &line(run)).unwrap();
         }
         assert_eq!(runs(&folder), [1, 3, 2], "they are read while they are written");
         file.finish().unwrap();
@@ -99,7 +94,7 @@ fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
         let of = |folder: &ResultsFolder, runs: &[u32], earlier: Option<&ResultsFolder>| {
             let mut file = folder.begin_rows(9, form, earlier).unwrap();
             for run in runs {
-                file.append(&[u64::from(*run)], &line(*run), &[listed(*run)]).unwrap();
+                file.append(&[u64::from(*run)], &line(*run)).unwrap();
             }
             let waiting = folder.rows().unwrap().count();
             let finished = file.finish().unwrap();

@@ -153,6 +153,10 @@ impl<P: Ord + Copy> LinesFile<P> {
         Ok(())
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn len(&self) -> usize {
         match &self.lines {
             LinesState::Same(earlier) => earlier.places.len(),

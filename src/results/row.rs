@@ -97,18 +97,12 @@ pub struct Row<T = String> {
 pub type ScoredRow = Row<Unread>;
 
 /// A text that was passed over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread;
 
 impl<'de> Deserialize<'de> for Unread {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unread, D::Error> {
-        // where a format does not say what follows, nothing was written
-        if deserializer.is_human_readable() {
-            IgnoredAny::deserialize(deserializer)?;
-        } else {
-            <()>::deserialize(deserializer)?;
-        }
-        Ok(Unread)
+        IgnoredAny::deserialize(deserializer).map(|_| Unread)
     }
 }
 

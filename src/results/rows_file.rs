@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use memchr::memchr_iter;
-use serde::{Deserialize, Serialize};
 
 use super::lines_file::{LinesFile, RowsForm};
 use super::row::{Row, ScoredRow};
@@ -28,7 +26,7 @@ pub const FEW: u64 = 25_000;
 pub struct RowsFile {
     lines: LinesFile<u64>,
     /// `None` where they are many.
-    rows: Option<BTreeMap<u64, Arc<ListedRow>>>,
+    rows: Option<BTreeMap<u64, ListedRow>>,
 }
 
 /// A finished file of rows.
@@ -41,7 +39,7 @@ pub struct FinishedRows {
 }
 
 /// A row with the name of its line, which says whether anything in it is another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedRow {
     /// The row, without what was said at length.
     pub row: ScoredRow,
@@ -74,14 +72,16 @@ impl RowsFile {
     }
 
     /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows, but for those that the earlier
-    /// set has, too. `ordinals` are the places of the `lines` in the matrix, `rows` what they say.
+    /// set has, too. `ordinals` are the places of the `lines` in the matrix.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
-    pub fn append(&mut self, ordinals: &[u64], lines: &str, rows: &[Arc<ListedRow>]) -> Result<(), FileError> {
+    /// Whatever the file system says, with the path; a line that is no row.
+    pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         self.lines.append(ordinals, lines)?;
-        if let Some(kept) = &mut self.rows {
-            kept.extend(ordinals.iter().copied().zip(rows.iter().cloned()));
+        let Some(kept) = &mut self.rows else { return Ok(()) };
+        for (ordinal, line) in ordinals.iter().zip(lines.lines()) {
+            let row = ListedRow::read(line).map_err(|e| FileError::new("write", self.lines.path(), e.into()))?;
+            kept.insert(*ordinal, row);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl RowsFile {
     /// # Errors
     /// What the file system says, with the path.
     pub fn finish(self) -> Result<FinishedRows, FileError> {
-        let few = self.rows.map(|rows| rows.into_values().map(Arc::unwrap_or_clone).collect());
+        let few = self.rows.map(|rows| rows.into_values().collect());
         Ok(FinishedRows { few, unchanged: self.lines.finish()? })
     }
 }

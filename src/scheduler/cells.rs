@@ -2,25 +2,23 @@
 //! or by executing its own; or it has no output, and then neither have those that depend on it.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::event::{Event, SkipReason};
 use super::execute::{ExecutedOutput, Executor};
 use super::in_flight::SharedActions;
 use super::options::RunError;
 use super::outputs::OutputUnavailable;
-use super::row_cache::{CachedRows, RowCache};
+use super::row_cache::{FoundRows, RowCache};
 use super::rows::RowBuilder;
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::cache::Refresh;
-use crate::pipeline::JudgeCell;
 use crate::plan::{
     self, Action, ActionStatus, CompressTask, CurrentSources, Frontier, JudgeTask, Output, PrepareError, Resolved,
     ResolvedContext, Task, TaskOutcome,
 };
 use crate::provider::{ErrorClass, ReadFault};
-use crate::results::{Blame, FailedAction, ListedRow, Location};
+use crate::results::{Blame, FailedAction, Location};
 
 /// The walk over the matrix with all that it resolves tasks by.
 pub(super) struct Cells<'r, 'e> {
@@ -224,9 +222,9 @@ impl<'r, 'e> Cells<'r, 'e> {
         let found = self.row_cache.find(&context, self.refresh);
         let is_cached = found.is_some();
         match found {
-            Some((cells, cached)) => {
-                stats.emit(&Event::Context { cell: context.cell, line: &cached.context })?;
-                self.resolve_below(&context, &cells, cached, stats)?;
+            Some(found) => {
+                stats.emit(&Event::Context { cell: context.cell, line: &found.cached.context })?;
+                self.resolve_below(&context, found, stats)?;
             }
             None => {
                 if !stats.has_warned(&context.key)
@@ -263,12 +261,11 @@ impl<'r, 'e> Cells<'r, 'e> {
     fn resolve_below(
         &mut self,
         context: &ResolvedContext,
-        cells: &[JudgeCell],
-        cached: CachedRows,
+        FoundRows { cells, dependencies, cached }: FoundRows,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let mut last = None;
-        for (cell, [answer, judgement]) in cells.iter().zip(&cached.dependencies) {
+        for (cell, [answer, judgement]) in cells.iter().zip(&dependencies) {
             if last.replace(cell.answer) != Some(cell.answer) {
                 self.cached(StageName::Answer, &answer.resolved(context.unchanged), stats)?;
                 stats.resolved(StageName::Answer);
@@ -279,7 +276,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         stats.warn(context.key, cached.warnings)?;
         let matrix = self.executor.preparer.matrix();
         let ordinals: Vec<u64> = cells.iter().map(|cell| matrix.ordinal(cell)).collect();
-        Ok(stats.emit(&Event::Rows { ordinals: &ordinals, lines: &cached.lines, rows: &cached.rows })?)
+        Ok(stats.emit(&Event::Rows { ordinals: &ordinals, lines: &cached.lines })?)
     }
 
     /// Makes the row of a judged cell and reports it.
@@ -292,11 +289,11 @@ impl<'r, 'e> Cells<'r, 'e> {
     ) -> Result<(), RunError> {
         let preparer = self.executor.preparer;
         let line = self.rows.line(task, resolved, output);
-        match line.and_then(|line| Ok((Arc::new(ListedRow::read(&line)?), line))) {
-            Ok((row, line)) => {
-                let (ordinals, rows) = ([preparer.matrix().ordinal(&task.cell)], std::slice::from_ref(&row));
-                stats.emit(&Event::Rows { ordinals: &ordinals, lines: &line, rows })?;
-                self.row_cache.add(task, resolved, line, row);
+        match line {
+            Ok(line) => {
+                let ordinals = [preparer.matrix().ordinal(&task.cell)];
+                stats.emit(&Event::Rows { ordinals: &ordinals, lines: &line })?;
+                self.row_cache.add(task, resolved, line);
                 Ok(())
             }
             Err(error) => {

@@ -1,14 +1,12 @@
 //! What happens in a run, as values. Bars, log lines, manifest and rows are listeners to one stream.
 
-use std::sync::Arc;
-
 use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::{CompressCell, MatrixCounts};
 use crate::plan::CostEstimate;
-use crate::results::{FailedAction, ListedRow};
+use crate::results::FailedAction;
 use crate::units::{Tokens, Usage, Usd};
 
 /// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
@@ -67,8 +65,6 @@ pub enum Event<'a> {
         ordinals: &'a [u64],
         /// As many lines of JSON, each a row.
         lines: &'a str,
-        /// The same rows as figures are made of them.
-        rows: &'a [Arc<ListedRow>],
     },
 }
 

@@ -6,8 +6,8 @@
 //! 1. An entry is named by a digest over everything that its rows are computed from, except the outputs listed in it
 //!    ([`RowCache::name`]): names, rubric, fixture and bank, the context, the versions of rows and of reading rules, and
 //!    the *downstream fingerprint*, which stands for the work of all answers and judgements below the context.
-//! 2. An entry lists each answer and judgement that its rows were made of as a [`Dependency`]: key, output, cost. It is
-//!    used only if every one of them still has that output, and that output can be read.
+//! 2. An entry lists each answer and judgement that its rows were made of, and has a digest of their outputs and costs. It
+//!    is used only if they still have these outputs, and every one of them can be read.
 //! 3. So an entry that is found by its name and whose dependencies hold has the rows that would be made anew. Debug
 //!    builds check that by making the keys ([`RowCache::has_keys_of`]); an integration test compares rows after edits.
 //! 4. Entries are derived: they are dropped by a prune or damaged without loss, and an entry that cannot be stored is
@@ -23,7 +23,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,38 +35,51 @@ use crate::plan::{
     self, Action, CurrentSources, JudgeTask, PARSER_VERSION, PrepareError, Resolved, ResolvedAnswer, ResolvedContext,
     Task,
 };
-use crate::results::{ListedRow, ROWS};
+use crate::results::ROWS;
 use crate::units::Usd;
+
+/// Digits of a key in hexadecimal.
+const HEX: usize = 2 * size_of::<Digest>();
 
 /// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
 const MOST_OPEN: usize = 256;
 
 /// An action with the output that a row was made of.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Dependency {
     key: ActionKey,
     out: Digest,
     cost: Option<Usd>,
 }
 
-/// The rows of one context as they are stored; its lists are in the order of the matrix.
+/// An entry: the rows of one context, in the order of the matrix.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CachedRows {
     /// What is unusual about the context.
     pub(super) warnings: Vec<String>,
     /// The line of the context itself.
     pub(super) context: String,
-    /// Answer and judgement of each row.
-    pub(super) dependencies: Vec<[Dependency; 2]>,
-    pub(super) rows: Vec<Arc<ListedRow>>,
     pub(super) lines: String,
+    /// The keys of answer and judgement of each row, in hexadecimal one after the other: the lines have them in the same
+    /// form, so that they take next to no space where the entry is compressed.
+    keys: String,
+    /// The digest of the outputs and costs of these actions.
+    outputs: Digest,
+}
+
+/// An entry whose dependencies hold.
+#[derive(Debug)]
+pub(super) struct FoundRows {
+    pub(super) cells: Vec<JudgeCell>,
+    /// Answer and judgement of each cell.
+    pub(super) dependencies: Vec<[Dependency; 2]>,
+    pub(super) cached: CachedRows,
 }
 
 /// A row that was just made.
 #[derive(Debug)]
 struct NewRow {
     line: String,
-    row: Arc<ListedRow>,
     dependencies: [Dependency; 2],
 }
 
@@ -97,12 +109,8 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
     }
 
-    /// The rows of a context where they are cached and hold, with their cells.
-    pub(super) fn find(
-        &mut self,
-        context: &Rc<ResolvedContext>,
-        refresh: &Refresh,
-    ) -> Option<(Vec<JudgeCell>, CachedRows)> {
+    /// The rows of a context where they are cached and hold.
+    pub(super) fn find(&mut self, context: &Rc<ResolvedContext>, refresh: &Refresh) -> Option<FoundRows> {
         let Some(name) = self.name(context) else {
             self.abandon(context.cell);
             return None;
@@ -115,16 +123,18 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let matrix = self.executor.preparer.matrix();
         let answers = matrix.answers(context.cell);
         let cells: Vec<JudgeCell> = answers.flat_map(|answer| matrix.judgements(answer)).collect();
-        if cells.len() != cached.dependencies.len() || !self.all_hold(&cached) {
+        let dependencies = self.dependencies(&cached.keys)?;
+        if cells.len() != dependencies.len() || digest_of(&dependencies) != cached.outputs {
             return None;
         }
-        debug_assert!(self.has_keys_of(&cached, context, &cells), "cached rows are not those of their cells");
-        self.note_rows_used(context, name, &cached, &cells);
-        Some((cells, cached))
+        let found = FoundRows { cells, dependencies, cached };
+        debug_assert!(self.has_keys_of(&found, context), "cached rows are not those of their cells");
+        self.note_rows_used(context, name, found.cells.iter().zip(&found.dependencies));
+        Some(found)
     }
 
     /// Adds the row of a judged cell. With the last of its context the entry is stored.
-    pub(super) fn add(&mut self, task: &JudgeTask, resolved: &Resolved, line: String, row: Arc<ListedRow>) {
+    pub(super) fn add(&mut self, task: &JudgeTask, resolved: &Resolved, line: String) {
         let (context, matrix) = (task.context.cell, self.executor.preparer.matrix());
         if !self.open.contains_key(&context) && self.open.len() >= MOST_OPEN {
             self.abandoned.insert(context);
@@ -134,7 +144,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         let dependencies = [Dependency::from(&*task.answer), Dependency::from(resolved)];
         let rows = self.open.entry(context).or_default();
-        rows.insert(matrix.ordinal(&task.cell), NewRow { line, row, dependencies });
+        rows.insert(matrix.ordinal(&task.cell), NewRow { line, dependencies });
         if rows.len() as u64 == matrix.judgements_below(context)
             && let Some(rows) = self.open.remove(&context)
         {
@@ -163,38 +173,42 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let (Some(line), Some(name)) = (self.lines.remove(&context.cell), self.name(context)) else { return };
         let Ok(warnings) = self.executor.outputs.warnings(context) else { return };
         let lines = rows.values().map(|row| row.line.as_str()).collect();
-        let dependencies = rows.values().map(|row| row.dependencies).collect();
-        let rows = rows.into_values().map(|row| row.row).collect();
-        let cached = CachedRows { warnings, context: line, dependencies, rows, lines };
+        let dependencies: Vec<[Dependency; 2]> = rows.values().map(|row| row.dependencies).collect();
+        let keys = dependencies.iter().flatten().map(|dependency| dependency.key.0.hex()).collect();
+        let cached = CachedRows { warnings, context: line, lines, keys, outputs: digest_of(&dependencies) };
         if let Ok(bytes) = postcard::to_stdvec(&cached) {
             self.executor.store.keep_derived(name, &bytes);
         }
-        self.note_rows_used(context, name, &cached, &[]);
+        self.note_rows_used(context, name, std::iter::empty());
     }
 
-    fn all_hold(&self, cached: &CachedRows) -> bool {
-        let mut last = None;
-        cached.dependencies.iter().all(|[answer, judgement]| {
+    /// What the actions of an entry have now; `None` if the output of any cannot be used.
+    fn dependencies(&self, keys: &str) -> Option<Vec<[Dependency; 2]>> {
+        let mut last: Option<Dependency> = None;
+        let (pairs, []) = keys.as_bytes().as_chunks::<{ 2 * HEX }>() else { return None };
+        let of_pair = |pair: &[u8; 2 * HEX]| {
+            let (answer, judgement) = str::from_utf8(pair).ok()?.split_at_checked(HEX)?;
+            let answer = ActionKey(answer.parse().ok()?);
             // the judgements of an answer come together
-            let is_known = last.replace(answer) == Some(answer);
-            (is_known || self.holds(answer)) && self.holds(judgement)
-        })
+            let answer = last.filter(|last| last.key == answer).or_else(|| self.dependency(answer))?;
+            last = Some(answer);
+            Some([answer, self.dependency(ActionKey(judgement.parse().ok()?))?])
+        };
+        pairs.iter().map(of_pair).collect()
     }
 
-    /// Whether an action still has that output, and it can be read.
-    fn holds(&self, dependency: &Dependency) -> bool {
-        let Some(record) = self.executor.store.find(&dependency.key) else { return false };
-        let out = match record.status {
-            EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
-            _ => None,
-        };
-        out == Some(dependency.out) && record.cost == dependency.cost && self.executor.verify(&record, None).is_ok()
+    /// An action with its output, if that can be read.
+    fn dependency(&self, key: ActionKey) -> Option<Dependency> {
+        let record = self.executor.store.find(&key)?;
+        let EntryStatus::Output { out, parser: PARSER_VERSION, .. } = record.status else { return None };
+        self.executor.verify(&record, None).ok()?;
+        Some(Dependency { key, out, cost: record.cost })
     }
 
     /// Whether an entry depends on the very actions that its cells have.
-    fn has_keys_of(&self, cached: &CachedRows, context: &Rc<ResolvedContext>, cells: &[JudgeCell]) -> bool {
+    fn has_keys_of(&self, found: &FoundRows, context: &Rc<ResolvedContext>) -> bool {
         let key = |task: Task| self.executor.preparer.prepare(&task).ok().map(|action| action.key);
-        cells.iter().zip(&cached.dependencies).all(|(cell, [answer, judgement])| {
+        found.cells.iter().zip(&found.dependencies).all(|(cell, [answer, judgement])| {
             let Dependency { key: own, out, cost } = *answer;
             let resolved = Rc::new(ResolvedAnswer { key: own, out, cost, unchanged: context.unchanged });
             let judge = JudgeTask { cell: *cell, context: context.clone(), answer: resolved };
@@ -209,7 +223,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let preparer = &self.executor.preparer;
         let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
         let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
-        let mut name = DigestBuilder::new("compeval rows v6");
+        let mut name = DigestBuilder::new("compeval rows v7");
         name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
         name.field("reader", PARSER_VERSION.to_le_bytes()).field("downstream", downstream.0);
         name.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
@@ -309,14 +323,19 @@ impl RowCache<'_, '_> {
     }
 
     /// Notes that an entry is in use for a context, and if it was not, all its dependencies.
-    fn note_rows_used(&self, context: &ResolvedContext, name: Digest, cached: &CachedRows, cells: &[JudgeCell]) {
+    fn note_rows_used<'c>(
+        &self,
+        context: &ResolvedContext,
+        name: Digest,
+        dependencies: impl Iterator<Item = (&'c JudgeCell, &'c [Dependency; 2])>,
+    ) {
         let (matrix, pipeline) = (self.executor.preparer.matrix(), self.executor.preparer.pipeline());
         let (place, rows_key) = (place_of_rows(&pipeline.name_compress(&context.cell)), ActionKey(name));
         if self.executor.store.latest(&place) == Some(rows_key) {
             return;
         }
         let mut all = vec![(place, rows_key)];
-        for (cell, [answer, judgement]) in cells.iter().zip(&cached.dependencies) {
+        for (cell, [answer, judgement]) in dependencies {
             if self.is_one_answer(&cell.answer) {
                 let (place, repetition) = (pipeline.name_answer(&cell.answer), matrix.answer_repetition(&cell.answer));
                 all.push(used(&place, repetition, Stage::Answer, answer.key));
@@ -348,6 +367,15 @@ impl RowCache<'_, '_> {
 
 fn used(place: &CellCoordinate, repetition: Repetition, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
     (plan::cache_coordinate(place, repetition).digest(stage), key)
+}
+
+/// A digest of outputs and costs.
+fn digest_of(dependencies: &[[Dependency; 2]]) -> Digest {
+    let mut digest = DigestBuilder::new("compeval outputs of rows v1");
+    for Dependency { key: _, out, cost } in dependencies.iter().flatten() {
+        digest.field("output", out.0).field("cost", cost.map(|Usd(usd)| usd.to_le_bytes()).as_slice().as_flattened());
+    }
+    digest.finish()
 }
 
 /// The place of the rows of a context.

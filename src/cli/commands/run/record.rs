@@ -169,7 +169,7 @@ impl Listener for Recorder {
                 let constraints = self.constraints.as_mut().filter(|_| cell.chain.injection.is_some());
                 constraints.unwrap_or(&mut self.contexts).append(&[*cell], &format!("{line}\n"))?;
             }
-            Event::Rows { ordinals, lines, rows } => self.rows.append(ordinals, lines, rows)?,
+            Event::Rows { ordinals, lines } => self.rows.append(ordinals, lines)?,
             Event::Started { .. }
             | Event::Estimated(_)
             | Event::SelftestCompleted { .. }
