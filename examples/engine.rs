@@ -232,7 +232,7 @@ fn run(trial: &Trial, seconds: f64) {
             bulk::write_with(folder.path(), &simulator.url(), runs, trial.declared, trial.judge);
             let file = folder.path().join("pipeline.toml");
             let pipeline = std::fs::read_to_string(&file).expect("a pipeline");
-            // Each process asks something else, so that the provider can tell whether it was asked twice.
+            // Each process asks something else, so that the provider sees whether it was asked twice.
             let prompt = format!("max_output_tokens = {}\n\n[[judge]]", 4000 + nth);
             std::fs::write(&file, pipeline.replace("\n[[judge]]", &prompt)).expect("a pipeline");
             folder

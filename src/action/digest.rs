@@ -83,7 +83,7 @@ impl FromStr for Digest {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActionKey(pub Digest);
 
-/// The first half of a key, which tells actions apart: sets of many actions are made of it.
+/// The first half of a key, which identifies an action where many are compared.
 pub type KeyHalf = [u8; 16];
 
 impl ActionKey {

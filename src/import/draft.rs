@@ -58,7 +58,7 @@ impl ConversationDraft {
         *self.dropped.entry(why).or_default() += 1;
     }
 
-    /// Counts a record that tells of the program alone.
+    /// Counts a record that is about the program alone.
     pub(super) fn bookkeeping(&mut self, kind: impl Into<String>) {
         self.count(DropReason::Bookkeeping(kind.into()));
     }

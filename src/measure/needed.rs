@@ -104,7 +104,7 @@ pub struct NeededRecall {
     pub recall_fetched_again: Option<f64>,
     /// Tokens of fetching the lost ones again.
     pub refetch_tokens: u64,
-    /// The share of the context's references that are used in the window. It does not tell methods apart.
+    /// The share of the context's references that are used in the window. It does not distinguish methods.
     pub precision: Option<f64>,
     /// Why the recall decides nothing.
     pub caveat: Option<RecallCaveat>,

@@ -37,7 +37,7 @@ impl ApiKey {
         ApiKey::new(&value)
     }
 
-    /// A mark that tells keys apart: too short to say anything about one.
+    /// A mark that distinguishes keys: too short to reveal anything of one.
     pub(super) fn fingerprint(&self) -> u32 {
         crc32fast::hash(self.0.as_bytes())
     }

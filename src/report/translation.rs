@@ -309,7 +309,7 @@ impl Translation {
         known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
     }
 
-    /// A source of variance; those that repetitions cannot tell apart are joined by `+`.
+    /// A source of variance; those that repetitions cannot separate are joined by `+`.
     pub(super) fn variance_component(&self, name: &str) -> String {
         let part = |part: &str| match part {
             "compress_run" => self.pick("compression", "压缩").to_owned(),

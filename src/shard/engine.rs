@@ -11,7 +11,7 @@ use super::number::{Shard, ShardFault};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// An Indexed Job. It does not tell its tasks how many there are.
+    /// An Indexed Job. Its tasks do not learn how many there are.
     Kubernetes,
     /// A job array, numbered from 1. Its count and its lowest number are those of the tasks that were submitted, so
     /// they change when missing tasks are submitted again; the number of a task does not.
