@@ -58,7 +58,8 @@ fn fault(error: &sled::Error) -> IndexFault {
     if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
 }
 
-/// The fences of a run in blocks, as the catalog stores them.
+/// The fences of a run in blocks, as the catalog stores them. They are short: a page of sixteen must stay below the 8 KB
+/// that sled puts into its log, since it does not sync the other files that it would write.
 pub(super) type FenceBlocks = Vec<Vec<u8>>;
 
 /// The open catalog.
@@ -107,7 +108,8 @@ impl Catalog {
     pub(super) fn replace(&self, list: &[u8], added: &[(u32, FenceBlocks)], removed: &[u32]) -> IndexResult<()> {
         let mut batch = sled::Batch::default();
         batch.insert(LIST, list);
-        for run in removed {
+        // those of an added run are from before a power failure, if there are any
+        for run in removed.iter().chain(added.iter().map(|(run, _)| run)) {
             for key in catch_panics(|| self.db.scan_prefix(run.to_be_bytes()).keys().collect::<sled::Result<Vec<_>>>())?
             {
                 batch.remove(key);
@@ -125,7 +127,8 @@ impl Catalog {
     /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
     fn sync(&self) -> IndexResult<()> {
         catch_panics(|| self.db.flush())?;
-        let log = File::open(self.folder.join("db")).map_err(IndexFault::broken)?;
+        // some systems sync only what is open for writing
+        let log = File::options().write(true).open(self.folder.join("db")).map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)?;
         sync_folder(&self.folder).map_err(IndexFault::broken)?;
         close_files(&self.folder);

@@ -131,12 +131,13 @@ impl DiskIndex {
     /// Writes everything to disk.
     pub(super) fn flush(&self) -> IndexResult<()> {
         let mut state = self.state();
-        if !std::mem::take(&mut state.is_dirty) {
+        if !state.is_dirty {
             return Ok(());
         }
         let runs = if state.changes.is_empty() { state.runs.clone() } else { self.merge(&state)? };
         self.replace_list(&mut state, runs)?;
         state.changes.clear();
+        state.is_dirty = false;
         Ok(())
     }
 
@@ -188,7 +189,7 @@ impl DiskIndex {
         let listed: Vec<PathBuf> = state.runs.iter().map(|run| run_file(&self.folder, run.number)).collect();
         for entry in std::fs::read_dir(&self.folder).map_err(IndexFault::broken)? {
             let path = entry.map_err(IndexFault::broken)?.path();
-            if path.is_file() && !listed.contains(&path) {
+            if path.extension().is_some_and(|extension| extension == "run") && !listed.contains(&path) {
                 // where a reader still has a run open, some systems refuse; the next flush removes it
                 let _ = std::fs::remove_file(path);
             }

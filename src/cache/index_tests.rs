@@ -126,6 +126,20 @@ fn a_run_that_is_cut_off_or_missing_is_refused_when_the_index_is_opened() {
     assert_eq!(DiskIndex::open(dir.path()).unwrap().find(&key(1)).unwrap(), Some(record(1, 24)));
 }
 
+#[test]
+fn everything_in_the_catalog_is_in_the_file_that_is_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = DiskIndex::open(dir.path()).unwrap();
+    let key = |n: u32| Table::Texts.key(&Digest::of(n.to_le_bytes()).0);
+    for from in (0..2400).step_by(200) {
+        (from..from + 200).for_each(|n| index.set(key(n), Some(vec![0; 3900])).unwrap());
+        index.flush().unwrap();
+        assert_eq!(std::fs::read_dir(catalog_folder(dir.path()).join("blobs")).unwrap().count(), 0);
+    }
+    drop(index);
+    assert!(DiskIndex::open(dir.path()).unwrap().get(&key(2399)).unwrap().is_some());
+}
+
 fn run_files(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".run")).collect();

@@ -16,6 +16,8 @@ use super::error::{IndexFault, IndexResult};
 
 /// A block is not longer than this, unless a single entry is.
 const BLOCK: usize = 4000;
+/// The same of a block of fences.
+const FENCE_BLOCK: usize = 400;
 const CRC: usize = 4;
 
 /// A key and its value; `None` where an older run's value was removed.
@@ -54,8 +56,10 @@ impl SortedRun {
                 fences.push(Fence { key: key.into(), offset });
             }
         }
-        let is_ascending = fences.is_sorted_by(|a, b| a.key < b.key && a.offset < b.offset);
-        if !is_ascending || fences.len() != blocks as usize {
+        let is_rising = fences.is_sorted_by(|a, b| a.key < b.key && a.offset < b.offset);
+        let is_inside =
+            fences.first().is_none_or(|first| first.offset == 0) && fences.last().is_none_or(|l| l.offset < len);
+        if !is_rising || !is_inside || fences.len() != blocks as usize {
             return Err(damaged("a part without its beginnings"));
         }
         let blocks = Blocks::open(path, len).map_err(IndexFault::broken)?;
@@ -73,7 +77,7 @@ impl SortedRun {
         for fence in &*self.fences {
             let offset = postcard::to_stdvec(&fence.offset).map_err(IndexFault::broken)?;
             let entry = encode_entry(&fence.key, Some(&offset))?;
-            if block.is_full_with(&entry) {
+            if block.is_full_with(&entry, FENCE_BLOCK) {
                 blocks.extend(block.finish());
             }
             block.0.extend(entry);
@@ -132,8 +136,8 @@ struct BlockBuilder(Vec<u8>);
 
 impl BlockBuilder {
     /// Whether an entry must begin the next block.
-    fn is_full_with(&self, entry: &[u8]) -> bool {
-        !self.0.is_empty() && self.0.len() + entry.len() + CRC > BLOCK
+    fn is_full_with(&self, entry: &[u8], limit: usize) -> bool {
+        !self.0.is_empty() && self.0.len() + entry.len() + CRC > limit
     }
 
     /// The block with its checksum, and the next one is begun; `None` of an empty one.
@@ -198,7 +202,7 @@ impl RunWriter {
 
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
         let entry = encode_entry(key, value)?;
-        if self.block.is_full_with(&entry) {
+        if self.block.is_full_with(&entry, BLOCK) {
             self.end_block().map_err(IndexFault::broken)?;
         }
         if self.block.0.is_empty() {

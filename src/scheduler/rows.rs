@@ -19,7 +19,7 @@ use crate::plan::{
 };
 use crate::probe::{History, Probe};
 use crate::references::{ReferenceIndex, SessionNoise, used_in};
-use crate::results::{ConstraintRow, ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
+use crate::results::{ConstraintRow, ContextNeeded, ContextReference, ContextRow, ListedRow, Row, RowCost, RowKeys};
 use crate::transcript::{count_tokens, fold_document};
 use crate::units::Tokens;
 
@@ -29,7 +29,8 @@ pub(super) struct RowBuilder<'e> {
     outputs: &'e OutputCache<'e, Store>,
     store: &'e Store,
     counts: TokenCounts<'e>,
-    fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
+    /// The one that was used last comes first.
+    fixtures: RefCell<Vec<(FixtureIx, Rc<Measures>)>>,
     headings: RefCell<HashMap<MethodIx, Rc<Headings>>>,
 }
 
@@ -39,7 +40,7 @@ type BaselineRecalls = [Option<f64>; 2];
 /// What is measured with, per fixture.
 struct Measures {
     tokens: Arc<[Tokens]>,
-    history: History,
+    history: OnceCell<History>,
     session: OnceCell<SessionReferences>,
     needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
     lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
@@ -51,7 +52,7 @@ struct Measures {
 }
 
 /// Fixtures in memory: the matrix goes through them one after the other, a few overlap.
-const FIXTURES_IN_MEMORY: usize = 4;
+const FIXTURES_IN_MEMORY: usize = 8;
 
 impl<'e> RowBuilder<'e> {
     pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowBuilder<'e> {
@@ -85,6 +86,7 @@ impl<'e> RowBuilder<'e> {
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
         let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
+        debug_assert!(ListedRow::read(&line).is_ok(), "no row: {line}");
         Ok(line)
     }
 
@@ -104,7 +106,7 @@ impl<'e> RowBuilder<'e> {
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
         let stood = context.folded().map(|folded| measure.standing(folded));
         let points_to = |message: usize| context.points_to(message, || measures.signposts(texts, message));
-        let measured = measure.measure(&measures.history, stood.as_deref(), points_to, &answer.text);
+        let measured = measure.measure(measures.history(texts), stood.as_deref(), points_to, &answer.text);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -299,14 +301,23 @@ impl<'e> RowBuilder<'e> {
     }
 
     fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {
-        if let Some(known) = self.fixtures.borrow().get(&texts.fixture()) {
-            return known.clone();
-        }
+        let mut fixtures = self.fixtures.borrow_mut();
+        let measures = match fixtures.iter().position(|(fixture, _)| *fixture == texts.fixture()) {
+            Some(at) => fixtures.remove(at).1,
+            None => {
+                fixtures.truncate(FIXTURES_IN_MEMORY - 1);
+                Rc::new(self.make_measures(texts))
+            }
+        };
+        fixtures.insert(0, (texts.fixture(), measures.clone()));
+        measures
+    }
+
+    fn make_measures(&self, texts: &FixtureTexts) -> Measures {
         let messages = &texts.loaded().fixture.messages;
-        let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
-        let measures = Rc::new(Measures {
-            tokens,
-            history: texts.loaded().history(),
+        Measures {
+            tokens: messages.iter().map(|message| self.counts.text(&message.countable_text())).collect(),
+            history: OnceCell::new(),
             session: OnceCell::new(),
             needed: RefCell::default(),
             lists: RefCell::default(),
@@ -314,18 +325,15 @@ impl<'e> RowBuilder<'e> {
             probes: RefCell::default(),
             signposts: RefCell::default(),
             noise: OnceCell::new(),
-        });
-        let mut fixtures = self.fixtures.borrow_mut();
-        if fixtures.len() >= FIXTURES_IN_MEMORY {
-            let oldest = fixtures.keys().min().copied();
-            oldest.and_then(|oldest| fixtures.remove(&oldest));
         }
-        fixtures.insert(texts.fixture(), measures.clone());
-        measures
     }
 }
 
 impl Measures {
+    fn history(&self, texts: &FixtureTexts) -> &History {
+        self.history.get_or_init(|| texts.loaded().history())
+    }
+
     fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
         let make = || Rc::new(ReferenceList::of(texts.prefix_messages(point)));
         self.lists.borrow_mut().entry(point).or_insert_with(make).clone()
@@ -344,7 +352,7 @@ impl Measures {
             let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
             let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
             let start = loaded.fixture.start();
-            Rc::new(ProbeMeasure::new(asked, &self.history, start, points, until, self.tokens.clone()))
+            Rc::new(ProbeMeasure::new(asked, self.history(texts), start, points, until, self.tokens.clone()))
         };
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
     }
@@ -372,7 +380,7 @@ impl Measures {
         }
         let session = self.session.get_or_init(|| SessionReferences::of(&loaded.fixture));
         let points = loaded.points.get(..=point.0)?;
-        let found = Rc::new(session.needed(points, &self.tokens, &self.history));
+        let found = Rc::new(session.needed(points, &self.tokens, self.history(texts)));
         self.needed.borrow_mut().insert(point, found.clone());
         Some(found)
     }
