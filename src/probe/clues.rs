@@ -40,7 +40,8 @@ pub(super) fn candidate(kind: ProbeType, question: String, facts: Vec<String>, r
     ProbeCandidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
 }
 
-/// A sentence with a gap, after words that say what sentence it is.
+/// A sentence with a gap, after words that say what sentence it is. Rules cannot ask a why or a what in their own words;
+/// without this form, decisions, demands and findings would have no probes where no model writes them.
 pub(super) fn gap(kind: ProbeType, sentence: &str, say: &Say<'_>, before: [&str; 2]) -> Option<ProbeCandidate> {
     let (gapped, term) = with_gap(sentence)?;
     let [en, zh] = before;
