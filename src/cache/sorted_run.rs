@@ -286,15 +286,15 @@ mod tests {
 
     use super::*;
 
-    type Table = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+    type TestTable = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-    fn table() -> impl Strategy<Value = Table> {
+    fn table() -> impl Strategy<Value = TestTable> {
         let key = prop::collection::vec(0..4u8, 1..5);
         let value = prop::option::of(prop::collection::vec(any::<u8>(), 0..3000));
         prop::collection::btree_map(key, value, 0..60)
     }
 
-    fn written(dir: &Path, number: u32, table: &Table) -> SortedRun {
+    fn written(dir: &Path, number: u32, table: &TestTable) -> SortedRun {
         let mut writer = RunWriter::create(&dir.join(number.to_string()), number).unwrap();
         for (key, value) in table {
             writer.push(key, value.as_deref()).unwrap();
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn any_flipped_byte_and_any_missing_end_of_a_block_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let table: Table = (0..50u8).map(|n| (vec![n], Some(vec![n; 10]))).collect();
+        let table: TestTable = (0..50u8).map(|n| (vec![n], Some(vec![n; 10]))).collect();
         let run = written(dir.path(), 1, &table);
         let whole = run.block(0).unwrap();
         assert_eq!(run.len, whole.len() as u64);

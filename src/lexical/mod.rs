@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use crate::action::INSTRUCTIONS;
 
-/// What is asked of the built-in model.
+/// The stages in which the built-in model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Task {
+pub enum LexicalStage {
     /// A summary (values: the variables of a compress prompt, and [`INSTRUCTIONS`]).
     Compress,
     /// An answer (values: `context`, `question`, and [`INSTRUCTIONS`]).
@@ -33,19 +33,19 @@ pub enum Task {
     Probes,
 }
 
-/// The reply to a task. Values that are not given count as empty.
-pub fn reply(task: Task, values: &BTreeMap<&str, Arc<str>>) -> String {
+/// The reply in a stage. Values that are not given count as empty.
+pub fn reply(stage: LexicalStage, values: &BTreeMap<&str, Arc<str>>) -> String {
     let value = |name: &str| values.get(name).map_or("", |text| &**text);
-    match task {
-        Task::Compress => compress::compress(&compress::Given {
+    match stage {
+        LexicalStage::Compress => compress::compress(&compress::Given {
             transcript: value("transcript"),
             previous_summary: value("previous_summary"),
             focus_topic: value("focus_topic"),
             target_tokens: value("target_tokens").trim().parse().ok(),
             instructions: value(INSTRUCTIONS),
         }),
-        Task::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
-        Task::Judge => judge::judge(value("request")),
-        Task::Probes => propose::propose(value("transcript")),
+        LexicalStage::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
+        LexicalStage::Judge => judge::judge(value("request")),
+        LexicalStage::Probes => propose::propose(value("transcript")),
     }
 }

@@ -9,22 +9,22 @@ use crate::transcript::{Fixture, Message, Role, ToolCall, fold_document};
 use crate::units::Tokens;
 
 #[derive(Clone, Default)]
-struct Session {
+struct RecordedSession {
     messages: Vec<Message>,
 }
 
-impl Session {
-    fn user(mut self, text: &str) -> Session {
+impl RecordedSession {
+    fn user(mut self, text: &str) -> RecordedSession {
         self.messages.push(Message::text(Role::User, text));
         self
     }
 
-    fn says(mut self, text: &str) -> Session {
+    fn says(mut self, text: &str) -> RecordedSession {
         self.messages.push(Message::text(Role::Assistant, text));
         self
     }
 
-    fn calls(mut self, tool: &str, arguments: serde_json::Value, result: &str) -> Session {
+    fn calls(mut self, tool: &str, arguments: serde_json::Value, result: &str) -> RecordedSession {
         let id = format!("c{}", self.messages.len());
         let mut message = Message::text(Role::Assistant, "");
         message.tool_calls.push(ToolCall::new(&id, tool, arguments.to_string()));
@@ -32,11 +32,11 @@ impl Session {
         self
     }
 
-    fn reads(self, path: &str, result: &str) -> Session {
+    fn reads(self, path: &str, result: &str) -> RecordedSession {
         self.calls("Read", json!({ "file_path": path }), result)
     }
 
-    fn runs(self, command: &str, result: &str) -> Session {
+    fn runs(self, command: &str, result: &str) -> RecordedSession {
         self.calls("Bash", json!({ "command": command }), result)
     }
 
@@ -70,8 +70,8 @@ fn recall(fixture: &Fixture, point: usize, context: &str) -> NeededRecall {
     found.recall(&stood, context, &tokens(fixture)).expect("something is needed")
 }
 
-fn before() -> Session {
-    Session::default()
+fn before() -> RecordedSession {
+    RecordedSession::default()
         .user("Rename `job_state` and keep the port 8081.")
         .reads("src/store.rs", "fn open_index() {}\nfn close_index() {}\nuse lib_name;")
         .runs("cargo test --lib", "test store::late_name ... ok\ntest disjoint_name ... ok")

@@ -197,8 +197,8 @@ mod tests {
         let hash = ("Which commit broke it?", ["b5ddf67"]);
         let reason = ("Why was the index dropped?", ["writes were too slow"]);
         let both = ("Which port and host?", ["8081", "edge-2"]);
-        type Asked<'a> = (&'a str, &'a [&'a str]);
-        let cases: &[(Asked<'_>, &str, AnswerWhenLost)] = &[
+        type FactQuestion<'a> = (&'a str, &'a [&'a str]);
+        let cases: &[(FactQuestion<'_>, &str, AnswerWhenLost)] = &[
             ((port.0, &port.1), "It listens on port 9000.", OtherValue),
             ((port.0, &port.1), "端口是9000。", OtherValue),
             ((port.0, &port.1), "It is 8081.", Right),

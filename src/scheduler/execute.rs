@@ -189,8 +189,8 @@ impl Executor<'_> {
                 values.insert(name, self.text(job, material)?);
             }
         }
-        let (task, began) = (job.lexical_task(), Instant::now());
-        let reply = on_blocking_pool(job, move || lexical::reply(task, &values)).await?;
+        let (stage, began) = (job.lexical_stage(), Instant::now());
+        let reply = on_blocking_pool(job, move || lexical::reply(stage, &values)).await?;
         self.store_and_read(job, Raw::local(reply.into(), Some(Dialect::Lexical), began)).await
     }
 

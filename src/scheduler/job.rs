@@ -105,12 +105,12 @@ impl Job {
         plan::earlier_output(store, &self.coordinate, &self.action)
     }
 
-    pub(super) fn lexical_task(&self) -> lexical::Task {
+    pub(super) fn lexical_stage(&self) -> lexical::LexicalStage {
         match &self.purpose {
-            Purpose::Cell(Task::Compress(_)) => lexical::Task::Compress,
-            Purpose::Cell(Task::Answer(_)) | Purpose::Floor => lexical::Task::Answer,
-            Purpose::Generation => lexical::Task::Probes,
-            Purpose::Cell(Task::Judge(_)) | Purpose::Selftest(_) => lexical::Task::Judge,
+            Purpose::Cell(Task::Compress(_)) => lexical::LexicalStage::Compress,
+            Purpose::Cell(Task::Answer(_)) | Purpose::Floor => lexical::LexicalStage::Answer,
+            Purpose::Generation => lexical::LexicalStage::Probes,
+            Purpose::Cell(Task::Judge(_)) | Purpose::Selftest(_) => lexical::LexicalStage::Judge,
         }
     }
 

@@ -130,11 +130,11 @@ pub(super) async fn finish_exports(store: &Store, open: &mut Vec<OpenBatch>) -> 
 /// Whether a file begins with a request of this batch.
 fn has_lines_of(file: &Path, nonce: BatchNonce) -> bool {
     #[derive(serde::Deserialize)]
-    struct Line {
+    struct NamedLine {
         custom_id: String,
     }
     let mut first = String::new();
     let read = File::open(file).and_then(|file| BufReader::new(file).read_line(&mut first));
-    let line = read.ok().and_then(|_| serde_json::from_str::<Line>(&first).ok());
+    let line = read.ok().and_then(|_| serde_json::from_str::<NamedLine>(&first).ok());
     line.and_then(|line| line.custom_id.parse::<LineName>().ok()).is_some_and(|name| name.nonce == nonce)
 }
