@@ -1,6 +1,7 @@
 //! The recipes of docs/cluster, as their engines execute them: the same commands, with the variables that the engine sets.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -41,6 +42,13 @@ fn end(task: Child, code: i32) -> String {
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert_eq!(output.status.code(), Some(code), "{text}");
     text
+}
+
+/// Waits until a task says these words on its standard error; the rest of that is passed over.
+fn wait_for_words(task: &mut Child, words: &str) {
+    let mut lines = BufReader::new(task.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains(words)), "it never said `{words}`");
+    std::thread::spawn(move || lines.for_each(drop));
 }
 
 /// All tasks of an array at a time, each with the variables of its number from 0.
@@ -167,15 +175,18 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
         task(disk, &["aws-batch.sh"], &variables)
     };
     let (stopped, others) = tasks.split_first().expect("tasks");
+    // With its progress it says when it has the signal.
+    stopped.0.write("aws-batch.sh", &recipe("aws-batch.sh").replace(" --no-progress", ""));
     for other in others {
         end(start(other), 0);
     }
     let before = server.count();
-    server.script(|asked| if asked.earlier == 0 { Reply::Sensible } else { Reply::Held });
-    let running = start(stopped);
+    server.script(|_| Reply::Held);
+    let mut running = start(stopped);
     wait_until(|| server.count() > before);
     let pid = rustix::process::Pid::from_raw(running.id().cast_signed()).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+    wait_for_words(&mut running, "stopping");
     server.let_go();
     end(running, 130);
     server.script(|_| Reply::Sensible);

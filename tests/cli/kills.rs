@@ -62,11 +62,10 @@ fn ctrl_c_drains_what_is_under_way_and_the_next_run_finishes() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|_| Reply::Held);
-    let running = project.start("run --label a --runs 1 -j 5");
+    let mut running = project.start("run --label a --runs 1 -j 5");
     server.wait_for(5);
     running.interrupt();
-    // The signal has no reply; what is held back is let go once it must have arrived.
-    std::thread::sleep(Duration::from_millis(100));
+    running.wait_for_words("stopping");
     server.let_go();
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
@@ -120,10 +119,10 @@ fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|_| Reply::Held);
-    let running = project.start("run --label a --runs 1 -j 5");
+    let mut running = project.start("run --label a --runs 1 -j 5");
     server.wait_for(5);
     running.interrupt();
-    std::thread::sleep(Duration::from_millis(100));
+    running.wait_for_words("stopping");
     running.interrupt();
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
