@@ -18,7 +18,7 @@ use super::error::{IndexFault, IndexResult};
 use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
-use super::sorted_run::{Merged, RunEntry, RunWriter, SortedRun};
+use super::sorted_run::{Merged, RunEntry, RunWriter, SortedRun, verified, with_checksum};
 use crate::action::{ActionKey, Digest};
 use crate::files::{create_private_folder, sync_folder};
 
@@ -302,16 +302,12 @@ impl DiskIndex {
 fn encode_list(runs: &[SortedRun], packs: &BTreeMap<u32, PackState>) -> IndexResult<Vec<u8>> {
     let runs = runs.iter().map(SortedRun::shape).collect();
     let packs = packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
-    let mut bytes = postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec()).map_err(IndexFault::broken)?;
-    let crc = crc32fast::hash(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    Ok(bytes)
+    let list = postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec());
+    list.map(with_checksum).map_err(IndexFault::broken)
 }
 
 fn read_list(bytes: &[u8]) -> IndexResult<RunList> {
-    let whole =
-        bytes.split_last_chunk::<4>().filter(|(bytes, crc)| crc32fast::hash(bytes) == u32::from_le_bytes(**crc));
-    let list = whole.and_then(|(bytes, _)| bytes.strip_prefix(&LIST_START));
+    let list = verified(bytes).and_then(|bytes| bytes.strip_prefix(&LIST_START));
     decoded(list.ok_or_else(|| IndexFault::broken("its list does not match its checksum"))?)
 }
 

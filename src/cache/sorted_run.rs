@@ -142,11 +142,8 @@ impl BlockBuilder {
 
     /// The block with its checksum, and the next one is begun; `None` of an empty one.
     fn finish(&mut self) -> Option<Vec<u8>> {
-        let mut block = std::mem::take(&mut self.0);
-        let crc = crc32fast::hash(&block);
-        let is_empty = block.is_empty();
-        block.extend_from_slice(&crc.to_le_bytes());
-        (!is_empty).then_some(block)
+        let block = std::mem::take(&mut self.0);
+        (!block.is_empty()).then(|| with_checksum(block))
     }
 }
 
@@ -154,11 +151,22 @@ fn damaged(what: &str) -> IndexFault {
     IndexFault::broken(format!("it has {what}"))
 }
 
+/// Appends the checksum.
+pub(super) fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// What is before the checksum; `None` if they do not match.
+pub(super) fn verified(bytes: &[u8]) -> Option<&[u8]> {
+    let (covered, crc) = bytes.split_last_chunk::<CRC>()?;
+    (crc32fast::hash(covered) == u32::from_le_bytes(*crc)).then_some(covered)
+}
+
 /// The block without its checksum, which is verified.
 fn covered(block: &[u8]) -> IndexResult<&[u8]> {
-    let Some((covered, crc)) = block.split_last_chunk::<CRC>() else { return Err(damaged("an empty block")) };
-    let is_sound = crc32fast::hash(covered) == u32::from_le_bytes(*crc);
-    if is_sound { Ok(covered) } else { Err(damaged("a block that does not match its checksum")) }
+    verified(block).ok_or_else(|| damaged("a block that does not match its checksum"))
 }
 
 fn all_entries(block: &[u8]) -> IndexResult<Vec<RunEntry>> {
