@@ -93,11 +93,7 @@ proptest! {
 
 #[test]
 fn a_run_that_a_crash_left_is_removed_and_the_listed_ones_stay() {
-    let dir = tempfile::tempdir().unwrap();
-    let index = DiskIndex::open(dir.path()).unwrap();
-    (&index).set_record(record(1, 24)).unwrap();
-    index.flush().unwrap();
-    drop(index);
+    let dir = folder_with_a_record();
     let index = DiskIndex::open(dir.path()).unwrap();
     (&index).set_record(record(2, 24)).unwrap();
     let merged = index.merge(&index.state()).unwrap();
@@ -112,11 +108,7 @@ fn a_run_that_a_crash_left_is_removed_and_the_listed_ones_stay() {
 
 #[test]
 fn a_run_that_is_cut_off_or_missing_is_refused_when_the_index_is_opened() {
-    let dir = tempfile::tempdir().unwrap();
-    let index = DiskIndex::open(dir.path()).unwrap();
-    (&index).set_record(record(1, 24)).unwrap();
-    index.flush().unwrap();
-    drop(index);
+    let dir = folder_with_a_record();
     let (path, whole) = (run_file(dir.path(), 1), std::fs::read(run_file(dir.path(), 1)).unwrap());
     std::fs::write(&path, &whole[1..]).unwrap();
     assert!(DiskIndex::open(dir.path()).is_err());
@@ -138,6 +130,15 @@ fn everything_in_the_catalog_is_in_the_file_that_is_synced() {
     }
     drop(index);
     assert!(DiskIndex::open(dir.path()).unwrap().get(&key(2399)).unwrap().is_some());
+}
+
+/// An index that has the record of key 1, in its first run.
+fn folder_with_a_record() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let index = DiskIndex::open(dir.path()).unwrap();
+    (&index).set_record(record(1, 24)).unwrap();
+    index.flush().unwrap();
+    dir
 }
 
 fn run_files(folder: &Path) -> Vec<String> {

@@ -73,7 +73,6 @@ pub(super) struct StoreInner {
 }
 
 /// The tables with which a cache is opened.
-#[allow(clippy::large_enum_variant, reason = "there is one, while a cache is opened")]
 pub(super) enum InitialTables {
     Index(DiskIndex),
     Verified(VerifiedTables),
