@@ -96,7 +96,7 @@ fn share_of_names_in(text: &str, other: &str) -> f64 {
 /// The share of the expected facts that stand in the answer.
 fn share_of_facts(case: &Case) -> f64 {
     let facts = FactFinder::all(&case.expected_facts);
-    let found = facts.iter().filter(|fact| fact.stands_in(&fold(&case.answer))).count();
+    let found = facts.iter().filter(|fact| fact.occurs_in(&fold(&case.answer))).count();
     found as f64 / facts.len() as f64
 }
 

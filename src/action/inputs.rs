@@ -11,7 +11,7 @@ use super::digest::{ActionKey, Digest, DigestBuilder};
 use super::stage::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
-use super::work::{BuiltInRule, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
+use super::work::{BuiltInStrategy, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
 
 /// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
 /// A deterministic action has none, so that all repetitions share one key and one execution.
@@ -267,9 +267,9 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     part("rule".into(), Digest::of(computation.rule.name()), Some(computation.rule.name()));
     part("rules".into(), Digest::of(RULES), Some(RULES));
     let setting = match computation.rule {
-        BuiltInRule::Mask { keep_results } => Some(("keep_results", keep_results)),
-        BuiltInRule::ReferenceList { patterns } => Some(("patterns", patterns)),
-        BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::Full | BuiltInRule::None => None,
+        BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
+        BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
+        BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };
     if let Some((name, number)) = setting {
         let text = number.to_string();
@@ -325,7 +325,7 @@ mod tests {
             request.endpoint = "lexical".into();
         }
         assert!(names_rules(&asked));
-        let computed = Computation { rule: BuiltInRule::Extract, messages: "[]".into(), target_tokens: None };
+        let computed = Computation { rule: BuiltInStrategy::Extract, messages: "[]".into(), target_tokens: None };
         assert!(names_rules(&Work::Compute(computed)));
     }
 
@@ -338,7 +338,8 @@ mod tests {
             environment: vec![("FLAG".into(), None)],
             stdin: "{}".into(),
         });
-        let rule = Work::Compute(Computation { rule: BuiltInRule::Full, messages: "[]".into(), target_tokens: None });
+        let rule =
+            Work::Compute(Computation { rule: BuiltInStrategy::Full, messages: "[]".into(), target_tokens: None });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
         assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "227701cceb20"]);
     }

@@ -17,4 +17,4 @@ pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources}
 pub use stage::{Stage, StageName};
 pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, Template, TemplateFault, Variable};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
-pub use work::{BuiltInRule, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};
+pub use work::{BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};

@@ -138,7 +138,7 @@ pub struct Program {
 /// A built-in rule, applied to messages.
 #[derive(Clone, Debug)]
 pub struct Computation {
-    pub rule: BuiltInRule,
+    pub rule: BuiltInStrategy,
     /// A JSON array of messages.
     pub messages: InputValue,
     pub target_tokens: Option<Tokens>,
@@ -146,7 +146,7 @@ pub struct Computation {
 
 /// The compression strategies that need no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BuiltInRule {
+pub enum BuiltInStrategy {
     Truncate,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,
@@ -164,16 +164,16 @@ pub enum BuiltInRule {
     None,
 }
 
-impl BuiltInRule {
+impl BuiltInStrategy {
     /// The strategy's name in pipelines, tables and keys.
     pub fn name(self) -> &'static str {
         match self {
-            BuiltInRule::Truncate => "truncate",
-            BuiltInRule::Extract => "extract",
-            BuiltInRule::Mask { .. } => "mask",
-            BuiltInRule::ReferenceList { .. } => "reference-list",
-            BuiltInRule::Full => "full",
-            BuiltInRule::None => "none",
+            BuiltInStrategy::Truncate => "truncate",
+            BuiltInStrategy::Extract => "extract",
+            BuiltInStrategy::Mask { .. } => "mask",
+            BuiltInStrategy::ReferenceList { .. } => "reference-list",
+            BuiltInStrategy::Full => "full",
+            BuiltInStrategy::None => "none",
         }
     }
 }

@@ -35,7 +35,7 @@ pub enum AnswerFault {
 
 /// How an answerer goes with a context that is bound to its maker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum ContextCompatibility {
     /// The same provider and model.
     Same,
     /// The same provider, another model: it works, and a report must say so.
@@ -44,15 +44,15 @@ pub enum Fit {
     OtherProvider(Endpoint),
 }
 
-impl Fit {
+impl ContextCompatibility {
     /// How `answerer` goes with what was made at `endpoint` with `model`.
-    pub fn of(answerer: &Answerer, endpoint: &Endpoint, model: &ModelName) -> Fit {
+    pub fn of(answerer: &Answerer, endpoint: &Endpoint, model: &ModelName) -> ContextCompatibility {
         if answerer.model.provider.endpoint != *endpoint {
-            Fit::OtherProvider(endpoint.clone())
+            ContextCompatibility::OtherProvider(endpoint.clone())
         } else if answerer.model.reference.model != *model {
-            Fit::OtherModel(model.clone())
+            ContextCompatibility::OtherModel(model.clone())
         } else {
-            Fit::Same
+            ContextCompatibility::Same
         }
     }
 }
@@ -66,7 +66,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     let context = match input.context {
         ContextRef::Readable { text } => with_tail(InputValue::Output(*text), input.tail),
         ContextRef::Bound { items, endpoint, model, .. } => {
-            if let Fit::OtherProvider(made) = Fit::of(answerer, endpoint, model) {
+            if let ContextCompatibility::OtherProvider(made) = ContextCompatibility::of(answerer, endpoint, model) {
                 return Err(AnswerFault::OtherProvider { made, asked: answerer.model.provider.endpoint.clone() });
             }
             turns.push(RequestTurn::Items(InputValue::Output(*items)));
@@ -165,9 +165,11 @@ mod tests {
 
     #[test]
     fn another_model_of_the_same_provider_is_told() {
-        let fit = |endpoint: &str, model: &str| Fit::of(&answerer("there", "m"), &endpoint.into(), &model.into());
-        assert_eq!(fit("there", "m"), Fit::Same);
-        assert_eq!(fit("there", "m0"), Fit::OtherModel("m0".into()));
-        assert_eq!(fit("x", "m"), Fit::OtherProvider("x".into()));
+        let fit = |endpoint: &str, model: &str| {
+            ContextCompatibility::of(&answerer("there", "m"), &endpoint.into(), &model.into())
+        };
+        assert_eq!(fit("there", "m"), ContextCompatibility::Same);
+        assert_eq!(fit("there", "m0"), ContextCompatibility::OtherModel("m0".into()));
+        assert_eq!(fit("x", "m"), ContextCompatibility::OtherProvider("x".into()));
     }
 }

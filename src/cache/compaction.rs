@@ -18,7 +18,7 @@ use super::index_folder::{fresh_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use super::pack_index::PackIndex;
 use super::packed::{EntryOrigin, PortableFrame, pack};
-use super::prune::{FrameFate, LiveFrames, PruneCounts};
+use super::prune::{FrameAction, LiveFrames, PruneCounts};
 use super::shared_fields::FieldNumbers;
 use crate::action::{ActionKey, Digest};
 use crate::files::{is_out_of_space, open_options};
@@ -135,7 +135,7 @@ fn empty_pack(
         let PackItem::Frame(at, header) = found else { continue };
         let fate = live.fate(at, &header);
         let fate = fate.map_err(|fault| CacheError::Index { path: path.clone(), what: fault.text().to_owned() })?;
-        has_dead |= !matches!(fate, FrameFate::Copy | FrameFate::Remake);
+        has_dead |= !matches!(fate, FrameAction::Copy | FrameAction::Remake);
         frames.push((at, fate));
     }
     if !has_dead {
@@ -166,13 +166,13 @@ fn empty_pack(
 }
 
 /// The last frames that take at most so many bytes, but at least one: the place of the first, and those that are live.
-fn last_part(file: &File, frames: &[(FrameLocation, FrameFate)], most: usize) -> io::Result<(usize, Vec<Vec<u8>>)> {
+fn last_part(file: &File, frames: &[(FrameLocation, FrameAction)], most: usize) -> io::Result<(usize, Vec<Vec<u8>>)> {
     let (mut parts, mut size, mut from) = (Vec::new(), 0, frames.len());
     for (index, (at, fate)) in frames.iter().enumerate().rev() {
         let bytes = match fate {
-            FrameFate::Drop | FrameFate::Remake => Vec::new(),
-            FrameFate::Replace(bytes) => bytes.clone(),
-            FrameFate::Copy => read_frame(file, *at)?,
+            FrameAction::Drop | FrameAction::Remake => Vec::new(),
+            FrameAction::Replace(bytes) => bytes.clone(),
+            FrameAction::Copy => read_frame(file, *at)?,
         };
         if size + bytes.len() > most && from < frames.len() {
             break;

@@ -16,13 +16,13 @@ use crate::action::{Inputs, Repetition, Sources, Stage};
 const FIXED_FIELDS: usize = 9;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Explanation {
+pub(super) struct EncodedProvenance {
     inputs: u32,
     fields: Vec<Vec<u8>>,
 }
 
-impl Explanation {
-    pub(super) fn of(meta: &EntryMeta) -> Result<Explanation, postcard::Error> {
+impl EncodedProvenance {
+    pub(super) fn of(meta: &EntryMeta) -> Result<EncodedProvenance, postcard::Error> {
         let EntryMeta { attempts, request_id, coordinate, inputs, sources, .. } = meta;
         let mut fields = vec![
             postcard::to_stdvec(&(attempts, inputs.stage, inputs.schema, coordinate.point))?,
@@ -41,7 +41,7 @@ impl Explanation {
         for source in &sources.0 {
             fields.push(postcard::to_stdvec(&source)?);
         }
-        Ok(Explanation { inputs: inputs.parts.len() as u32, fields })
+        Ok(EncodedProvenance { inputs: inputs.parts.len() as u32, fields })
     }
 
     /// The whole meta of an entry; `None` if the fields are not those of one.
@@ -96,7 +96,7 @@ impl Explanation {
     }
 
     /// Resolves the fields of a note; `None` where one was lost.
-    pub(super) fn decode(bytes: &[u8], shared: &SharedFields) -> Option<Explanation> {
+    pub(super) fn decode(bytes: &[u8], shared: &SharedFields) -> Option<EncodedProvenance> {
         let (stored, rest) = bytes.strip_prefix(&[1])?.split_first_chunk::<4>()?;
         let ((inputs, count), mut rest): ((u32, u32), &[u8]) = postcard::take_from_bytes(rest).ok()?;
         let mut fields = Vec::new();
@@ -112,7 +112,7 @@ impl Explanation {
                 }
             });
         }
-        (crc(&fields) == u32::from_le_bytes(*stored)).then_some(Explanation { inputs, fields })
+        (crc(&fields) == u32::from_le_bytes(*stored)).then_some(EncodedProvenance { inputs, fields })
     }
 }
 

@@ -152,7 +152,7 @@ pub(super) struct FrameHeader {
 
 /// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeaderError {
+pub(super) enum FrameHeaderError {
     /// This many bytes are needed in all.
     Short(usize),
     /// They differ from what was written.
@@ -166,27 +166,27 @@ impl FrameHeader {
     }
 
     /// Decodes the header at the beginning of `bytes`.
-    pub(super) fn decode(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
         if bytes.starts_with(&PACKED) { FrameHeader::decode_packed(bytes) } else { FrameHeader::decode_fixed(bytes) }
     }
 
-    fn decode_packed(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
+    fn decode_packed(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
         let PackedStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
             PackedStart::decode(bytes)?;
         let head_len = note_at + note_len + CRC;
-        let head = bytes.get(..head_len).ok_or(HeaderError::Short(head_len))?;
-        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(HeaderError::Short(head_len))?;
+        let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
+        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(HeaderError::Damaged("its header does not match its checksum"));
+            return Err(FrameHeaderError::Damaged("its header does not match its checksum"));
         }
         let content = covered.get(4).and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
-        let content = content.ok_or(HeaderError::Damaged("its header cannot be read"))?;
+        let content = content.ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
         let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
         Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
     }
 
-    fn decode_fixed(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
-        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(HeaderError::Short(FIXED))?;
+    fn decode_fixed(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
+        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
         let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
         let digest = |at: usize| {
             let mut bytes = [0; 32];
@@ -194,7 +194,7 @@ impl FrameHeader {
             Digest(bytes)
         };
         if fixed[..4] != MAGIC {
-            return Err(HeaderError::Damaged("there is no frame"));
+            return Err(FrameHeaderError::Damaged("there is no frame"));
         }
         let (kind, codec) = (fixed[4], fixed[5]);
         let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(field);
@@ -204,18 +204,18 @@ impl FrameHeader {
             return Err(IMPOSSIBLE);
         }
         let head_len = FIXED + note_len + CRC;
-        let head = bytes.get(..head_len).ok_or(HeaderError::Short(head_len))?;
-        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(HeaderError::Short(head_len))?;
+        let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
+        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(HeaderError::Damaged("its header does not match its checksum"));
+            return Err(FrameHeaderError::Damaged("its header does not match its checksum"));
         }
         let codec = match codec {
             0 => Codec::Plain,
             1 => Codec::Zstd,
-            _ => return Err(HeaderError::Damaged("its compression is unknown")),
+            _ => return Err(FrameHeaderError::Damaged("its compression is unknown")),
         };
         let content =
-            decode_content(kind, &covered[FIXED..]).ok_or(HeaderError::Damaged("its header cannot be read"))?;
+            decode_content(kind, &covered[FIXED..]).ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
         let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
         Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
     }
@@ -274,7 +274,7 @@ impl FrameHeader {
     }
 }
 
-const IMPOSSIBLE: HeaderError = HeaderError::Damaged("its header has impossible lengths");
+const IMPOSSIBLE: FrameHeaderError = FrameHeaderError::Damaged("its header has impossible lengths");
 
 /// What stands before the note of a packed frame.
 struct PackedStart {
@@ -289,8 +289,8 @@ struct PackedStart {
 }
 
 impl PackedStart {
-    fn decode(bytes: &[u8]) -> Result<PackedStart, HeaderError> {
-        let short = || HeaderError::Short((bytes.len() + 1).max(LEAST));
+    fn decode(bytes: &[u8]) -> Result<PackedStart, FrameHeaderError> {
+        let short = || FrameHeaderError::Short((bytes.len() + 1).max(LEAST));
         let codec = *bytes.get(5).ok_or_else(short)?;
         let mut rest = bytes.get(6..).unwrap_or_default();
         let note_len = take_number(&mut rest, short)? as usize;
@@ -300,7 +300,7 @@ impl PackedStart {
             0 => Codec::Plain,
             1 => Codec::Zstd,
             BARE => Codec::Plain,
-            _ => return Err(HeaderError::Damaged("its compression is unknown")),
+            _ => return Err(FrameHeaderError::Damaged("its compression is unknown")),
         };
         if bytes.get(5) != Some(&BARE) {
             lengths = (take_number(&mut rest, short)?, take_number(&mut rest, short)?);
@@ -316,7 +316,7 @@ impl PackedStart {
     }
 }
 
-fn take_number(rest: &mut &[u8], short: impl Fn() -> HeaderError) -> Result<u32, HeaderError> {
+fn take_number(rest: &mut &[u8], short: impl Fn() -> FrameHeaderError) -> Result<u32, FrameHeaderError> {
     match postcard::take_from_bytes(rest) {
         Ok((number, after)) => {
             *rest = after;
@@ -327,7 +327,10 @@ fn take_number(rest: &mut &[u8], short: impl Fn() -> HeaderError) -> Result<u32,
     }
 }
 
-fn take_array<const N: usize>(rest: &mut &[u8], short: impl Fn() -> HeaderError) -> Result<[u8; N], HeaderError> {
+fn take_array<const N: usize>(
+    rest: &mut &[u8],
+    short: impl Fn() -> FrameHeaderError,
+) -> Result<[u8; N], FrameHeaderError> {
     let (array, after) = rest.split_first_chunk().ok_or_else(short)?;
     *rest = after;
     Ok(*array)

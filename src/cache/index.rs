@@ -18,7 +18,7 @@ use super::error::{IndexFault, IndexResult};
 use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
-use super::sorted_run::{Merged, RunEntry, RunWriter, SortedRun, verified, with_checksum};
+use super::sorted_run::{Merged, SortedRun, SortedRunEntry, SortedRunWriter, verified, with_checksum};
 use crate::action::{ActionKey, Digest};
 use crate::files::{create_private_folder, sync_folder};
 
@@ -30,7 +30,7 @@ enum Table {
     /// The beginning of a coordinate's digest, and that of the key of its latest action: explanations are made of it, and
     /// no output. The whole key stands where `Actions` does not have it.
     Latest = 2,
-    Texts = 3,
+    SourceTexts = 3,
     Counts = 4,
     Days = 5,
     Journal = 6,
@@ -50,7 +50,7 @@ const REMOVED: u8 = 0;
 
 /// The list of runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct RunList {
+struct SortedRunList {
     /// Number, length and blocks of each run, oldest first.
     runs: Vec<(u32, u64, u32)>,
     /// Number and generation of each pack, and up to where it is indexed.
@@ -96,7 +96,7 @@ impl DiskIndex {
     pub(super) fn open(folder: &Path) -> IndexResult<DiskIndex> {
         create_private_folder(folder).map_err(IndexFault::broken)?;
         let catalog = Catalog::open(&catalog_folder(folder))?;
-        let list = catalog.list()?.map_or(Ok(RunList::default()), |bytes| read_list(&bytes))?;
+        let list = catalog.list()?.map_or(Ok(SortedRunList::default()), |bytes| read_list(&bytes))?;
         let open =
             |shape: (u32, u64, u32)| SortedRun::open(&run_file(folder, shape.0), shape, &catalog.fences(shape.0)?);
         let runs = list.runs.into_iter().map(open).collect::<IndexResult<_>>()?;
@@ -114,7 +114,7 @@ impl DiskIndex {
 
     /// Writes all tables into an empty index.
     pub(super) fn fill(&self, source: &PackIndex) -> IndexResult<()> {
-        let mut writer = RunWriter::create(&run_file(&self.folder, 1), 1)?;
+        let mut writer = SortedRunWriter::create(&run_file(&self.folder, 1), 1)?;
         source.in_order(|key, value| writer.push(&key, Some(&value)))?;
         let mut state = self.state();
         state.packs = source.packs.iter().map(|pack| (pack.id, *pack)).collect();
@@ -152,13 +152,13 @@ impl DiskIndex {
         }
         let (kept, merged) = state.runs.split_at_checked(from).unwrap_or_default();
         let changes = state.changes.iter().map(|(key, value)| Ok((key.clone(), value.clone())));
-        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<RunEntry>> + '_>> = Vec::new();
+        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<SortedRunEntry>> + '_>> = Vec::new();
         for run in merged {
             sources.push(Box::new(run.entries(&[])?));
         }
         sources.push(Box::new(changes));
         let number = state.runs.iter().map(|run| run.number).max().unwrap_or(0).wrapping_add(1);
-        let mut writer = RunWriter::create(&run_file(&self.folder, number), number)?;
+        let mut writer = SortedRunWriter::create(&run_file(&self.folder, number), number)?;
         for entry in Merged::new(sources) {
             let (key, value) = entry?;
             // a removal is needed while an older run may have the key
@@ -218,7 +218,7 @@ impl DiskIndex {
 
     /// Removes the location of a text that is damaged or unused.
     pub(super) fn forget_text(&self, digest: &Digest) -> IndexResult<()> {
-        self.set(Table::Texts.key(&digest.0), None)
+        self.set(Table::SourceTexts.key(&digest.0), None)
     }
 
     /// Removes the place of a record of a batch that is damaged or no longer needed.
@@ -228,7 +228,7 @@ impl DiskIndex {
 
     pub(super) fn texts(&self) -> IndexResult<Vec<(Digest, FrameLocation)>> {
         let mut texts = Vec::new();
-        self.each(Table::Texts, |key, value| {
+        self.each(Table::SourceTexts, |key, value| {
             let digest = digest(key).ok_or_else(|| IndexFault::broken("a digest has the wrong length"))?;
             texts.push((digest, decoded(value)?));
             Ok(())
@@ -278,11 +278,11 @@ impl DiskIndex {
         let from = [table as u8];
         let state = self.state();
         let changes = state.changes.range(from.to_vec()..).take_while(|(key, _)| key.first() == Some(&from[0]));
-        let changes: Vec<IndexResult<RunEntry>> =
+        let changes: Vec<IndexResult<SortedRunEntry>> =
             changes.map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
         let runs = state.runs.clone();
         drop(state);
-        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<RunEntry>>>> = Vec::new();
+        let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<SortedRunEntry>>>> = Vec::new();
         for run in &*runs {
             sources.push(Box::new(run.entries(&from)?));
         }
@@ -302,11 +302,11 @@ impl DiskIndex {
 fn encode_list(runs: &[SortedRun], packs: &BTreeMap<u32, PackState>) -> IndexResult<Vec<u8>> {
     let runs = runs.iter().map(SortedRun::shape).collect();
     let packs = packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
-    let list = postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec());
+    let list = postcard::to_extend(&SortedRunList { runs, packs }, LIST_START.to_vec());
     list.map(with_checksum).map_err(IndexFault::broken)
 }
 
-fn read_list(bytes: &[u8]) -> IndexResult<RunList> {
+fn read_list(bytes: &[u8]) -> IndexResult<SortedRunList> {
     let list = verified(bytes).and_then(|bytes| bytes.strip_prefix(&LIST_START));
     decoded(list.ok_or_else(|| IndexFault::broken("its list does not match its checksum"))?)
 }
@@ -356,7 +356,7 @@ impl PackIndex {
             let is_known = self.records.contains_key(key) || self.removed.contains_key(key);
             each(Table::Latest.key(&prefix_of(place)), encode_latest(key, is_known))
         })?;
-        sorted(&self.texts).try_for_each(|(digest, at)| each(Table::Texts.key(&digest.0), encoded(at)?))?;
+        sorted(&self.texts).try_for_each(|(digest, at)| each(Table::SourceTexts.key(&digest.0), encoded(at)?))?;
         sorted(&self.counts).try_for_each(|(digest, count)| each(Table::Counts.key(&digest.0), encoded(count)?))?;
         sorted(&self.days).try_for_each(|(key, day)| each(Table::Days.key(key), encoded(day)?))?;
         let places: IndexResult<BTreeMap<_, _>> =
@@ -407,7 +407,7 @@ impl IndexQueries for DiskIndex {
     }
 
     fn text(&self, digest: &Digest) -> IndexResult<Option<FrameLocation>> {
-        self.get(&Table::Texts.key(&digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+        self.get(&Table::SourceTexts.key(&digest.0))?.map(|bytes| decoded(&bytes)).transpose()
     }
 
     fn count(&self, digest: &Digest) -> IndexResult<Option<u64>> {
@@ -459,7 +459,7 @@ impl IndexUpdates for &DiskIndex {
     }
 
     fn set_text(&mut self, digest: Digest, at: FrameLocation) -> IndexResult<()> {
-        self.set(Table::Texts.key(&digest.0), Some(encoded(&at)?))
+        self.set(Table::SourceTexts.key(&digest.0), Some(encoded(&at)?))
     }
 
     fn set_count(&mut self, digest: Digest, count: u64) -> IndexResult<()> {

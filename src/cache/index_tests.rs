@@ -122,7 +122,7 @@ fn a_run_that_is_cut_off_or_missing_is_refused_when_the_index_is_opened() {
 fn everything_in_the_catalog_is_in_the_file_that_is_synced() {
     let dir = tempfile::tempdir().unwrap();
     let index = DiskIndex::open(dir.path()).unwrap();
-    let key = |n: u32| Table::Texts.key(&Digest::of(n.to_le_bytes()).0);
+    let key = |n: u32| Table::SourceTexts.key(&Digest::of(n.to_le_bytes()).0);
     for from in (0..2400).step_by(200) {
         (from..from + 200).for_each(|n| index.set(key(n), Some(vec![0; 3900])).unwrap());
         index.flush().unwrap();

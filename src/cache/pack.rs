@@ -13,7 +13,7 @@ use super::entry::{EntryMeta, FrameLocation, Record};
 use super::error::{CacheError, Damage};
 use super::folder::Layout;
 use super::frame::{
-    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
+    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
 };
 use super::lookup::{ModelNames, StoredReply};
 use super::packed::{EntryOrigin, explained};
@@ -184,8 +184,8 @@ impl PackFiles {
         };
         let bytes = read().map_err(|e| self.damage(key, at, e))?;
         let header = FrameHeader::decode(&bytes).map_err(|error| match error {
-            HeaderError::Short(_) => self.damage(key, at, "its header has other lengths than the index says"),
-            HeaderError::Damaged(what) => self.damage(key, at, what),
+            FrameHeaderError::Short(_) => self.damage(key, at, "its header has other lengths than the index says"),
+            FrameHeaderError::Damaged(what) => self.damage(key, at, what),
         })?;
         let same = header.head_len == at.head && header.body_len == at.body;
         if !same || key.is_some_and(|key| key.0 != header.key) {
@@ -336,9 +336,9 @@ impl<'a> PackScanner<'a> {
         loop {
             let available = self.bytes(at, needed)?;
             match FrameHeader::decode(available) {
-                Err(HeaderError::Short(more)) if more > needed && at + more as u64 <= self.len => needed = more,
-                Err(HeaderError::Short(_)) => return Ok(Err("the frame is cut off")),
-                Err(HeaderError::Damaged(what)) => return Ok(Err(what)),
+                Err(FrameHeaderError::Short(more)) if more > needed && at + more as u64 <= self.len => needed = more,
+                Err(FrameHeaderError::Short(_)) => return Ok(Err("the frame is cut off")),
+                Err(FrameHeaderError::Damaged(what)) => return Ok(Err(what)),
                 Ok(header) if header.location(0, at).end() > self.len => return Ok(Err("the frame is cut off")),
                 Ok(header) => return Ok(Ok(header)),
             }

@@ -6,7 +6,7 @@
 //! within a pack: whatever rewrites or moves entries resolves their fields and shares them anew.
 
 use super::entry::{EntryMeta, EntrySummary, ParsedBody, clip};
-use super::explanation::Explanation;
+use super::explanation::EncodedProvenance;
 use super::frame::{self, CRC, Codec, FrameContent, FrameHeader, PACKED, StoredBody};
 use super::lookup::ModelNames;
 use super::shared_fields::{FieldNumbers, SharedFields};
@@ -26,7 +26,7 @@ pub(super) struct PortableEntry {
     failure: Option<(String, String)>,
     models: ModelNames,
     /// `None` where a shared field was lost.
-    explanation: Option<Explanation>,
+    explanation: Option<EncodedProvenance>,
 }
 
 /// A frame on its way into a pack.
@@ -73,9 +73,9 @@ fn read_entry(frame: &[u8], header: FrameHeader, shared: &SharedFields) -> Optio
     };
     let ((answered, requested), fields) = postcard::take_from_bytes(details).ok()?;
     let explanation = if head.starts_with(&PACKED) {
-        Explanation::decode(fields, shared)
+        EncodedProvenance::decode(fields, shared)
     } else {
-        Some(Explanation::of(&EntryMeta::decode(summary, details).ok()?).ok()?)
+        Some(EncodedProvenance::of(&EntryMeta::decode(summary, details).ok()?).ok()?)
     };
     Some(PortableEntry {
         key: header.key,

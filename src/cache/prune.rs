@@ -205,7 +205,7 @@ pub(super) struct LiveFrames<'a> {
 }
 
 /// What happens to a frame when its pack is rewritten.
-pub(super) enum FrameFate {
+pub(super) enum FrameAction {
     Copy,
     Replace(Vec<u8>),
     Drop,
@@ -297,9 +297,9 @@ impl StoreInner {
             let PackItem::Frame(at, header) = found else { continue };
             let fate = live.fate(at, &header).map_err(|fault| self.index_error(fault.text()))?;
             let bytes = match fate {
-                FrameFate::Drop | FrameFate::Remake => continue,
-                FrameFate::Replace(bytes) => bytes,
-                FrameFate::Copy => read_frame(&file, at).map_err(CacheError::io("read", &path))?,
+                FrameAction::Drop | FrameAction::Remake => continue,
+                FrameAction::Replace(bytes) => bytes,
+                FrameAction::Copy => read_frame(&file, at).map_err(CacheError::io("read", &path))?,
             };
             rewrite.add(PortableFrame::read(bytes, &shared)).map_err(CacheError::io("write", fresh))?;
         }
@@ -367,7 +367,7 @@ impl PackRewrite {
 }
 
 impl LiveFrames<'_> {
-    pub(super) fn fate(&self, at: FrameLocation, header: &FrameHeader) -> Result<FrameFate, IndexFault> {
+    pub(super) fn fate(&self, at: FrameLocation, header: &FrameHeader) -> Result<FrameAction, IndexFault> {
         let key = ActionKey(header.key);
         let alive = match &header.content {
             FrameContent::Reply(_) | FrameContent::Failure { .. } => {
@@ -380,17 +380,17 @@ impl LiveFrames<'_> {
             FrameContent::Text => self.index.text(&header.key)? == Some(at),
             FrameContent::Journal(nonce, step) => self.index.journal()?.get(&(*nonce, *step)) == Some(&at),
             FrameContent::Counts(_) | FrameContent::Unknown => true,
-            FrameContent::Fields(_) => return Ok(FrameFate::Remake),
+            FrameContent::Fields(_) => return Ok(FrameAction::Remake),
             FrameContent::ParseResults(results) => return self.results(results),
             FrameContent::Touch { day, keys } => return self.touches(*day, keys),
             FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),
             FrameContent::Latest(places) => return self.latest(places),
         };
-        Ok(if alive { FrameFate::Copy } else { FrameFate::Drop })
+        Ok(if alive { FrameAction::Copy } else { FrameAction::Drop })
     }
 
     /// Keeps the results that entries have.
-    fn results(&self, results: &[ParsedBody]) -> Result<FrameFate, IndexFault> {
+    fn results(&self, results: &[ParsedBody]) -> Result<FrameAction, IndexFault> {
         let mut kept = Vec::new();
         for parsed in results {
             let record = self.index.find(&parsed.key)?;
@@ -403,7 +403,7 @@ impl LiveFrames<'_> {
     }
 
     /// Keeps only the last use of each entry.
-    fn touches(&self, day: Day, keys: &[KeyPrefix]) -> Result<FrameFate, IndexFault> {
+    fn touches(&self, day: Day, keys: &[KeyPrefix]) -> Result<FrameAction, IndexFault> {
         let mut last = Vec::new();
         for key in keys {
             if self.index.day(key)? == Some(day) {
@@ -414,7 +414,7 @@ impl LiveFrames<'_> {
     }
 
     /// Keeps what is in use at a place while its entry exists.
-    fn latest(&self, places: &[(Digest, ActionKey)]) -> Result<FrameFate, IndexFault> {
+    fn latest(&self, places: &[(Digest, ActionKey)]) -> Result<FrameAction, IndexFault> {
         let mut kept = Vec::new();
         for (place, key) in places {
             if self.index.latest_at(place)? == Some(*key) && self.index.find(key)?.is_some() {
@@ -431,7 +431,7 @@ impl LiveFrames<'_> {
         at: FrameLocation,
         why: RemovalReason,
         keys: &[(ActionKey, Option<Digest>)],
-    ) -> Result<FrameFate, IndexFault> {
+    ) -> Result<FrameAction, IndexFault> {
         let is_remembered = self.remember_from.is_some_and(|from| at >= from);
         let mut kept = Vec::new();
         for (key, coordinate) in keys {
@@ -449,11 +449,11 @@ impl LiveFrames<'_> {
 }
 
 /// The fate of a list of which `kept` items are kept.
-fn shortened(kept: usize, all: usize, frame: impl FnOnce() -> Result<Vec<u8>, postcard::Error>) -> FrameFate {
+fn shortened(kept: usize, all: usize, frame: impl FnOnce() -> Result<Vec<u8>, postcard::Error>) -> FrameAction {
     match kept {
-        0 => FrameFate::Drop,
-        _ if kept == all => FrameFate::Copy,
+        0 => FrameAction::Drop,
+        _ if kept == all => FrameAction::Copy,
         // if the shorter list cannot be encoded, the longer one does no harm
-        _ => frame().map_or(FrameFate::Copy, FrameFate::Replace),
+        _ => frame().map_or(FrameAction::Copy, FrameAction::Replace),
     }
 }

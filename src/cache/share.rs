@@ -13,7 +13,7 @@ use super::lookup::Lookup;
 use super::pack::{compressor, decompressor, plain_body};
 use super::snapshot::CacheSnapshot;
 use super::store::Store;
-use super::transfer::{ImportBatch, ImportCounts, Texts, read_item, write_entries};
+use super::transfer::{ImportBatch, ImportCounts, SourceTexts, read_item, write_entries};
 use crate::action::{ActionKey, Digest};
 
 /// One entry, without its source texts.
@@ -22,7 +22,7 @@ use crate::action::{ActionKey, Digest};
 /// If the entry is damaged.
 pub fn pack_entry(cache: &impl Lookup, record: &Record) -> Result<Vec<u8>, CacheError> {
     let mut frames = Vec::new();
-    write_entries(cache, std::slice::from_ref(record), Texts::Without, |bytes| {
+    write_entries(cache, std::slice::from_ref(record), SourceTexts::Without, |bytes| {
         frames.extend_from_slice(bytes);
         Ok(())
     })?;

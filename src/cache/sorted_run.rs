@@ -21,7 +21,7 @@ const FENCE_BLOCK: usize = 400;
 const CRC: usize = 4;
 
 /// A key and its value; `None` where an older run's value was removed.
-pub(super) type RunEntry = (Vec<u8>, Option<Vec<u8>>);
+pub(super) type SortedRunEntry = (Vec<u8>, Option<Vec<u8>>);
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl SortedRun {
     }
 
     /// The first entry whose key is not below `from`.
-    pub(super) fn first_from(&self, from: &[u8]) -> IndexResult<Option<RunEntry>> {
+    pub(super) fn first_from(&self, from: &[u8]) -> IndexResult<Option<SortedRunEntry>> {
         for number in self.place(from).unwrap_or(0)..self.fences.len() {
             let block = self.block(number)?;
             let mut rest = covered(&block)?;
@@ -118,7 +118,10 @@ impl SortedRun {
     }
 
     /// The entries from the first whose key is not below `from`.
-    pub(super) fn entries(&self, from: &[u8]) -> IndexResult<impl Iterator<Item = IndexResult<RunEntry>> + use<>> {
+    pub(super) fn entries(
+        &self,
+        from: &[u8],
+    ) -> IndexResult<impl Iterator<Item = IndexResult<SortedRunEntry>> + use<>> {
         let (run, numbers) = (self.clone(), self.place(from).unwrap_or(0)..self.fences.len());
         let read = move |number| all_entries(&run.block(number)?);
         let entries = numbers.flat_map(move |number| match read(number) {
@@ -169,7 +172,7 @@ fn covered(block: &[u8]) -> IndexResult<&[u8]> {
     verified(block).ok_or_else(|| damaged("a block that does not match its checksum"))
 }
 
-fn all_entries(block: &[u8]) -> IndexResult<Vec<RunEntry>> {
+fn all_entries(block: &[u8]) -> IndexResult<Vec<SortedRunEntry>> {
     let mut entries = Vec::new();
     let mut rest = covered(block)?;
     while let Some((key, value)) = next_entry(&mut rest)? {
@@ -193,7 +196,7 @@ fn next_entry<'b>(rest: &mut &'b [u8]) -> IndexResult<Option<EntryRef<'b>>> {
 }
 
 /// Writes a run, whose keys come in order.
-pub(super) struct RunWriter {
+pub(super) struct SortedRunWriter {
     blocks: BlocksWriter,
     number: u32,
     len: u64,
@@ -202,10 +205,10 @@ pub(super) struct RunWriter {
     last: Vec<u8>,
 }
 
-impl RunWriter {
-    pub(super) fn create(path: &Path, number: u32) -> IndexResult<RunWriter> {
+impl SortedRunWriter {
+    pub(super) fn create(path: &Path, number: u32) -> IndexResult<SortedRunWriter> {
         let (blocks, block) = (BlocksWriter::create(path).map_err(IndexFault::broken)?, BlockBuilder::default());
-        Ok(RunWriter { blocks, number, len: 0, fences: Vec::new(), block, last: Vec::new() })
+        Ok(SortedRunWriter { blocks, number, len: 0, fences: Vec::new(), block, last: Vec::new() })
     }
 
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
@@ -250,22 +253,22 @@ fn fence(last: &[u8], first: &[u8]) -> Box<[u8]> {
     first.get(..=shared).unwrap_or(first).into()
 }
 
-type Source<'s> = Peekable<Box<dyn Iterator<Item = Result<RunEntry, IndexFault>> + 's>>;
+type Source<'s> = Peekable<Box<dyn Iterator<Item = Result<SortedRunEntry, IndexFault>> + 's>>;
 
 /// Several sorted sources as one: of equal keys, the one in the last source counts.
 pub(super) struct Merged<'s>(Vec<Source<'s>>);
 
 impl<'s> Merged<'s> {
     /// `sources`: the oldest first.
-    pub(super) fn new(sources: Vec<Box<dyn Iterator<Item = Result<RunEntry, IndexFault>> + 's>>) -> Merged<'s> {
+    pub(super) fn new(sources: Vec<Box<dyn Iterator<Item = Result<SortedRunEntry, IndexFault>> + 's>>) -> Merged<'s> {
         Merged(sources.into_iter().map(Iterator::peekable).collect())
     }
 }
 
 impl Iterator for Merged<'_> {
-    type Item = Result<RunEntry, IndexFault>;
+    type Item = Result<SortedRunEntry, IndexFault>;
 
-    fn next(&mut self) -> Option<Result<RunEntry, IndexFault>> {
+    fn next(&mut self) -> Option<Result<SortedRunEntry, IndexFault>> {
         let mut least: Option<Vec<u8>> = None;
         for source in &mut self.0 {
             match source.peek() {
@@ -303,14 +306,14 @@ mod tests {
     }
 
     fn written(dir: &Path, number: u32, table: &TestTable) -> SortedRun {
-        let mut writer = RunWriter::create(&dir.join(number.to_string()), number).unwrap();
+        let mut writer = SortedRunWriter::create(&dir.join(number.to_string()), number).unwrap();
         for (key, value) in table {
             writer.push(key, value.as_deref()).unwrap();
         }
         writer.finish().unwrap()
     }
 
-    fn list(entries: impl Iterator<Item = IndexResult<RunEntry>>) -> Vec<RunEntry> {
+    fn list(entries: impl Iterator<Item = IndexResult<SortedRunEntry>>) -> Vec<SortedRunEntry> {
         entries.map(Result::unwrap).collect()
     }
 
@@ -328,7 +331,7 @@ mod tests {
                     for key in table.keys().chain([&from]) {
                         prop_assert_eq!(run.get(key).unwrap(), table.get(key).cloned());
                     }
-                    let expected: Vec<RunEntry> =
+                    let expected: Vec<SortedRunEntry> =
                         table.range(from.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
                     prop_assert_eq!(run.first_from(&from).unwrap(), expected.first().cloned());
                     prop_assert_eq!(list(run.entries(&from).unwrap()), expected);

@@ -9,7 +9,7 @@ use super::entry::{
     Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason,
     Writer,
 };
-use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
+use super::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
 use super::pack::{compress_body, decode_body};
 use super::pack_index::{PackIndex, apply_frame};
 use super::packed::{EntryOrigin, PortableFrame, explained, pack};
@@ -181,13 +181,13 @@ proptest! {
         let _ = Record::decode(ActionKey(Digest::of("k")), &bytes);
         let _ = FrameHeader::meta(&bytes);
         let read = FrameHeader::decode(&bytes);
-        prop_assert!(matches!(read, Err(HeaderError::Short(_) | HeaderError::Damaged(_))));
+        prop_assert!(matches!(read, Err(FrameHeaderError::Short(_) | FrameHeaderError::Damaged(_))));
     }
 
     #[test]
     fn a_frame_that_is_cut_off_says_how_many_bytes_it_needs((frame, _) in any_frame(), keep in 0..88usize) {
         let cut = &frame[..keep.min(frame.len())];
-        prop_assert_eq!(FrameHeader::decode(cut), Err(HeaderError::Short(frame::FIXED)));
+        prop_assert_eq!(FrameHeader::decode(cut), Err(FrameHeaderError::Short(frame::FIXED)));
     }
 }
 
@@ -262,7 +262,10 @@ fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
                 assert!(FrameHeader::decode(&flipped).is_err(), "byte {at} of {head}");
             }
             let cut = FrameHeader::decode(&frame[..at]);
-            assert!(matches!(cut, Err(HeaderError::Short(needed)) if needed > at), "{at} bytes of {head}: {cut:?}");
+            assert!(
+                matches!(cut, Err(FrameHeaderError::Short(needed)) if needed > at),
+                "{at} bytes of {head}: {cut:?}"
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::entry::{EntryMeta, EntryStatus, ImportOrigin, ParseResult, Record};
 use super::error::CacheError;
-use super::frame::{self, Codec, FrameContent, FrameHeader, HeaderError};
+use super::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
 use super::lookup::Lookup;
 use super::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
 use super::snapshot::CacheSnapshot;
@@ -69,7 +69,7 @@ pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<
     let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
     hashed.write_all(&start).map_err(failed())?;
     let mut stream = compressor(hashed).map_err(failed())?;
-    write_entries(cache, &records, Texts::With, |bytes| stream.write_all(bytes).map_err(failed()))?;
+    write_entries(cache, &records, SourceTexts::With, |bytes| stream.write_all(bytes).map_err(failed()))?;
     let HashingWriter { mut target, digest } = stream.finish().map_err(failed())?;
     let digest = digest.finish();
     target.write_all(&digest.0).map_err(failed())?;
@@ -142,7 +142,7 @@ fn check_target(path: &Path) -> Result<(), CacheError> {
 
 /// Whether the source texts of entries go with them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Texts {
+pub(super) enum SourceTexts {
     With,
     Without,
 }
@@ -150,7 +150,7 @@ pub(super) enum Texts {
 pub(super) fn write_entries(
     cache: &impl Lookup,
     records: &[Record],
-    with: Texts,
+    with: SourceTexts,
     mut write: impl FnMut(&[u8]) -> Result<(), CacheError>,
 ) -> Result<(), CacheError> {
     let mut texts = BTreeSet::new();
@@ -165,7 +165,7 @@ pub(super) fn write_entries(
         if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
         }
-        if with == Texts::With {
+        if with == SourceTexts::With {
             texts.extend(meta.texts());
         }
     }
@@ -240,7 +240,7 @@ impl Store {
     ///
     /// # Errors
     /// If an entry's key is not that of its inputs, or this cache cannot be written.
-    pub fn absorb<'k>(
+    pub fn import_from_cache<'k>(
         &self,
         other: &CacheSnapshot,
         keys: impl IntoIterator<Item = &'k ActionKey>,
@@ -255,7 +255,7 @@ impl Store {
         }
         let mut batch = ImportBatch::new(self, None);
         let root = other.root();
-        write_entries(other, &records, Texts::With, |mut frame| {
+        write_entries(other, &records, SourceTexts::With, |mut frame| {
             match read_item(&mut frame).map_err(|what| bad(root, what))? {
                 Some(item) => batch.add(item),
                 None => Ok(()),
@@ -411,8 +411,8 @@ pub(super) fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>,
     let header = loop {
         let needed = match FrameHeader::decode(&bytes) {
             Ok(header) => break header,
-            Err(HeaderError::Short(needed)) => needed,
-            Err(HeaderError::Damaged(what)) => return Err(format!("an entry in it is damaged: {what}")),
+            Err(FrameHeaderError::Short(needed)) => needed,
+            Err(FrameHeaderError::Damaged(what)) => return Err(format!("an entry in it is damaged: {what}")),
         };
         read_up_to(stream, &mut bytes, needed)?;
         match bytes.len() {

@@ -21,7 +21,7 @@ use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::scheduler::{
     BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions,
-    SharedPrefixes, Stop, run,
+    SharedPrefixes, StopRequest, run,
 };
 use crate::units::{Tokens, Usd};
 
@@ -136,7 +136,7 @@ pub(crate) fn with_engine<T>(
     store: &Store,
     options: &RunOptions,
     progress: &Progress,
-    work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<Stop>) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<StopRequest>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if !options.offline {
         announce_access(pipeline, store, progress.console());
@@ -178,7 +178,7 @@ pub(crate) fn with_engine<T>(
             () = update_periodically(progress, snapshot) => Err(Failure::error("the clock stopped")),
             () = upload_periodically(shared, store) => Err(Failure::error("the clock stopped")),
         };
-        if let Some(shared) = shared.filter(|_| *stop.borrow() != Stop::Now) {
+        if let Some(shared) = shared.filter(|_| *stop.borrow() != StopRequest::Now) {
             let _ = tokio::time::timeout(LAST_UPLOAD, shared.finish(store)).await;
         }
         done

@@ -9,18 +9,18 @@ use tokio::sync::watch;
 
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::terminal::Console;
-use crate::scheduler::Stop;
+use crate::scheduler::StopRequest;
 
 /// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
 pub(crate) struct Interrupts {
     /// What the user asked for so far.
-    pub(crate) stop: watch::Receiver<Stop>,
+    pub(crate) stop: watch::Receiver<StopRequest>,
     state: Arc<InterruptState>,
 }
 
 /// What the thread and the work share. A process has one thread for all the runs that it makes.
 struct InterruptState {
-    stop: watch::Sender<Stop>,
+    stop: watch::Sender<StopRequest>,
     received: AtomicU64,
     is_over: AtomicBool,
 }
@@ -30,7 +30,7 @@ static STATE: OnceLock<Arc<InterruptState>> = OnceLock::new();
 /// The effect of one more Ctrl-C.
 #[derive(Debug, PartialEq, Eq)]
 enum Effect {
-    Ask(Stop),
+    Ask(StopRequest),
     End,
 }
 
@@ -39,8 +39,8 @@ enum Effect {
 fn effect(nth: u64, is_over: bool) -> Effect {
     match nth {
         _ if is_over => Effect::End,
-        1 => Effect::Ask(Stop::Drain),
-        2 => Effect::Ask(Stop::Now),
+        1 => Effect::Ask(StopRequest::Drain),
+        2 => Effect::Ask(StopRequest::Now),
         _ => Effect::End,
     }
 }
@@ -56,7 +56,7 @@ impl Interrupts {
             None => InterruptState::listening(*console)?,
         };
         state.received.store(0, Ordering::Relaxed);
-        state.stop.send_replace(Stop::No);
+        state.stop.send_replace(StopRequest::No);
         state.is_over.store(false, Ordering::Relaxed);
         Ok(Interrupts { stop: state.stop.subscribe(), state })
     }
@@ -70,7 +70,7 @@ impl Interrupts {
 impl InterruptState {
     fn listening(console: Console) -> Result<Arc<InterruptState>, Failure> {
         let state = Arc::new(InterruptState {
-            stop: watch::Sender::new(Stop::No),
+            stop: watch::Sender::new(StopRequest::No),
             received: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
         });
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn the_first_drains_the_second_stops_and_one_more_ends_it() {
         let effects = [1, 2, 3, 4].map(|nth| effect(nth, false));
-        assert_eq!(effects, [Effect::Ask(Stop::Drain), Effect::Ask(Stop::Now), Effect::End, Effect::End]);
+        assert_eq!(effects, [Effect::Ask(StopRequest::Drain), Effect::Ask(StopRequest::Now), Effect::End, Effect::End]);
         assert_eq!(effect(1, true), Effect::End, "no work is left that could be drained");
     }
 }

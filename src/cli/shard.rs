@@ -114,7 +114,7 @@ impl ShardOfRun {
         if !known.is_empty() {
             let found = reachable(pipeline, &Layered { upper: store, lower: &known });
             let keys = found.map_err(|error| Failure::input(chain(&error)))?;
-            store.absorb(&known, &keys.keys)?;
+            store.import_from_cache(&known, &keys.keys)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::index::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
 use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
-use crate::action::{BuiltInRule, Computation};
+use crate::action::{BuiltInStrategy, Computation};
 use crate::transcript::{Message, Role};
 use crate::units::Tokens;
 
@@ -14,18 +14,18 @@ use crate::units::Tokens;
 /// refuses that before anything runs.
 pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Vec<u8> {
     let context = match (computation.rule, computation.target_tokens) {
-        (BuiltInRule::Truncate, Some(target)) => truncate::newest(messages, target, count),
-        (BuiltInRule::Truncate, None) | (BuiltInRule::Full, _) => messages.to_vec(),
-        (BuiltInRule::None, _) => Vec::new(),
-        (BuiltInRule::Extract, target) => {
+        (BuiltInStrategy::Truncate, Some(target)) => truncate::newest(messages, target, count),
+        (BuiltInStrategy::Truncate, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
+        (BuiltInStrategy::None, _) => Vec::new(),
+        (BuiltInStrategy::Extract, target) => {
             let index = match target {
                 Some(target) => index_within(&SessionNotes::of(messages), target, count),
                 None => artifact_index(messages, INDEX_TOKENS),
             };
             summary(index)
         }
-        (BuiltInRule::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
-        (BuiltInRule::ReferenceList { .. }, target) => summary(ReferenceList::of(messages).within(target, count)),
+        (BuiltInStrategy::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
+        (BuiltInStrategy::ReferenceList { .. }, target) => summary(ReferenceList::of(messages).within(target, count)),
     };
     json_of(&context).into_bytes()
 }

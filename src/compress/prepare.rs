@@ -4,7 +4,7 @@ use super::context::StateRef;
 use super::prompts::{built_in_compaction, earlier_summary, summary_request};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
-    BuiltInRule, ComposedValue, ComposedValueBuilder, Computation, INSTRUCTIONS, InputValue, ModelRequest, Program,
+    BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, INSTRUCTIONS, InputValue, ModelRequest, Program,
     Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use crate::locale::Locale;
@@ -194,12 +194,13 @@ fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -
     if text.is_empty() { builder.json(name, "null".into()) } else { builder.string(name, text.into()) }
 }
 
-fn computation(method: &Method, rule: BuiltInRule, input: &CompressInput<'_>) -> Computation {
+fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
-        BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::Mask { .. } | BuiltInRule::ReferenceList { .. } => {
-            method.own_target_tokens()
-        }
-        BuiltInRule::Full | BuiltInRule::None => None,
+        BuiltInStrategy::Truncate
+        | BuiltInStrategy::Extract
+        | BuiltInStrategy::Mask { .. }
+        | BuiltInStrategy::ReferenceList { .. } => method.own_target_tokens(),
+        BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };
     Computation { rule, messages: input.prefix.json.clone(), target_tokens }
 }

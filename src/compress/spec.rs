@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::index::INDEX_TOKENS;
-use crate::action::{BuiltInRule, Digest, Template};
+use crate::action::{BuiltInStrategy, Digest, Template};
 use crate::named::named_enum;
 use crate::provider::ModelUse;
 use crate::units::Tokens;
@@ -95,7 +95,7 @@ pub enum Strategy {
     },
     /// The user's own program.
     Command(CommandSpec),
-    Rule(BuiltInRule),
+    Rule(BuiltInStrategy),
 }
 
 /// The two ways to keep a summary over several points.
@@ -160,7 +160,7 @@ impl Strategy {
     pub fn takes_index(&self) -> bool {
         !matches!(
             self,
-            Strategy::Opaque { .. } | Strategy::ProviderCompaction { .. } | Strategy::Rule(BuiltInRule::Extract)
+            Strategy::Opaque { .. } | Strategy::ProviderCompaction { .. } | Strategy::Rule(BuiltInStrategy::Extract)
         )
     }
 

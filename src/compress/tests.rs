@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::*;
-use crate::action::{BuiltInRule, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work};
+use crate::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work};
 use crate::locale::Locale;
 use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
 use crate::transcript::{Message, Role, ToolCall, estimate_tokens};
@@ -163,7 +163,7 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
         (vendor(Operation::Compact), reply("", Some("[1]")), b""),
         (vendor(Operation::Summarize), reply("S", Some("[1]")), b""),
         (command(), reply("", None), br#"{"messages":[{"role":"user","content":"S"}]}"#),
-        (method(Strategy::Rule(BuiltInRule::None)), reply("", None), b"[]"),
+        (method(Strategy::Rule(BuiltInStrategy::None)), reply("", None), b"[]"),
     ];
     for (mut method, completion, bytes) in outputs {
         method.artifact_index = true;
@@ -192,7 +192,7 @@ fn failures_of_a_method_are_told_apart() {
     assert_eq!(fault(&vendor(Operation::Compact), CompressOutput::Reply(&reply("", None))), CompressFault::NoItems);
     assert!(matches!(fault(&anchored, CompressOutput::Stdout(b"{}")), CompressFault::WrongKind { .. }));
     assert!(matches!(
-        fault(&method(Strategy::Rule(BuiltInRule::Full)), CompressOutput::Computed(b"{")),
+        fault(&method(Strategy::Rule(BuiltInStrategy::Full)), CompressOutput::Computed(b"{")),
         CompressFault::Damaged(_)
     ));
 }
@@ -200,32 +200,32 @@ fn failures_of_a_method_are_told_apart() {
 #[test]
 fn a_target_or_a_name_changes_only_the_keys_it_should() {
     let key = |method: &Method| Inputs::of(Stage::Compress, Repetition::NONE, &work(method, None, None)).key();
-    let mut full = method(Strategy::Rule(BuiltInRule::Full));
+    let mut full = method(Strategy::Rule(BuiltInStrategy::Full));
     let before = key(&full);
     full.target_tokens = Some(Tokens(9));
     full.name = MethodName("other".into());
     assert_eq!(key(&full), before);
-    let mut truncate = method(Strategy::Rule(BuiltInRule::Truncate));
+    let mut truncate = method(Strategy::Rule(BuiltInStrategy::Truncate));
     let before = key(&truncate);
     truncate.target_tokens = Some(Tokens(9));
     assert_ne!(key(&truncate), before);
 }
 
-const RULES: [BuiltInRule; 6] = [
-    BuiltInRule::Full,
-    BuiltInRule::None,
-    BuiltInRule::Truncate,
-    BuiltInRule::Mask { keep_results: 1 },
-    BuiltInRule::Extract,
-    BuiltInRule::ReferenceList { patterns: 1 },
+const RULES: [BuiltInStrategy; 6] = [
+    BuiltInStrategy::Full,
+    BuiltInStrategy::None,
+    BuiltInStrategy::Truncate,
+    BuiltInStrategy::Mask { keep_results: 1 },
+    BuiltInStrategy::Extract,
+    BuiltInStrategy::ReferenceList { patterns: 1 },
 ];
 
 #[test]
 fn the_settings_of_a_rule_are_in_the_key() {
     let key =
         |rule| Inputs::key_of(Stage::Compress, Repetition::NONE, &work(&method(Strategy::Rule(rule)), None, None));
-    let mask = |keep_results| BuiltInRule::Mask { keep_results };
-    let list = |patterns| BuiltInRule::ReferenceList { patterns };
+    let mask = |keep_results| BuiltInStrategy::Mask { keep_results };
+    let list = |patterns| BuiltInStrategy::ReferenceList { patterns };
     assert_ne!(key(mask(1)), key(mask(2)));
     assert_ne!(key(list(1)), key(list(2)));
     assert_eq!(key(mask(1)), key(mask(1)));
@@ -241,10 +241,12 @@ fn rules_compute_contexts_that_read_back() {
         let bytes = compute(&computation, &messages, &estimate_tokens);
         let context = read(&method, CompressOutput::Computed(&bytes), "").expect("read").context;
         match rule {
-            BuiltInRule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
-            BuiltInRule::Truncate | BuiltInRule::Mask { .. } => assert_eq!(context.text().as_deref(), Some("Done.")),
-            BuiltInRule::ReferenceList { .. } => assert_eq!(context.text().as_deref(), Some("8081")),
-            BuiltInRule::None | BuiltInRule::Extract => assert_eq!(context.text().as_deref(), Some("")),
+            BuiltInStrategy::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
+            BuiltInStrategy::Truncate | BuiltInStrategy::Mask { .. } => {
+                assert_eq!(context.text().as_deref(), Some("Done."))
+            }
+            BuiltInStrategy::ReferenceList { .. } => assert_eq!(context.text().as_deref(), Some("8081")),
+            BuiltInStrategy::None | BuiltInStrategy::Extract => assert_eq!(context.text().as_deref(), Some("")),
         }
     }
 }

@@ -46,7 +46,11 @@ impl TryFrom<f64> for Score {
 
 /// What one judge gave one criterion. `T` is its reason: a text, or something that leaves it unread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Loose<T>", rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de> + Default"))]
+#[serde(
+    try_from = "UncheckedCriterionScore<T>",
+    rename_all = "camelCase",
+    bound(deserialize = "T: Deserialize<'de> + Default")
+)]
 pub struct CriterionScore<T = String> {
     /// The criterion, spelled as the rubric spells it.
     #[serde(rename = "criterionId")]
@@ -58,17 +62,17 @@ pub struct CriterionScore<T = String> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound = "T: Deserialize<'de> + Default")]
-struct Loose<T> {
+struct UncheckedCriterionScore<T> {
     criterion_id: CriterionId,
     score: u8,
     #[serde(default)]
     reasoning: T,
 }
 
-impl<T> TryFrom<Loose<T>> for CriterionScore<T> {
+impl<T> TryFrom<UncheckedCriterionScore<T>> for CriterionScore<T> {
     type Error = OffScale;
-    fn try_from(loose: Loose<T>) -> Result<CriterionScore<T>, OffScale> {
-        let Loose { criterion_id: criterion, score, reasoning } = loose;
+    fn try_from(loose: UncheckedCriterionScore<T>) -> Result<CriterionScore<T>, OffScale> {
+        let UncheckedCriterionScore { criterion_id: criterion, score, reasoning } = loose;
         CriterionScore::new(criterion, score, reasoning).ok_or(OffScale(score.into()))
     }
 }

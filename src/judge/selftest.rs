@@ -215,7 +215,7 @@ mod tests {
 
     /// How many of the case's facts stand in `text`.
     fn facts_in(case: &Case, text: &str) -> usize {
-        FactFinder::all(&case.expected_facts).iter().filter(|fact| fact.stands_in(&fold(text))).count()
+        FactFinder::all(&case.expected_facts).iter().filter(|fact| fact.occurs_in(&fold(text))).count()
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         });
         each_case(&[CaseKind::RejectedNamed], |case| {
             let superseded = FactFinder::all(&case.superseded_facts);
-            assert!(superseded.iter().any(|fact| fact.stands_in(&fold(&case.answer))), "{}", case.id);
+            assert!(superseded.iter().any(|fact| fact.occurs_in(&fold(&case.answer))), "{}", case.id);
         });
     }
 }

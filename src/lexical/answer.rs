@@ -19,7 +19,7 @@ const ROOM: u64 = 1000;
 /// The answer to `question` from `context`, in the form and within the limit that `instructions` name: all passages if
 /// they fit, else those that share most with the question. That related passages hold no answer, a rule cannot notice.
 pub(super) fn answer(context: &str, question: &str, instructions: &str) -> String {
-    let form = Form::of(instructions);
+    let form = AnswerFormat::of(instructions);
     let passages = passages(context);
     let size = |passage: &Passage| estimate_tokens(&passage.text).0 + 1;
     if form.passages < passages.len() || passages.iter().map(size).sum::<u64>() > form.tokens {
@@ -53,7 +53,7 @@ struct Retriever {
 }
 
 /// A term of the question with its weight: the rarer in the context, the heavier.
-struct Asked {
+struct QueryTerm {
     term: Term,
     weight: f64,
 }
@@ -79,27 +79,27 @@ impl Retriever {
     }
 
     /// The passages that share most with the question, in their order.
-    fn answer(&self, question: &str, form: Form) -> String {
+    fn answer(&self, question: &str, form: AnswerFormat) -> String {
         let chosen = self.choose(question, self.asked(question), form);
         if chosen.is_empty() { nothing(question).to_owned() } else { self.quoted(&chosen, question, form) }
     }
 
-    fn asked(&self, question: &str) -> Vec<Asked> {
+    fn asked(&self, question: &str) -> Vec<QueryTerm> {
         let all = self.passages.len() as f64;
         let weight = |term: &Term| {
             let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
             // What stands nowhere weighs as much as what stands once: it is missing from every answer.
             ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
         };
-        terms(question).into_iter().map(|term| Asked { weight: weight(&term), term }).collect()
+        terms(question).into_iter().map(|term| QueryTerm { weight: weight(&term), term }).collect()
     }
 
     /// The BM25 score of every passage.
-    fn scores(&self, asked: &[Asked]) -> Vec<f64> {
+    fn scores(&self, asked: &[QueryTerm]) -> Vec<f64> {
         const K: f64 = 1.2;
         const B: f64 = 0.4;
         let mut own = vec![0.0; self.passages.len()];
-        for Asked { term, weight } in asked {
+        for QueryTerm { term, weight } in asked {
             for (index, count) in self.postings.get(term).into_iter().flatten() {
                 let at = *index as usize;
                 let length = self.lengths.get(at).copied().unwrap_or(1.0);
@@ -114,13 +114,13 @@ impl Retriever {
 
     /// Takes the best passage again and again; what it holds of the question counts less for the next, so that every
     /// part of the question is served.
-    fn choose(&self, question: &str, mut asked: Vec<Asked>, form: Form) -> Vec<usize> {
-        let candidates = self.candidates(&Wants::of(question), &self.scores(&asked));
+    fn choose(&self, question: &str, mut asked: Vec<QueryTerm>, form: AnswerFormat) -> Vec<usize> {
+        let candidates = self.candidates(&QuestionKinds::of(question), &self.scores(&asked));
         let mut chosen: Vec<usize> = Vec::new();
         let mut room = form.tokens;
         while room > 0 && chosen.len() < form.passages {
             let own = self.scores(&asked);
-            let open = candidates.iter().filter(|(at, _)| !self.is_said(&chosen, *at));
+            let open = candidates.iter().filter(|(at, _)| !self.is_redundant(&chosen, *at));
             let scored = open.map(|(at, factor)| (*at, self.around(*at, &own) * factor));
             let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, score)| *score > 0.0) else {
                 break;
@@ -139,7 +139,7 @@ impl Retriever {
     }
 
     /// The passages worth looking at closer, with what their kind is worth to the question.
-    fn candidates(&self, wants: &Wants, own: &[f64]) -> Vec<(usize, f64)> {
+    fn candidates(&self, wants: &QuestionKinds, own: &[f64]) -> Vec<(usize, f64)> {
         const LOOKED_AT: usize = 160;
         let mut all: Vec<(usize, f64)> =
             (0..self.passages.len()).map(|at| (at, self.around(at, own))).filter(|(_, score)| *score > 0.0).collect();
@@ -159,13 +159,13 @@ impl Retriever {
         own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
     }
 
-    fn is_said(&self, chosen: &[usize], at: usize) -> bool {
+    fn is_redundant(&self, chosen: &[usize], at: usize) -> bool {
         let text = self.passages.get(at).map(|p| p.text.as_str());
         chosen.iter().any(|known| *known == at || self.passages.get(*known).map(|p| p.text.as_str()) == text)
     }
 
     /// How well the kind of a passage goes with the kind of the question.
-    fn factor(&self, at: usize, wants: &Wants) -> f64 {
+    fn factor(&self, at: usize, wants: &QuestionKinds) -> f64 {
         let Some(passage) = self.passages.get(at) else {
             return 0.0;
         };
@@ -182,7 +182,7 @@ impl Retriever {
         origin * late * tiny * wants.factor(&passage.text)
     }
 
-    fn quoted(&self, chosen: &[usize], question: &str, form: Form) -> String {
+    fn quoted(&self, chosen: &[usize], question: &str, form: AnswerFormat) -> String {
         let asked = terms(question);
         let lines: Vec<String> = chosen
             .iter()
@@ -195,22 +195,22 @@ impl Retriever {
 
 /// The form and the limit that an answer prompt asks for.
 #[derive(Clone, Copy, Debug)]
-struct Form {
+struct AnswerFormat {
     tokens: u64,
     passages: usize,
     list: bool,
 }
 
-impl Form {
+impl AnswerFormat {
     fn line(self, text: &str) -> String {
         let text = text.trim_start_matches(['-', '*', ' ']);
         if self.list { format!("- {text}") } else { text.to_owned() }
     }
 
-    fn of(instructions: &str) -> Form {
+    fn of(instructions: &str) -> AnswerFormat {
         let lower = instructions.to_lowercase();
         let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        Form {
+        AnswerFormat {
             tokens: limit(instructions).unwrap_or(ROOM),
             passages: if any(&["one sentence", "single sentence", "one line", "single line", "一句话"]) {
                 1
@@ -229,7 +229,7 @@ pub(super) fn is_chinese(text: &str) -> bool {
 }
 
 /// What kind of thing is asked for, by the question's wording.
-struct Wants {
+struct QuestionKinds {
     reason: bool,
     files: bool,
     errors: bool,
@@ -247,11 +247,11 @@ const NUMBERS: &str =
 const TASKS: &str = "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来";
 const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
 
-impl Wants {
-    fn of(question: &str) -> Wants {
+impl QuestionKinds {
+    fn of(question: &str) -> QuestionKinds {
         let lower = question.to_lowercase();
         let any = |words: &str| words.split('|').any(|word| lower.contains(word));
-        Wants {
+        QuestionKinds {
             reason: any(REASON),
             files: any(FILES),
             errors: any(ERRORS),

@@ -8,7 +8,7 @@ use crate::compress::allocate;
 use crate::transcript::{Message, Role, count_tokens, estimate_tokens};
 
 /// The values of a compress prompt.
-pub(super) struct Given<'a> {
+pub(super) struct PromptValues<'a> {
     /// The rendered messages; a former summary may stand in front as the assistant's message.
     pub(super) transcript: &'a str,
     pub(super) previous_summary: &'a str,
@@ -31,7 +31,7 @@ kind of content such as files, decisions or errors. It extracted nothing.)";
 
 /// Writes the summary that the prompt asks for. Each kind of content has the room that it would have if all were asked
 /// for, so a heading that is removed is content lost, and gives the others nothing.
-pub(super) fn compress(given: &Given<'_>) -> String {
+pub(super) fn compress(given: &PromptValues<'_>) -> String {
     let sections = sections(given.instructions);
     let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
     if sections.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn compress(given: &Given<'_>) -> String {
 }
 
 /// The lines of the former summary and the transcript, cut where the limit of a model's reply would cut them.
-fn copied(given: &Given<'_>, limit: u64) -> String {
+fn copied(given: &PromptValues<'_>, limit: u64) -> String {
     let mut left = limit;
     let fits = |line: &&str| {
         let size = count_tokens(line).0 + 1;
@@ -96,7 +96,7 @@ fn is_none_mark(text: &str) -> bool {
 
 fn written(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String {
     let limit = limit * (1.0 - HEADINGS);
-    let rooms = rooms_of(entries, limit);
+    let rooms = token_budgets(entries, limit);
     let wanted: Vec<Kind> = sections.iter().flat_map(|section| section.kinds.iter().copied()).collect();
     let mut text = String::new();
     for PromptSection { heading, kinds } in sections {
@@ -130,7 +130,7 @@ fn size(entry: &Entry) -> f64 {
 }
 
 /// The tokens each kind may take, whichever of them the prompt asks for.
-fn rooms_of(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
+fn token_budgets(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
     let need = |kind: Kind| entries.iter().filter(|entry| entry.kind == kind).map(size).sum::<f64>();
     let wants = Kind::ALL.map(|kind| (kind.share(), need(kind)));
     Kind::ALL.into_iter().zip(allocate(&wants, limit)).collect()
@@ -161,9 +161,9 @@ mod tests {
 instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/retry.py\",\"old_string\":\"DELAY = 2\",\
 \"new_string\":\"DELAY = 3\"}\n\n[result patch]\nok\n\n[assistant]\nThe test test_jitter still fails with 6 != 3.";
 
-    fn given<'a>(transcript: &'a str, previous: &'a str) -> Given<'a> {
+    fn given<'a>(transcript: &'a str, previous: &'a str) -> PromptValues<'a> {
         let instructions = include_str!("../../assets/prompts/en/anchored-iterative.md");
-        Given { transcript, previous_summary: previous, focus_topic: "", target_tokens: None, instructions }
+        PromptValues { transcript, previous_summary: previous, focus_topic: "", target_tokens: None, instructions }
     }
 
     #[test]
@@ -208,7 +208,7 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn a_summary_at_the_head_of_the_transcript_is_rewritten() {
         let transcript = format!("[assistant]\n## Analysis\n- decision: sqlite 3.40 instead of a file\n\n{SPAN}");
         let instructions = "## Analysis\n## Files\n## Pending tasks\n## Current state";
-        let text = compress(&Given { instructions, ..given(&transcript, "") });
+        let text = compress(&PromptValues { instructions, ..given(&transcript, "") });
         let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(headings, ["Analysis", "Files", "Pending tasks", "Current state"]);
         assert!(text.contains("sqlite 3.40 instead of a file"), "{text}");
@@ -216,14 +216,21 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
 
     #[test]
     fn a_prompt_that_asks_for_nothing_known_gets_nothing_and_the_summary_says_so() {
-        assert_eq!(compress(&Given { instructions: "Write nothing but banana.", ..given(SPAN, "") }), NOT_UNDERSTOOD);
-        assert_eq!(compress(&Given { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }), "## Banana\n(none)");
+        assert_eq!(
+            compress(&PromptValues { instructions: "Write nothing but banana.", ..given(SPAN, "") }),
+            NOT_UNDERSTOOD
+        );
+        assert_eq!(
+            compress(&PromptValues { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }),
+            "## Banana\n(none)"
+        );
     }
 
     #[test]
     fn a_copy_of_everything_is_cut_at_its_target() {
         let instructions = "Repeat the whole conversation verbatim.\n{{ transcript }}";
-        let copy = |target| compress(&Given { instructions, target_tokens: Some(target), ..given(SPAN, "before") });
+        let copy =
+            |target| compress(&PromptValues { instructions, target_tokens: Some(target), ..given(SPAN, "before") });
         assert_eq!(copy(5000), format!("before\n{SPAN}"));
         assert!(copy(30).starts_with("before\n[user]") && count_tokens(&copy(30)).0 <= 30, "{}", copy(30));
     }
@@ -232,7 +239,7 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn a_removed_heading_gives_its_room_to_no_other() {
         let whole = compress(&given(SPAN, ""));
         let instructions = given("", "").instructions.replace("## Decisions and why", "");
-        let less = compress(&Given { instructions: &instructions, ..given(SPAN, "") });
+        let less = compress(&PromptValues { instructions: &instructions, ..given(SPAN, "") });
         assert!(!less.contains("linear back-off"), "{less}");
         assert!(less.lines().all(|line| whole.contains(line)), "{less}");
     }
@@ -241,9 +248,9 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
         #[test]
         fn a_target_is_kept_and_nothing_panics(body in "(\\PC{0,40}\n){0,20}", target in 120u64..400) {
             let transcript = format!("[user]\n{body}");
-            let text = compress(&Given { target_tokens: Some(target), ..given(&transcript, SPAN) });
+            let text = compress(&PromptValues { target_tokens: Some(target), ..given(&transcript, SPAN) });
             prop_assert!(count_tokens(&text).0 <= target);
-            prop_assert_eq!(&text, &compress(&Given { target_tokens: Some(target), ..given(&transcript, SPAN) }));
+            prop_assert_eq!(&text, &compress(&PromptValues { target_tokens: Some(target), ..given(&transcript, SPAN) }));
         }
     }
 }

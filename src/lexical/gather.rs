@@ -74,7 +74,7 @@ impl Entry {
             Kind::Next => 0.4,
             _ => 1.0,
         };
-        Entry { kind, score: worth(&text) * lasting, text, order }
+        Entry { kind, score: information_density(&text) * lasting, text, order }
     }
 
     /// The line as it is written; with its label where several kinds share a section.
@@ -90,7 +90,7 @@ impl Entry {
 /// Adds what `span` holds to the entries of a former summary, which give way where it says something newer.
 pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
     let notes = SessionNotes::of(span);
-    let mut gathered = Gathered { entries, focus: terms(focus) };
+    let mut gathered = EntryCollector { entries, focus: terms(focus) };
     gathered.files(&notes);
     gathered.failures(&notes);
     gathered.values(&notes);
@@ -104,18 +104,18 @@ const DECIDED: f64 = 1.2;
 /// The characters that one file may take.
 const FILE: usize = 130;
 
-struct Gathered<'a> {
+struct EntryCollector<'a> {
     entries: &'a mut Vec<Entry>,
     focus: Vec<Term>,
 }
 
-impl Gathered<'_> {
+impl EntryCollector<'_> {
     fn add(&mut self, kind: Kind, text: String, factor: f64) {
         if text.is_empty() || self.entries.iter().any(|known| known.text == text) {
             return;
         }
         let in_focus = !self.focus.is_empty() && terms(&text).iter().any(|term| self.focus.contains(term));
-        let score = worth(&text) * factor * if in_focus { 1.6 } else { 1.0 };
+        let score = information_density(&text) * factor * if in_focus { 1.6 } else { 1.0 };
         let order = self.entries.iter().map(|known| known.order + 1).max().unwrap_or(0);
         self.entries.push(Entry { kind, text, score, order });
     }
@@ -172,7 +172,7 @@ impl Gathered<'_> {
             for sentence in statements(&message.content) {
                 match message.role {
                     Role::User => self.asked(&sentence),
-                    Role::Assistant => self.told(&sentence, late),
+                    Role::Assistant => self.add_statement(&sentence, late),
                     Role::System | Role::Tool => {}
                 }
             }
@@ -188,7 +188,7 @@ impl Gathered<'_> {
         }
     }
 
-    fn told(&mut self, sentence: &str, late: f64) {
+    fn add_statement(&mut self, sentence: &str, late: f64) {
         let text = shortened(sentence.trim_start_matches(['-', '*', ' ']), 320);
         let reason = if rules::states_reason(sentence) { 1.25 } else { 1.0 };
         if rules::states_decision(sentence) {
@@ -235,7 +235,7 @@ fn statements(text: &str) -> Vec<String> {
 }
 
 /// How much a text says that could not be guessed, for its length.
-fn worth(text: &str) -> f64 {
+fn information_density(text: &str) -> f64 {
     let exact = text.split_whitespace().filter(|word| is_exact(word)).count() as f64;
     let quoted = (text.matches(['`', '"', '“', '「']).count() as f64 / 2.0).floor();
     (1.0 + exact + 0.5 * quoted) / (40.0 + text.chars().count() as f64).sqrt()

@@ -75,7 +75,7 @@ fn find(brief: &GradingRequest) -> Finding {
     let facts: Vec<FoundFact> =
         expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, polarity)).collect();
     let outdated = stale(response, &truth.superseded_facts, &finders);
-    let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.stands_in(line)));
+    let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.occurs_in(line)));
     let length = |text: &str| text.chars().count();
     let relevant = bearing.map(|(line, _)| length(line)).sum::<usize>() as f64 / length(response).max(1) as f64;
     let words = words(&truth.expected_facts, &facts, &outdated);
@@ -108,7 +108,7 @@ fn find_fact(
     lines: &[(&str, String)],
     polarity: Polarity,
 ) -> FoundFact {
-    let around: Vec<&str> = lines.iter().filter(|(_, line)| finder.stands_in(line)).map(|(line, _)| *line).collect();
+    let around: Vec<&str> = lines.iter().filter(|(_, line)| finder.occurs_in(line)).map(|(line, _)| *line).collect();
     let has_letters = |ending: &str| ending.contains(|c: char| c.is_alphabetic());
     let is_path = paths(fact.name()).any(|path| path.contains('/') || path.rsplit('.').next().is_some_and(has_letters));
     FoundFact {

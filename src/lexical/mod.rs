@@ -37,7 +37,7 @@ pub enum LexicalStage {
 pub fn reply(stage: LexicalStage, values: &BTreeMap<&str, Arc<str>>) -> String {
     let value = |name: &str| values.get(name).map_or("", |text| &**text);
     match stage {
-        LexicalStage::Compress => compress::compress(&compress::Given {
+        LexicalStage::Compress => compress::compress(&compress::PromptValues {
             transcript: value("transcript"),
             previous_summary: value("previous_summary"),
             focus_topic: value("focus_topic"),

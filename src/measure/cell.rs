@@ -10,7 +10,7 @@ use super::depth::{Depth, Mentions};
 use super::fabrication::{Fabrication, unknown_names};
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders};
-use super::survival::{share, standing};
+use super::survival::{presence, share};
 use crate::probe::{FactFinder, History, Probe};
 use crate::transcript::fold;
 use crate::units::Tokens;
@@ -41,7 +41,7 @@ pub struct ProbeMeasure {
 
 /// What became of one expected fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FactFate {
+pub struct FactOutcome {
     /// The fact, in the spelling that is shown.
     pub fact: String,
     /// Whether it stands in the answer.
@@ -63,7 +63,7 @@ pub struct FactFate {
 /// All that is measured of one answer without a judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    pub facts: Vec<FactFate>,
+    pub facts: Vec<FactOutcome>,
     /// The share of expected facts that stand in the context; `None` of a context that cannot be read, of
     /// paraphrases, and of a probe without facts.
     pub fact_survival: Option<f64>,
@@ -117,28 +117,28 @@ impl ProbeMeasure {
 
     /// For each expected fact whether it stands in `context`, a text made by [`fold`]. The same for all answers
     /// given from it: worth keeping, for a context may be long.
-    pub fn standing(&self, context: &str) -> Vec<bool> {
-        standing(context, &self.expected)
+    pub fn presence(&self, context: &str) -> Vec<bool> {
+        presence(context, &self.expected)
     }
 
-    /// Measures one answer. `stood` is what [`ProbeMeasure::standing`] says of its context; `None` if that cannot
+    /// Measures one answer. `present` is what [`ProbeMeasure::presence`] says of its context; `None` if that cannot
     /// be read. `points_to` says of a message whether an exact token of it stands in that context.
     pub fn measure(
         &self,
         history: &History,
-        stood: Option<&[bool]>,
+        present: Option<&[bool]>,
         points_to: impl Fn(usize) -> bool,
         answer: &str,
     ) -> Measured {
-        let stood = stood.filter(|_| self.literal);
+        let present = present.filter(|_| self.literal);
         let folded = fold(answer);
-        let answered = standing(&folded, &self.expected);
-        let class = |index: usize, answered: bool| Some(FactClass::of(*stood?.get(index)?, answered));
-        let is_lost = stood.is_some_and(|stood| !stood.is_empty() && !stood.contains(&true));
+        let answered = presence(&folded, &self.expected);
+        let class = |index: usize, answered: bool| Some(FactClass::of(*present?.get(index)?, answered));
+        let is_lost = present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
         let when_lost = is_lost.then(|| AnswerWhenLost::of(answer, &answered, &self.known));
         let fate = |(index, (name, answered)): (usize, (&String, bool))| {
             let mentions = self.mentions.get(index).copied().flatten();
-            FactFate {
+            FactOutcome {
                 fact: name.clone(),
                 answered,
                 class: class(index, answered),
@@ -148,21 +148,21 @@ impl ProbeMeasure {
             }
         };
         let facts = self.names.iter().zip(answered).enumerate().map(fate).collect();
-        let lost = |stood: &[bool]| {
-            let gone = self.holders.iter().zip(stood).filter(|(_, stands)| !**stands);
+        let lost = |present: &[bool]| {
+            let gone = self.holders.iter().zip(present).filter(|(_, is_present)| !**is_present);
             refetch(gone.map(|(holder, _)| *holder), &self.tokens, self.replaced, &points_to)
         };
         let stale = stated_as_current(answer, &self.superseded, &self.expected);
         Measured {
             facts,
-            fact_survival: stood.and_then(|stood| share(stood.iter().copied())),
+            fact_survival: present.and_then(|present| share(present.iter().copied())),
             when_lost,
             stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
             fabrication: Fabrication {
                 asserted: (!self.answerable).then(|| asserts(answer)),
                 unknown_names: unknown_names(answer, &self.question, history, self.until),
             },
-            refetch: stood.filter(|stood| !stood.is_empty()).map(lost),
+            refetch: present.filter(|present| !present.is_empty()).map(lost),
         }
     }
 }
@@ -180,8 +180,8 @@ mod tests {
         .unwrap();
         let history = History::new(&messages);
         let measure = ProbeMeasure::new(&probe, &history, 0, &[2], 2, [Tokens(4), Tokens(12)].into());
-        let stood = context.map(|context| measure.standing(&fold(context)));
-        measure.measure(&history, stood.as_deref(), |_| true, answer)
+        let present = context.map(|context| measure.presence(&fold(context)));
+        measure.measure(&history, present.as_deref(), |_| true, answer)
     }
 
     #[test]

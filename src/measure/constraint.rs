@@ -98,14 +98,14 @@ impl RuleFinder {
 
     /// Whether the rule stands in `text`; `folded` is the text made by [`crate::transcript::fold_document`].
     pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
-        let literal = self.whole.stands_in(folded);
-        RuleSurvival { literal, near_literal: literal || self.object.stands_in(folded) && self.is_stated_in(text) }
+        let literal = self.whole.occurs_in(folded);
+        RuleSurvival { literal, near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text) }
     }
 
     /// Whether a sentence of `text` has the object and forbids something.
     pub fn is_stated_in(&self, text: &str) -> bool {
         let places = self.object.find(&MappedFold::new(text));
-        places.into_iter().any(|place| self.prohibition.stands_in(&fold(sentence_around(text, place))))
+        places.into_iter().any(|place| self.prohibition.occurs_in(&fold(sentence_around(text, place))))
     }
 }
 

@@ -18,7 +18,7 @@ mod survival;
 
 pub use abstention::{abstains, asserts};
 pub use attribution::{FactClass, stated_as_current};
-pub use cell::{FactFate, Measured, ProbeMeasure};
+pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
 pub use depth::Depth;
 pub use fabrication::{Fabrication, unknown_names};
@@ -29,7 +29,7 @@ pub use needed::{
 pub use overclaim::AnswerWhenLost;
 pub use ratio::compression_ratio;
 pub use refetch::{DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
-pub use survival::{share, standing};
+pub use survival::{presence, share};
 
 #[cfg(test)]
 mod needed_tests;

@@ -149,10 +149,10 @@ impl SessionReferences {
         let index = ReferenceIndex::new(&references);
         let recorded = |texts: &[String]| -> BTreeSet<usize> {
             // Which of the recorded texts are references of this session; others were used by messages that went.
-            index.standing_in(&texts.join("\n"))
+            index.occurrences_in(&texts.join("\n"))
         };
         let shows = messages.iter().map(|message| {
-            let mut shown = index.standing_in(&readable_text(message));
+            let mut shown = index.occurrences_in(&readable_text(message));
             shown.extend(recorded(&message.cut_references));
             shown
         });
@@ -176,12 +176,12 @@ impl SessionReferences {
         let Some(&point) = points.last() else { return NeededAtPoint::default() };
         let window = self.window(point);
         let before = (self.start..point).flat_map(|at| self.shown_at(at)).collect::<BTreeSet<usize>>();
-        let mut walk = Walk { session: self, before, shown: BTreeMap::new(), seen: BTreeSet::new() };
+        let mut walk = WindowScan { session: self, before, shown: BTreeMap::new(), seen: BTreeSet::new() };
         let read: Vec<&Target> = (self.start..point).filter_map(|at| self.targets.get(at)).flatten().collect();
         let mut found = NeededAtPoint { caveat: self.caveat(point, tokens), ..NeededAtPoint::default() };
         let mut turn = 0;
         for at in window {
-            walk.show(self.attached.get(at), Shown::Otherwise);
+            walk.show(self.attached.get(at), ShownBy::Otherwise);
             match self.roles.get(at) {
                 Some(Role::Assistant) => {
                     turn += 1;
@@ -195,9 +195,12 @@ impl SessionReferences {
                 Some(Role::Tool) => {
                     let own = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
                     let is_repeated = own.iter().any(|target| read.iter().any(|before| before.overlaps(target)));
-                    walk.show(self.shows.get(at), if is_repeated { Shown::ByRepeatedCall } else { Shown::Otherwise });
+                    walk.show(
+                        self.shows.get(at),
+                        if is_repeated { ShownBy::ByRepeatedCall } else { ShownBy::Otherwise },
+                    );
                 }
-                Some(Role::User | Role::System) | None => walk.show(self.shows.get(at), Shown::Otherwise),
+                Some(Role::User | Role::System) | None => walk.show(self.shows.get(at), ShownBy::Otherwise),
             }
         }
         let fact = |needed: &NeededReference| Fact { spellings: vec![needed.reference.text.clone()] };
@@ -273,27 +276,27 @@ impl SessionReferences {
 
 /// How a reference came into the session behind a point.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ShownBy {
     ByRepeatedCall,
     Otherwise,
 }
 
 /// The state of the walk through a window.
-struct Walk<'s> {
+struct WindowScan<'s> {
     session: &'s SessionReferences,
     /// References that occur before the point.
     before: BTreeSet<usize>,
     /// How each was first shown behind it; anything but a repeated call outweighs.
-    shown: BTreeMap<usize, Shown>,
+    shown: BTreeMap<usize, ShownBy>,
     /// References that the assistant has used behind it.
     seen: BTreeSet<usize>,
 }
 
-impl Walk<'_> {
-    fn show(&mut self, references: Option<&BTreeSet<usize>>, how: Shown) {
+impl WindowScan<'_> {
+    fn show(&mut self, references: Option<&BTreeSet<usize>>, how: ShownBy) {
         for place in references.into_iter().flatten() {
             let known = self.shown.entry(*place).or_insert(how);
-            if how == Shown::Otherwise {
+            if how == ShownBy::Otherwise {
                 *known = how;
             }
         }
@@ -309,9 +312,9 @@ impl Walk<'_> {
             }
             match self.shown.get(place) {
                 None => needed.push((*place, NeedState::Carried)),
-                Some(Shown::ByRepeatedCall) => needed.push((*place, NeedState::FetchedAgain)),
-                Some(Shown::Otherwise) if fetches.contains(place) => needed.push((*place, NeedState::FetchedAgain)),
-                Some(Shown::Otherwise) => {}
+                Some(ShownBy::ByRepeatedCall) => needed.push((*place, NeedState::FetchedAgain)),
+                Some(ShownBy::Otherwise) if fetches.contains(place) => needed.push((*place, NeedState::FetchedAgain)),
+                Some(ShownBy::Otherwise) => {}
             }
         }
         needed
@@ -320,25 +323,26 @@ impl Walk<'_> {
 
 impl NeededAtPoint {
     /// For each needed reference whether it stands in `context`, a text made by [`crate::transcript::fold_document`].
-    pub fn standing(&self, context: &str) -> Vec<bool> {
-        self.finders.iter().map(|finder| finder.stands_in(context)).collect()
+    pub fn presence(&self, context: &str) -> Vec<bool> {
+        self.finders.iter().map(|finder| finder.occurs_in(context)).collect()
     }
 
-    /// The figures of a context in which the needed references stand as `stood` says; `text` is the context as written.
+    /// The figures of a context in which the needed references stand as `present` says; `text` is the context as written.
     /// `None` where nothing is needed.
-    pub fn recall(&self, stood: &[bool], text: &str, tokens: &[Tokens]) -> Option<NeededRecall> {
+    pub fn recall(&self, present: &[bool], text: &str, tokens: &[Tokens]) -> Option<NeededRecall> {
         if self.references.is_empty() {
             return None;
         }
-        let pairs = || self.references.iter().zip(stood.iter().copied());
-        let in_state =
-            |state: NeedState| pairs().filter(move |(needed, _)| needed.state == state).map(|(_, stands)| stands);
+        let pairs = || self.references.iter().zip(present.iter().copied());
+        let in_state = |state: NeedState| {
+            pairs().filter(move |(needed, _)| needed.state == state).map(|(_, is_present)| is_present)
+        };
         let count = |state: NeedState| in_state(state).count() as u32;
-        let lost = pairs().filter(|(_, stands)| !stands).map(|(needed, _)| needed.holder);
+        let lost = pairs().filter(|(_, is_present)| !is_present).map(|(needed, _)| needed.holder);
         Some(NeededRecall {
             count: self.references.len() as u32,
-            messages: self.by_message(stood).len() as u32,
-            recall: self.mean_recall(stood),
+            messages: self.by_message(present).len() as u32,
+            recall: self.mean_recall(present),
             carried: count(NeedState::Carried),
             fetched_again: count(NeedState::FetchedAgain),
             recall_carried: super::share(in_state(NeedState::Carried)),
@@ -351,15 +355,15 @@ impl NeededAtPoint {
     }
 
     /// The recall alone; `None` under three messages.
-    pub fn mean_recall(&self, stood: &[bool]) -> Option<f64> {
-        let shares: Vec<f64> = self.by_message(stood).into_values().filter_map(super::share).collect();
+    pub fn mean_recall(&self, present: &[bool]) -> Option<f64> {
+        let shares: Vec<f64> = self.by_message(present).into_values().filter_map(super::share).collect();
         (shares.len() >= FEWEST_MESSAGES).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
-    fn by_message(&self, stood: &[bool]) -> BTreeMap<usize, Vec<bool>> {
+    fn by_message(&self, present: &[bool]) -> BTreeMap<usize, Vec<bool>> {
         let mut messages: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
-        for (needed, stands) in self.references.iter().zip(stood) {
-            messages.entry(needed.message).or_default().push(*stands);
+        for (needed, is_present) in self.references.iter().zip(present) {
+            messages.entry(needed.message).or_default().push(*is_present);
         }
         messages
     }

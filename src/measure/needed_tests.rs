@@ -66,8 +66,8 @@ fn names(found: &NeededAtPoint) -> Vec<(&str, NeedState)> {
 
 fn recall(fixture: &Fixture, point: usize, context: &str) -> NeededRecall {
     let found = needed(fixture, &[point]);
-    let stood = found.standing(&fold_document(context));
-    found.recall(&stood, context, &tokens(fixture)).expect("something is needed")
+    let present = found.presence(&fold_document(context));
+    found.recall(&present, context, &tokens(fixture)).expect("something is needed")
 }
 
 fn before() -> RecordedSession {

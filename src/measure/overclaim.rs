@@ -43,7 +43,7 @@ enum ValueKind {
 
 /// A value in a text, folded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Value {
+struct ComparableValue {
     kind: ValueKind,
     text: String,
 }
@@ -69,11 +69,11 @@ impl KnownValues {
     }
 
     /// Whether `answer` names another value of a kind that the expected facts have.
-    fn is_other_named(&self, answer: &str) -> bool {
+    fn names_another(&self, answer: &str) -> bool {
         values(answer).iter().any(|value| self.kinds.contains(&value.kind) && !self.holds(value))
     }
 
-    fn holds(&self, value: &Value) -> bool {
+    fn holds(&self, value: &ComparableValue) -> bool {
         match value.kind {
             ValueKind::Number => self.numbers.contains(&digits(&value.text)),
             ValueKind::Path => {
@@ -93,7 +93,7 @@ impl AnswerWhenLost {
             AnswerWhenLost::Right
         } else if abstains(answer) {
             AnswerWhenLost::Admission
-        } else if known.is_other_named(answer) {
+        } else if known.names_another(answer) {
             AnswerWhenLost::OtherValue
         } else if answered.contains(&true) {
             AnswerWhenLost::Right
@@ -112,17 +112,17 @@ static SENTENCE_END: LazyLock<Regex> = LazyLock::new(|| {
 /// A sentence of so few words is a value that was given by itself: its capital is that of a name.
 const VALUE_ALONE: usize = 2;
 
-fn values(text: &str) -> Vec<Value> {
+fn values(text: &str) -> Vec<ComparableValue> {
     SENTENCE_END.split(text).flat_map(values_of_sentence).collect()
 }
 
-fn values_of_sentence(sentence: &str) -> Vec<Value> {
+fn values_of_sentence(sentence: &str) -> Vec<ComparableValue> {
     let tokens: Vec<&str> = sentence.split(ends_token).map(trimmed).filter(|token| !token.is_empty()).collect();
     let has_sentence_case = tokens.len() > VALUE_ALONE && !sentence.contains(is_unspaced);
     let value = |(place, token): (usize, &&str)| {
         let kind = kind_of(token, place == 0 && has_sentence_case)?;
         let text = if kind == ValueKind::Path { normal_path(&fold(without_line(token))) } else { fold(token) };
-        Some(Value { kind, text })
+        Some(ComparableValue { kind, text })
     };
     tokens.iter().enumerate().filter_map(value).collect()
 }
@@ -185,7 +185,7 @@ mod tests {
 
     fn of(question: &str, facts: &[&str], answer: &str) -> AnswerWhenLost {
         let finders = facts.iter().map(|fact| FactFinder::new(&Fact { spellings: vec![(*fact).to_owned()] }));
-        let answered: Vec<bool> = finders.map(|finder| finder.stands_in(&fold(answer))).collect();
+        let answered: Vec<bool> = finders.map(|finder| finder.occurs_in(&fold(answer))).collect();
         AnswerWhenLost::of(answer, &answered, &KnownValues::new(question, facts.iter().copied()))
     }
 

@@ -3,16 +3,16 @@
 use crate::probe::FactFinder;
 
 /// For each fact whether it stands in `context`, a text made by [`crate::transcript::fold`].
-pub fn standing(context: &str, facts: &[FactFinder]) -> Vec<bool> {
-    facts.iter().map(|fact| fact.stands_in(context)).collect()
+pub fn presence(context: &str, facts: &[FactFinder]) -> Vec<bool> {
+    facts.iter().map(|fact| fact.occurs_in(context)).collect()
 }
 
 /// The share of `true`, from 0 to 1; `None` of nothing.
-pub fn share(standing: impl IntoIterator<Item = bool>) -> Option<f64> {
+pub fn share(presence: impl IntoIterator<Item = bool>) -> Option<f64> {
     let (mut all, mut held) = (0u32, 0u32);
-    for stands in standing {
+    for is_present in presence {
         all += 1;
-        held += u32::from(stands);
+        held += u32::from(is_present);
     }
     (all > 0).then(|| f64::from(held) / f64::from(all))
 }
@@ -27,9 +27,9 @@ mod tests {
     fn survival_is_the_share_of_facts_that_stand() {
         let facts: Vec<Fact> =
             ["8081", "src/store.rs", "连接超时"].map(|text| Fact { spellings: vec![text.into()] }).into();
-        let stood = standing(&fold("Port 8081. 数据库连接超时。"), &FactFinder::all(&facts));
-        assert_eq!(stood, [true, false, true]);
-        assert_eq!(share(stood), Some(2.0 / 3.0));
+        let present = presence(&fold("Port 8081. 数据库连接超时。"), &FactFinder::all(&facts));
+        assert_eq!(present, [true, false, true]);
+        assert_eq!(share(present), Some(2.0 / 3.0));
         assert_eq!(share([]), None);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::session::{ObservedCompaction, SessionFindings};
-use super::window::{Control, WindowFigures};
+use super::window::{ControlWindow, WindowFigures};
 use crate::stats::{Interval, interval};
 
 /// Sessions with counted compactions from which on a difference is given.
@@ -50,7 +50,7 @@ pub struct Difference {
 pub struct SessionObservation {
     pub sessions: Vec<ObservedSession>,
     pub compactions: Vec<ObservedCompaction>,
-    pub controls: Vec<Control>,
+    pub controls: Vec<ControlWindow>,
     /// `None` below [`SESSIONS_FOR_INTERVAL`].
     pub difference: Option<Difference>,
     /// Sessions with counted compactions and with controls.
@@ -64,7 +64,7 @@ struct Listed {
     row: ObservedSession,
     files_read: usize,
     compactions: Vec<ObservedCompaction>,
-    controls: Vec<Control>,
+    controls: Vec<ControlWindow>,
 }
 
 /// Puts sessions together, each with its file. What was copied from one session into another counts where most turns

@@ -17,7 +17,7 @@ pub(super) fn error_of(result: &str) -> Option<(String, String)> {
         return None;
     }
     let lines = || result.lines().map(str::trim).filter(|line| !line.is_empty() && exit_code(line).is_none());
-    let mut telling: Vec<&str> = lines().filter(|line| is_telling(line)).take(LINES).collect();
+    let mut telling: Vec<&str> = lines().filter(|line| describes_an_error(line)).take(LINES).collect();
     if telling.is_empty() {
         // A result that is JSON is one line, exit code and all.
         let json = Some(result.trim()).filter(|text| text.starts_with('{'));
@@ -55,7 +55,7 @@ fn exit_code(text: &str) -> Option<&str> {
     Some(code.captures(text)?.get(1)?.as_str())
 }
 
-fn is_telling(line: &str) -> bool {
+fn describes_an_error(line: &str) -> bool {
     let line = line.to_lowercase();
     const MARKS: [&str; 8] = ["error", "fail", "panicked", "exception", "not found", "no such", "denied", "cannot"];
     MARKS.iter().any(|mark| line.contains(mark))

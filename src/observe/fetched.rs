@@ -57,7 +57,7 @@ pub(super) fn reference_uses(
     let (used, first_use) = first_uses(messages, at..end, noise);
     let index = ReferenceIndex::new(&used);
     let old = standing_before(messages, at, &index, used.len());
-    let in_context = index.standing_in(&context_after(messages, compaction));
+    let in_context = index.occurrences_in(&context_after(messages, compaction));
     let mut uses = ReferenceUses { in_context: old.intersection(&in_context).count(), ..ReferenceUses::default() };
     let shown = shown_in(messages, actions, at..end, window.from, &index);
     for place in old.difference(&in_context) {
@@ -93,7 +93,7 @@ fn standing_before(messages: &[Message], at: usize, index: &ReferenceIndex, coun
         if old.len() == count {
             break;
         }
-        old.extend(index.standing_in(&readable_text(message)));
+        old.extend(index.occurrences_in(&readable_text(message)));
     }
     old
 }
@@ -129,10 +129,10 @@ fn shown_in(
                 let results = results_after(messages, at);
                 for call in &message.tool_calls {
                     let Some(result) = results.get(call.id.as_str()) else { continue };
-                    shown.push((at, actions.was_looked_at(call, point), index.standing_in(&readable_text(result))));
+                    shown.push((at, actions.was_looked_at(call, point), index.occurrences_in(&readable_text(result))));
                 }
             }
-            Role::User | Role::System => shown.push((at, false, index.standing_in(&message.content))),
+            Role::User | Role::System => shown.push((at, false, index.occurrences_in(&message.content))),
             Role::Tool => {}
         }
     }

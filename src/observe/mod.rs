@@ -18,7 +18,7 @@ mod window;
 pub use difference::{Difference, ObservedSession, RateDifference, SESSIONS_FOR_INTERVAL, SessionObservation, combine};
 pub use fetched::ReferenceUses;
 pub use session::{ObservedCompaction, SessionFindings, observe};
-pub use window::{Control, ReRead, RepeatedFailure, WINDOW_TURNS, WindowFigures};
+pub use window::{ControlWindow, ReRead, RepeatedFailure, WINDOW_TURNS, WindowFigures};
 
 use crate::import::Format;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::actions::SessionActions;
 use super::fetched::{ReferenceUses, reference_uses};
 use super::window::{
-    Control, FEWEST_TURNS, ReRead, RepeatedFailure, Window, WindowFigures, controls, findings, identity,
+    ControlWindow, FEWEST_TURNS, ReRead, RepeatedFailure, Window, WindowFigures, controls, findings, identity,
 };
 use crate::import::{CompactionKind, Conversation, Format, RecordedCompaction, RepairKind, full_length, scrub_texts};
 use crate::references::SessionNoise;
@@ -53,7 +53,7 @@ pub struct SessionFindings {
     pub turns: usize,
     pub files_read: usize,
     pub compactions: Vec<ObservedCompaction>,
-    pub controls: Vec<Control>,
+    pub controls: Vec<ControlWindow>,
     /// Why there is little to see in it.
     pub note: Option<&'static str>,
     /// The same for copies of the whole session.
@@ -68,7 +68,7 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
     let of_control =
-        |(at, figures, identity)| Control { session: name.clone(), format: format.name(), at, figures, identity };
+        |(at, figures, identity)| ControlWindow { session: name.clone(), format: format.name(), at, figures, identity };
     let controls = controls(messages, &actions, &borders, copied).into_iter().map(of_control).collect();
     let own: Vec<&RecordedCompaction> = conversation.recorded.iter().filter(|one| one.message > copied).collect();
     let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::of(messages) };

@@ -71,7 +71,7 @@ pub struct RepeatedFailure {
 
 /// A window at an ordinary point of a session.
 #[derive(Clone, Debug, Serialize)]
-pub struct Control {
+pub struct ControlWindow {
     pub session: String,
     pub format: &'static str,
     /// The message it begins with.

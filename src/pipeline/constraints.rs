@@ -109,7 +109,7 @@ impl RuleReader<'_> {
     /// A rule whose own text does not state it would be lost everywhere.
     fn check_stated(&mut self, rule: &Rule, text: &Located<String>) {
         let finder = RuleFinder::new(rule);
-        if !finder.object().stands_in(&fold_document(&rule.text)) {
+        if !finder.object().occurs_in(&fold_document(&rule.text)) {
             let message = format!(
                 "the text of the rule `{}` does not have its object, `{}`",
                 rule.name,

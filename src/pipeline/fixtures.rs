@@ -222,7 +222,7 @@ impl FixtureLoader<'_> {
         }
         if fixture.name != name {
             let message = format!("the fixture in {path} is named `{}`, its file `{name}`", fixture.name);
-            self.tell_name(&source, &fixture.name, message, "name and file stem are the same: change one of them");
+            self.report_name(&source, &fixture.name, message, "name and file stem are the same: change one of them");
             return None;
         }
         Some(fixture)
@@ -236,7 +236,7 @@ impl FixtureLoader<'_> {
             let message =
                 format!("the bank in {bank_path} is for `{}`, its file name says `{}`", bank.fixture, fixture.name);
             let help = "`fixture` and file name are the same: change one of them";
-            self.tell_name(&source, &bank.fixture, message, help);
+            self.report_name(&source, &bank.fixture, message, help);
             return None;
         }
         let history = History::new(&fixture.messages);
@@ -272,7 +272,7 @@ impl FixtureLoader<'_> {
         self.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, source)));
     }
 
-    fn tell_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
+    fn report_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
         let quoted = format!("\"{name}\"");
         let at = source.text.find(&quoted).unwrap_or(0);
         self.problems.push(Problem::error(message).at(source, at..at + quoted.len()).help(help));

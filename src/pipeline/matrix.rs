@@ -1,6 +1,6 @@
 //! The matrix: every coordinate of a run, in a fixed order, without a list of them.
 //!
-//! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. MatrixCounts are arithmetic and
+//! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. Counts are arithmetic and
 //! memory grows with fixtures × points (and the probes at them), never with the number of cells.
 
 use std::collections::BTreeSet;
@@ -249,29 +249,29 @@ impl Matrix {
             for method in self.methods.iter().enumerate().filter_map(own) {
                 counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
                 counts.compress += (axis.injections * axis.probes.len()) as u64;
-                counts.answer += runs * axis.total * self.answers_a_probe(method);
+                counts.answer += runs * axis.total * self.answers_per_probe(method);
             }
         }
-        counts.judge = counts.answer * self.judgements_an_answer();
+        counts.judge = counts.answer * self.judgements_per_answer();
         counts
     }
 
     /// How many rows stand on a context.
-    pub fn judgements_below(&self, compress: CompressCell) -> u64 {
-        self.answers(compress).count() as u64 * self.judgements_an_answer()
+    pub fn downstream_judgements(&self, compress: CompressCell) -> u64 {
+        self.answers(compress).count() as u64 * self.judgements_per_answer()
     }
 
     /// The place of a row among all rows of the whole matrix, from 0.
     pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
         let AnswerCell { compress: CompressCell { chain, point }, probe, answerer, answer_n } = cell.answer;
         let runs = u64::from(self.runs.compress);
-        let per_probe: u64 = self.methods.iter().map(|m| runs * self.answers_a_probe(m)).sum();
+        let per_probe: u64 = self.methods.iter().map(|m| runs * self.answers_per_probe(m)).sum();
         let fixtures = self.fixtures.iter().take(chain.fixture.0).map(|axis| axis.total * per_probe).sum::<u64>();
         let (Some(axis), Some(method)) = (self.fixtures.get(chain.fixture.0), self.methods.get(chain.method.0)) else {
             return self.counts().judge;
         };
-        let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_a_probe(m)).sum();
-        let own = self.answers_a_probe(method);
+        let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_per_probe(m)).sum();
+        let own = self.answers_per_probe(method);
         let probes_before =
             axis.before.get(point.0).copied().unwrap_or(axis.total) + place(self.probes(chain.fixture, point), &probe);
         let reader = place(&method.method_answerers, &answerer);
@@ -280,16 +280,16 @@ impl Matrix {
             + probes_before * own
             + reader * u64::from(self.runs.answer)
             + from_zero(answer_n);
-        answers * self.judgements_an_answer()
+        answers * self.judgements_per_answer()
             + cell.judge.0 as u64 * u64::from(self.runs.judge)
             + from_zero(cell.judge_n)
     }
 
-    fn answers_a_probe(&self, method: &MethodAxis) -> u64 {
+    fn answers_per_probe(&self, method: &MethodAxis) -> u64 {
         method.method_answerers.len() as u64 * u64::from(self.runs.answer)
     }
 
-    fn judgements_an_answer(&self) -> u64 {
+    fn judgements_per_answer(&self) -> u64 {
         self.judge_is_fixed.len() as u64 * u64::from(self.runs.judge)
     }
 

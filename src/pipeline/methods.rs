@@ -9,7 +9,7 @@ use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::{ModelDeclaration, ValidationContext};
-use crate::action::{BuiltInRule, Digest, Variable};
+use crate::action::{BuiltInStrategy, Digest, Variable};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::provider::{Dialect, Lane, ModelUse};
 use crate::references::PATTERNS;
@@ -28,7 +28,7 @@ enum StrategyKind {
     Opaque,
     ProviderCompaction,
     Command,
-    Rule(BuiltInRule),
+    Rule(BuiltInStrategy),
 }
 
 const WAYS: [(&str, StrategyKind); 11] = [
@@ -37,12 +37,12 @@ const WAYS: [(&str, StrategyKind); 11] = [
     ("opaque", StrategyKind::Opaque),
     ("provider-compaction", StrategyKind::ProviderCompaction),
     ("command", StrategyKind::Command),
-    ("truncate", StrategyKind::Rule(BuiltInRule::Truncate)),
-    ("mask", StrategyKind::Rule(BuiltInRule::Mask { keep_results: KEPT_RESULTS })),
-    ("extract", StrategyKind::Rule(BuiltInRule::Extract)),
-    ("reference-list", StrategyKind::Rule(BuiltInRule::ReferenceList { patterns: PATTERNS })),
-    ("full", StrategyKind::Rule(BuiltInRule::Full)),
-    ("none", StrategyKind::Rule(BuiltInRule::None)),
+    ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
+    ("mask", StrategyKind::Rule(BuiltInStrategy::Mask { keep_results: KEPT_RESULTS })),
+    ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
+    ("reference-list", StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS })),
+    ("full", StrategyKind::Rule(BuiltInStrategy::Full)),
+    ("none", StrategyKind::Rule(BuiltInStrategy::None)),
 ];
 
 /// All strategies, as a pipeline writes them.
@@ -74,11 +74,11 @@ impl StrategyKind {
             StrategyKind::Command => {
                 &["command", "model", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
             }
-            StrategyKind::Rule(BuiltInRule::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
-            StrategyKind::Rule(BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::ReferenceList { .. }) => {
-                &["target_tokens", "artifact_index"]
-            }
-            StrategyKind::Rule(BuiltInRule::Full | BuiltInRule::None) => &["artifact_index"],
+            StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
+            StrategyKind::Rule(
+                BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::ReferenceList { .. },
+            ) => &["target_tokens", "artifact_index"],
+            StrategyKind::Rule(BuiltInStrategy::Full | BuiltInStrategy::None) => &["artifact_index"],
         }
     }
 }
@@ -192,15 +192,19 @@ fn vendor(
     None
 }
 
-fn rule(context: &mut ValidationContext<'_>, rule: BuiltInRule, table: &Located<CompressTable>) -> Option<BuiltInRule> {
-    if rule == BuiltInRule::Truncate && table.value.target_tokens.is_none() {
+fn rule(
+    context: &mut ValidationContext<'_>,
+    rule: BuiltInStrategy,
+    table: &Located<CompressTable>,
+) -> Option<BuiltInStrategy> {
+    if rule == BuiltInStrategy::Truncate && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
         context.error(place, "the strategy `truncate` needs `target_tokens`", help);
         return None;
     }
     Some(match (rule, &table.value.keep_results) {
-        (BuiltInRule::Mask { .. }, Some(keep)) => BuiltInRule::Mask { keep_results: keep.value },
+        (BuiltInStrategy::Mask { .. }, Some(keep)) => BuiltInStrategy::Mask { keep_results: keep.value },
         _ => rule,
     })
 }

@@ -21,7 +21,7 @@ use crate::transcript::{Fixture, Message, Point, Role};
 /// A validated pipeline: declared values, resolved, with the command line applied.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
-    /// The folder of `pipeline.toml`, absolute. FixturePaths in the file are relative to it.
+    /// The folder of `pipeline.toml`, absolute. Paths in the file are relative to it.
     pub folder: PathBuf,
     /// `pipeline.toml` itself, absolute.
     pub file: PathBuf,

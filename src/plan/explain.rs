@@ -13,14 +13,14 @@ use super::sources::{CurrentSources, SourceText};
 use super::status::StaleReason;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Explained {
+pub struct StaleExplanation {
     /// The reason; of several, the one nearest to what the user did.
     pub why: &'static str,
     /// What has changed: `prompts/anchored.md:14`, `temperature: 0 → 0.5`.
     pub changed: Vec<String>,
 }
 
-impl Explained {
+impl StaleExplanation {
     /// What waits for a stale upstream, or was made from another output than there is now.
     pub const UPSTREAM: &'static str = ChangeKind::Upstream.why();
 }
@@ -100,14 +100,19 @@ impl<'l> Explainer<'l> {
     }
 
     /// A reason in words. `old` are the sources of the action that it is held against, where there is one.
-    pub fn explain(&self, reason: &StaleReason, old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
-        let plain = |why| Explained { why, changed: Vec::new() };
+    pub fn explain(
+        &self,
+        reason: &StaleReason,
+        old: Option<&Sources>,
+        current: &CurrentSources<'_>,
+    ) -> StaleExplanation {
+        let plain = |why| StaleExplanation { why, changed: Vec::new() };
         match reason {
             StaleReason::NeverRun => plain("never computed"),
             StaleReason::Changed(changes) => self.changed(changes, old, current),
-            StaleReason::Failed { class } => Explained { why: "failed last time", changed: vec![class.clone()] },
+            StaleReason::Failed { class } => StaleExplanation { why: "failed last time", changed: vec![class.clone()] },
             StaleReason::Unreadable => {
-                Explained { why: "failed last time", changed: vec!["the reply could not be used".to_owned()] }
+                StaleExplanation { why: "failed last time", changed: vec!["the reply could not be used".to_owned()] }
             }
             StaleReason::Pruned => plain("pruned"),
             StaleReason::Damaged => plain("damaged"),
@@ -115,7 +120,12 @@ impl<'l> Explainer<'l> {
         }
     }
 
-    fn changed(&self, changes: &[InputChange], old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
+    fn changed(
+        &self,
+        changes: &[InputChange],
+        old: Option<&Sources>,
+        current: &CurrentSources<'_>,
+    ) -> StaleExplanation {
         let mut found: Vec<(ChangeKind, String)> = Vec::new();
         let mut add = |kind, text: String| {
             if !found.contains(&(kind, text.clone())) {
@@ -152,7 +162,7 @@ impl<'l> Explainer<'l> {
         }
         found.sort_by_key(|(kind, _)| *kind);
         let why = found.first().map_or("never computed", |(kind, _)| kind.why());
-        Explained { why, changed: found.into_iter().map(|(_, text)| text).collect() }
+        StaleExplanation { why, changed: found.into_iter().map(|(_, text)| text).collect() }
     }
 
     /// Where a source differs from what it was: `path:line`; the path alone where the old text is not at hand.

@@ -43,7 +43,7 @@ fn worded(changes: &[InputChange], old: &Sources) -> String {
     let stored = |digest: &Digest| [OLD, "a = 1\nb = 1\n"].into_iter().find(|text| Digest::of(text) == *digest);
     let read_text = |digest: &Digest| stored(digest).map(str::to_owned);
     let reason = StaleReason::Changed(changes.to_vec());
-    let Explained { why, changed } = Explainer::new(&read_text).explain(&reason, Some(old), &current());
+    let StaleExplanation { why, changed } = Explainer::new(&read_text).explain(&reason, Some(old), &current());
     format!("{why}: {}", changed.join("; "))
 }
 
@@ -158,7 +158,7 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 #[test]
 fn what_is_no_change_has_a_phrase_of_its_own() {
     let of = |reason: StaleReason| {
-        let Explained { why, changed } = Explainer::new(&|_| None).explain(&reason, None, &current());
+        let StaleExplanation { why, changed } = Explainer::new(&|_| None).explain(&reason, None, &current());
         format!("{why} {changed:?}")
     };
     let failed = StaleReason::Failed { class: "overloaded".to_owned() };

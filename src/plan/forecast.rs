@@ -8,7 +8,7 @@ use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowO
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
-use super::reading::{Body, Output};
+use super::reading::{Output, RawBody};
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
@@ -221,7 +221,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let read = || {
             let record = self.lookup.find(key)?;
             let bytes = self.lookup.body(&record).ok()?;
-            self.preparer.read(task, Body { dialect: record.dialect, bytes: &bytes }).ok()
+            self.preparer.read(task, RawBody { dialect: record.dialect, bytes: &bytes }).ok()
         };
         self.preparer.fails_truncated(task) && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)
     }

@@ -215,10 +215,10 @@ impl<'p> Frontier<'p> {
 
     /// What hangs on a compression: its answers, and for a method with state the points after it.
     fn below(&self, cell: CompressCell) -> MatrixCounts {
-        let mut counts = self.answers_below(cell);
+        let mut counts = self.downstream_answers(cell);
         if self.matrix.keeps_state(cell.chain.method) {
             for later in self.matrix.compressions(cell.chain).filter(|next| next.point > cell.point) {
-                let below = self.answers_below(later);
+                let below = self.downstream_answers(later);
                 counts.compress += 1;
                 counts.answer += below.answer;
                 counts.judge += below.judge;
@@ -227,7 +227,7 @@ impl<'p> Frontier<'p> {
         counts
     }
 
-    fn answers_below(&self, cell: CompressCell) -> MatrixCounts {
+    fn downstream_answers(&self, cell: CompressCell) -> MatrixCounts {
         let answers: Vec<AnswerCell> = self.matrix.answers(cell).collect();
         let judge = answers.iter().map(|answer| self.matrix.judgements(*answer).count() as u64).sum();
         MatrixCounts { compress: 0, answer: answers.len() as u64, judge }

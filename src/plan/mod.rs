@@ -18,14 +18,14 @@ mod estimate;
 mod forecast;
 
 pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, WorstCase};
-pub use explain::{Explained, Explainer};
+pub use explain::{Explainer, StaleExplanation};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;
 pub use generate::GenerationTask;
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
 pub use prepare::{Action, PrepareError, Preparer, judge_request, probe_of};
 pub use reach::{ReachableEntries, reachable};
-pub use reading::{Body, Output, PARSER_VERSION, Unreadable, completion};
+pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
 pub use status::{ActionStatus, StaleReason, cache_coordinate, earlier_output, look_up, reason};

@@ -75,7 +75,7 @@ pub enum Unreadable {
 
 /// A body as it lies in the store.
 #[derive(Clone, Copy, Debug)]
-pub struct Body<'b> {
+pub struct RawBody<'b> {
     /// The dialect of a reply; `None` of a program's output or a computed result.
     pub dialect: Option<Dialect>,
     pub bytes: &'b [u8],
@@ -101,7 +101,7 @@ pub fn completion(dialect: Dialect, operation: Operation, bytes: &[u8]) -> Resul
 
 impl Preparer<'_> {
     /// Reads the body that a task's action put out.
-    pub fn read(&self, task: &Task, body: Body<'_>) -> Result<Output, Unreadable> {
+    pub fn read(&self, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
         match (body.dialect, task) {
             (Some(dialect), _) => {
                 let reply = completion(dialect, self.operation(task), body.bytes)?;

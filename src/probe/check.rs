@@ -124,7 +124,7 @@ impl Proof<'_> {
             let help = "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase";
             found.push((FindingKind::UnprovenFact, message.to_owned(), help));
         }
-        if finder.stands_in(question) {
+        if finder.occurs_in(question) {
             let help = "ask without naming the answer; whoever repeats the question has it right";
             found.push((FindingKind::GivenAway, "stands in the question".to_owned(), help));
         }

@@ -15,7 +15,7 @@ use memchr::memmem;
 
 use super::bank::Fact;
 use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
-use crate::transcript::{MappedFold, Rules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
+use crate::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
 /// A fact made ready to be looked for in many texts.
 #[derive(Clone, Debug)]
@@ -25,12 +25,12 @@ pub struct FactFinder {
 
 #[derive(Clone, Debug)]
 enum Needle {
-    Words(Words),
-    Path(Path),
+    Text(TextNeedle),
+    Path(PathNeedle),
 }
 
 #[derive(Clone, Debug)]
-struct Words {
+struct TextNeedle {
     text: String,
     /// The stretches between hyphens and spaces that stand between letters, where either will do; the byte range of
     /// each.
@@ -41,7 +41,7 @@ struct Words {
 
 /// A path that ends in a file name.
 #[derive(Clone, Debug)]
-struct Path {
+struct PathNeedle {
     whole: String,
     /// Where its file name begins.
     name: usize,
@@ -74,11 +74,11 @@ impl FactFinder {
         let mut needles = Vec::new();
         for spelling in &fact.spellings {
             let mut forms: Vec<String> = Vec::new();
-            let complete = fold_by(spelling, Rules::ALL);
-            if complete == fold_by(spelling, Rules::NONE) {
+            let complete = fold_by(spelling, TypographyRules::ALL);
+            if complete == fold_by(spelling, TypographyRules::NONE) {
                 forms.push(complete);
             } else {
-                let all = Rules::subsets().map(|rules| fold_by(spelling, rules));
+                let all = TypographyRules::subsets().map(|rules| fold_by(spelling, rules));
                 all.for_each(|form| {
                     if !forms.contains(&form) {
                         forms.push(form)
@@ -88,9 +88,9 @@ impl FactFinder {
             forms.extend(forms.iter().find_map(|form| with_digits(form)));
             forms.extend(forms.first().and_then(|form| without_quotes(form)));
             for form in forms {
-                match Path::new(&form, paths) {
+                match PathNeedle::new(&form, paths) {
                     Some(path) => needles.push(Needle::Path(path)),
-                    None => needles.extend(Words::new(form).map(Needle::Words)),
+                    None => needles.extend(TextNeedle::new(form).map(Needle::Text)),
                 }
             }
         }
@@ -98,7 +98,7 @@ impl FactFinder {
     }
 
     /// Whether the fact stands in `folded`, a text made by [`crate::transcript::fold`].
-    pub fn stands_in(&self, folded: &str) -> bool {
+    pub fn occurs_in(&self, folded: &str) -> bool {
         self.needles.iter().any(|needle| needle.first(folded).is_some())
     }
 
@@ -158,29 +158,29 @@ fn without_quotes(form: &str) -> Option<String> {
 impl Needle {
     fn text(&self) -> &str {
         match self {
-            Needle::Words(words) => &words.text,
+            Needle::Text(words) => &words.text,
             Needle::Path(path) => path.whole.get(path.shortest..).unwrap_or(&path.whole),
         }
     }
 
     fn first(&self, folded: &str) -> Option<Range<usize>> {
         match self {
-            Needle::Words(words) => words.matches(folded).next(),
+            Needle::Text(words) => words.matches(folded).next(),
             Needle::Path(path) => path.matches(folded).next(),
         }
     }
 
     fn each(&self, folded: &str, mut found: impl FnMut(Range<usize>)) {
         match self {
-            Needle::Words(words) => words.matches(folded).for_each(&mut found),
+            Needle::Text(words) => words.matches(folded).for_each(&mut found),
             Needle::Path(path) => path.matches(folded).for_each(&mut found),
         }
     }
 }
 
-impl Words {
+impl TextNeedle {
     /// `None` for what could stand anywhere: nothing at all, or a lone character of an unspaced script.
-    fn new(text: String) -> Option<Words> {
+    fn new(text: String) -> Option<TextNeedle> {
         let first = text.chars().next()?;
         if is_unspaced(first) && text.chars().nth(1).is_none() {
             return None;
@@ -196,7 +196,7 @@ impl Words {
         }
         fixed.push(start..text.len());
         let anchor = (0..fixed.len()).max_by_key(|index| fixed.get(*index).map_or(0, Range::len))?;
-        Some(Words { text, fixed, anchor })
+        Some(TextNeedle { text, fixed, anchor })
     }
 
     fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
@@ -272,18 +272,18 @@ fn is_suffix_of_version(after: &str) -> bool {
     after.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-impl Path {
-    fn new(form: &str, paths: Option<&TranscriptPaths>) -> Option<Path> {
+impl PathNeedle {
+    fn new(form: &str, paths: Option<&TranscriptPaths>) -> Option<PathNeedle> {
         let path = without_drive(form);
         let whole = is_file_path(path).then(|| normal_path(path))?;
         let name = whole.rfind('/').map_or(0, |at| at + 1);
         let mut starts = whole.rmatch_indices('/').map(|(at, _)| at + 1);
         let unique = |start: &usize| {
             let ending = whole.get(*start..).unwrap_or("");
-            paths.is_some_and(|paths| paths.is_only(&whole, ending))
+            paths.is_some_and(|paths| paths.is_unique_ending(&whole, ending))
         };
         let shortest = starts.find(unique).unwrap_or(0);
-        Some(Path { whole, name, shortest })
+        Some(PathNeedle { whole, name, shortest })
     }
 
     fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     fn stands(spelling: &str, text: &str) -> bool {
-        FactFinder::new(&fact(spelling)).stands_in(&fold(text))
+        FactFinder::new(&fact(spelling)).occurs_in(&fold(text))
     }
 
     #[test]
@@ -387,8 +387,8 @@ mod tests {
     #[test]
     fn any_spelling_will_do() {
         let either = Fact { spellings: vec!["10 seconds".into(), "10s".into()] };
-        assert!(FactFinder::new(&either).stands_in("waits 10s"));
-        assert!(!FactFinder::new(&either).stands_in("waits 100s"));
+        assert!(FactFinder::new(&either).occurs_in("waits 10s"));
+        assert!(!FactFinder::new(&either).occurs_in("waits 100s"));
     }
 
     #[test]
@@ -403,7 +403,7 @@ mod tests {
 
     fn stands_within(spelling: &str, text: &str, transcript: &str) -> bool {
         let history = History::new(&[Message::text(Role::User, transcript)]);
-        FactFinder::within(&fact(spelling), history.paths()).stands_in(&fold(text))
+        FactFinder::within(&fact(spelling), history.paths()).occurs_in(&fold(text))
     }
 
     #[test]
@@ -470,7 +470,7 @@ mod tests {
         let history = History::new(&[Message::result("c1", result)]);
         for spelling in ["C:\\new", "say \"hi\""] {
             assert!(history.holds(&FactFinder::new(&fact(spelling)), 0..1), "{spelling}");
-            assert!(FactFinder::new(&fact(spelling)).stands_in(&fold_document(&format!("[result]\n{result}"))));
+            assert!(FactFinder::new(&fact(spelling)).occurs_in(&fold_document(&format!("[result]\n{result}"))));
         }
     }
 
@@ -520,7 +520,7 @@ mod tests {
         fn never_panics(spelling in "\\PC{0,8}", text in "\\PC{0,40}") {
             let finder = FactFinder::new(&fact(&spelling));
             let folded = fold(&text);
-            prop_assert_eq!(finder.stands_in(&folded), !finder.ranges(&folded).is_empty());
+            prop_assert_eq!(finder.occurs_in(&folded), !finder.ranges(&folded).is_empty());
         }
     }
 }

@@ -134,7 +134,7 @@ impl fmt::Display for RejectionReason {
 
 /// What is left of the candidates.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verified {
+pub struct CandidateVerdicts {
     /// The probes that hold, type by type.
     pub kept: Vec<Probe>,
     /// The candidates that do not, and why.
@@ -156,10 +156,10 @@ pub fn verify(
     (history, span): (&History, Range<usize>),
     point: Point,
     known: &[Probe],
-) -> Verified {
+) -> CandidateVerdicts {
     let mut seen = TakenQuestions::of(known);
     let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
-    let mut verified = Verified::default();
+    let mut verified = CandidateVerdicts::default();
     for candidate in candidates {
         let count = counts.entry(candidate.kind).or_default();
         let unfit = unfit(&candidate, history, span.clone())
@@ -191,7 +191,7 @@ fn unfit(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> O
         let finder = FactFinder::within(&Fact { spellings: vec![fact.clone()] }, history.paths());
         if !history.holds(&finder, span.clone()) {
             Some(RejectionReason::NotInSpan(fact.clone()))
-        } else if finder.stands_in(&question) {
+        } else if finder.occurs_in(&question) {
             Some(RejectionReason::GivenAway(fact.clone()))
         } else {
             (finder.shortest() < STRONG).then(|| RejectionReason::Weak(fact.clone()))

@@ -43,7 +43,7 @@ impl History {
     /// The messages among `within` in which the fact stands, in order.
     pub fn holders(&self, fact: &FactFinder, within: Range<usize>) -> impl Iterator<Item = usize> {
         let texts = self.messages.iter().enumerate().take(within.end).skip(within.start);
-        texts.filter(|(_, text)| fact.stands_in(text)).map(|(index, _)| index)
+        texts.filter(|(_, text)| fact.occurs_in(text)).map(|(index, _)| index)
     }
 
     /// Whether the fact stands in a message among `within`.

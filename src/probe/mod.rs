@@ -25,7 +25,7 @@ pub use check::{BankFinding, FindingKind, PROBES, check_bank};
 pub use clues::ProbeSources;
 pub use facts::FactFinder;
 pub use generate::{
-    GENERATION_VARIABLES, ProbeCandidate, RejectionReason, Verified, generation_schema, generation_template,
+    CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema, generation_template,
     generation_work, read_candidates, verify,
 };
 pub use history::History;

@@ -17,7 +17,7 @@ impl TranscriptPaths {
 
     /// Whether `ending`, some last parts of the folded path `path`, belongs to this path alone: every path of the
     /// transcript that ends so is this one, written shorter or longer.
-    pub fn is_only(&self, path: &str, ending: &str) -> bool {
+    pub fn is_unique_ending(&self, path: &str, ending: &str) -> bool {
         let name = ending.rsplit('/').next().unwrap_or(ending);
         let namesakes = self.0.get(name).into_iter().flatten();
         let mut others = namesakes.filter(|other| ends_in(other, ending));

@@ -133,7 +133,7 @@ pub(super) fn short_path(path: &str) -> &str {
 }
 
 /// Whether a path is a file of the work: it has a file's name, and lies in no folder of the agent's own.
-pub(super) fn is_work(path: &str) -> bool {
+pub(super) fn is_project_file(path: &str) -> bool {
     const OWN: [&str; 5] = ["/private/tmp/", "/.claude/", "/.codex/", "/.gemini/", "/tool-results/"];
     const NAMES: [&str; 4] = ["Makefile", "Dockerfile", "LICENSE", "Justfile"];
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -192,12 +192,12 @@ mod tests {
     #[test]
     fn files_of_the_work_are_told_from_others() {
         for path in ["src/a.py", "/home/user/p/README.md", ".python-version", "x/Makefile"] {
-            assert!(is_work(path), "{path}");
+            assert!(is_project_file(path), "{path}");
         }
         for path in
             ["/private/tmp/x/b.output", "/home/user/repo", "f.verdict", "/home/user/.claude/p/j.jsonl", "src/*.rs"]
         {
-            assert!(!is_work(path), "{path}");
+            assert!(!is_project_file(path), "{path}");
         }
         assert_eq!(short_path("/home/user/p/src/a.py"), "src/a.py");
         assert_eq!(short_path("src/a.py"), "src/a.py");

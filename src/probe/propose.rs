@@ -7,7 +7,7 @@ use super::bank::ProbeType;
 use super::clues::{ProbeSources, Say, candidate, gap};
 use super::decisions::{decisions, gives_reason};
 use super::generate::ProbeCandidate;
-use super::phrases::{is_topic, is_whole_command, is_work, short_path, statement, terms};
+use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
 use crate::locale::Locale;
 
 /// More files than this are no question but a list.
@@ -71,7 +71,8 @@ fn findings<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item
 
 fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
     let mut all = Vec::new();
-    let work = |paths: Vec<&String>| paths.into_iter().filter(|path| is_work(path)).cloned().collect::<Vec<_>>();
+    let work =
+        |paths: Vec<&String>| paths.into_iter().filter(|path| is_project_file(path)).cloned().collect::<Vec<_>>();
     let modified = work(clues.modified.iter().map(|(path, _)| path).collect());
     let is_changed = |path: &String| clues.created.iter().chain(&modified).any(|known| is_same(known, path));
     let read = work(clues.read.iter().filter(|path| !is_changed(path)).collect());
@@ -109,7 +110,7 @@ fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
         let reference = newest.join(", ");
         all.push(candidate(ProbeType::Artifact, question, newest, &reference));
     }
-    for (path, details) in clues.modified.iter().rev().filter(|(path, _)| is_work(path)) {
+    for (path, details) in clues.modified.iter().rev().filter(|(path, _)| is_project_file(path)) {
         let mut facts: Vec<String> =
             details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).collect();
         facts.dedup();
@@ -131,7 +132,7 @@ fn is_same(a: &str, b: &str) -> bool {
 
 fn continuations<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let tasks = clues.tasks.iter().rev().filter_map(|sentence| task(sentence, say));
-    plan(clues, say).into_iter().chain(tasks).chain(request(clues, say)).chain(standing(clues, say))
+    plan(clues, say).into_iter().chain(tasks).chain(request(clues, say)).chain(work_state_probes(clues, say))
 }
 
 /// What the agent's own plan still held.
@@ -193,9 +194,9 @@ fn request(clues: &ProbeSources, say: &Say<'_>) -> Option<ProbeCandidate> {
 }
 
 /// Where the work stood: the file and the command that were last in hand.
-fn standing<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
+fn work_state_probes<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let changed = clues.modified.iter().map(|(path, _)| path).rev().chain(clues.created.iter().rev());
-    let file = changed.into_iter().find(|path| is_work(path)).map(|path| {
+    let file = changed.into_iter().find(|path| is_project_file(path)).map(|path| {
         let question = say("Which file was the agent changing last?".into(), "代理最后在修改哪个文件？".into());
         candidate(ProbeType::Continuation, question, vec![short_path(path).to_owned()], path)
     });

@@ -313,7 +313,7 @@ fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'stat
             for variant in change(fact).into_iter().filter(|variant| variant != fact) {
                 for frame in FRAMES {
                     let text = frame.replace("{}", &variant);
-                    let found = finder.stands_in(&fold(&text));
+                    let found = finder.occurs_in(&fold(&text));
                     let share = shares.entry(name).or_default();
                     share.texts += 1;
                     share.found += usize::from(found);
@@ -360,7 +360,7 @@ fn facts_are_found_in_json_as_in_prose() {
         let finder = FactFinder::within(&Fact { spellings: vec![fact.to_owned()] }, history.paths());
         let json = serde_json::json!({"exit": 0, "lines": [{"text": format!("so\n{fact}\tthen")}]});
         for text in [json.to_string(), format!("{json:#}"), format!("[result terminal]\n{json}\n\n[user]\nnext")] {
-            assert!(finder.stands_in(&fold_document(&text)), "{fact} in {text}");
+            assert!(finder.occurs_in(&fold_document(&text)), "{fact} in {text}");
         }
     }
 }

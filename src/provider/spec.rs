@@ -128,7 +128,7 @@ impl Lane {
 #[serde(transparent)]
 pub struct ApiKeyVariable(pub Arc<str>);
 
-/// The pace a user allows. RateBuckets have no default: unset is unlimited until the provider's headers say more.
+/// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     pub requests_per_minute: Option<u32>,

@@ -13,7 +13,7 @@ const PROGRAMS: &[&str] = &[
 
 /// Where the text is, which decides what can begin a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Setting {
+pub(super) enum TextKind {
     /// Prose: a command stands in code marks or behind a prompt.
     Prose,
     /// The argument of a shell tool: a command begins at each line too.
@@ -21,7 +21,7 @@ pub(super) enum Setting {
 }
 
 /// The program and subcommand that begin with the word `program`.
-pub(super) fn command_at(text: &str, program: &Range<usize>, setting: Setting) -> Option<Range<usize>> {
+pub(super) fn command_at(text: &str, program: &Range<usize>, setting: TextKind) -> Option<Range<usize>> {
     let name = text.get(program.clone())?;
     if !PROGRAMS.contains(&name) || !begins_command(text.get(..program.start)?, setting) {
         return None;
@@ -41,12 +41,12 @@ pub(super) fn command_at(text: &str, program: &Range<usize>, setting: Setting) -
     }
 }
 
-fn begins_command(before: &str, setting: Setting) -> bool {
+fn begins_command(before: &str, setting: TextKind) -> bool {
     let near = before.trim_end_matches(' ');
     let is_joined = ["$", "&&", "||"].iter().any(|sign| near.ends_with(sign));
     match setting {
-        Setting::Prose => before.ends_with('`') || is_joined,
-        Setting::Shell => near.is_empty() || is_joined || near.ends_with(['`', ';', '|', '(', '\n', '"', '\'']),
+        TextKind::Prose => before.ends_with('`') || is_joined,
+        TextKind::Shell => near.is_empty() || is_joined || near.ends_with(['`', ';', '|', '(', '\n', '"', '\'']),
     }
 }
 
@@ -69,7 +69,7 @@ fn is_subcommand(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str, setting: Setting) -> Option<&str> {
+    fn found(text: &str, setting: TextKind) -> Option<&str> {
         let word = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
         let end = text[word..].find(' ').map_or(text.len(), |end| word + end);
         command_at(text, &(word..end), setting).map(|range| &text[range])
@@ -77,12 +77,12 @@ mod tests {
 
     #[test]
     fn a_command_has_a_subcommand_and_a_place_where_commands_begin() {
-        assert_eq!(found("cargo test --lib", Setting::Shell), Some("cargo test"));
-        assert_eq!(found("cargo test --lib", Setting::Prose), None);
-        assert_eq!(found("`npm run build`", Setting::Prose), Some("npm run build"));
-        assert_eq!(found("$ python -m pytest -q", Setting::Prose), Some("python -m pytest"));
-        assert_eq!(found("`make sure.`", Setting::Prose), None);
-        assert_eq!(found("`ls foo`", Setting::Prose), None);
-        assert_eq!(found("go ./...", Setting::Shell), None);
+        assert_eq!(found("cargo test --lib", TextKind::Shell), Some("cargo test"));
+        assert_eq!(found("cargo test --lib", TextKind::Prose), None);
+        assert_eq!(found("`npm run build`", TextKind::Prose), Some("npm run build"));
+        assert_eq!(found("$ python -m pytest -q", TextKind::Prose), Some("python -m pytest"));
+        assert_eq!(found("`make sure.`", TextKind::Prose), None);
+        assert_eq!(found("`ls foo`", TextKind::Prose), None);
+        assert_eq!(found("go ./...", TextKind::Shell), None);
     }
 }

@@ -31,7 +31,7 @@ impl ReferenceIndex {
     }
 
     /// The positions, in the list this was made of, of the references that stand in `text`.
-    pub fn standing_in(&self, text: &str) -> BTreeSet<usize> {
+    pub fn occurrences_in(&self, text: &str) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let Some(automaton) = &self.automaton else { return found };
         for hit in automaton.find_overlapping_iter(text) {
@@ -74,10 +74,10 @@ mod tests {
     use crate::references::references_in;
     use proptest::prelude::*;
 
-    fn standing(references: &[(ReferenceKind, &str)], text: &str) -> Vec<usize> {
+    fn occurrences(references: &[(ReferenceKind, &str)], text: &str) -> Vec<usize> {
         let list: Vec<Reference> =
             references.iter().map(|(kind, text)| Reference { kind: *kind, text: (*text).to_owned() }).collect();
-        ReferenceIndex::new(&list).standing_in(text).into_iter().collect()
+        ReferenceIndex::new(&list).occurrences_in(text).into_iter().collect()
     }
 
     #[test]
@@ -91,16 +91,19 @@ mod tests {
             (Identifier, "load_config"),
             (Identifier, "loadConfig"),
         ];
-        assert_eq!(standing(&list, "see /x/src/a.rs:3 and LOADCONFIG()"), [0, 1, 5]);
-        assert_eq!(standing(&list, "src/a.rs.bak b_a.rs 1.2.3.4 18081 my_load_config loadConfigs 1.2.3-rc1"), [0; 0]);
-        assert_eq!(standing(&list, "port 8081, v 1.2.3."), [2, 3]);
+        assert_eq!(occurrences(&list, "see /x/src/a.rs:3 and LOADCONFIG()"), [0, 1, 5]);
+        assert_eq!(
+            occurrences(&list, "src/a.rs.bak b_a.rs 1.2.3.4 18081 my_load_config loadConfigs 1.2.3-rc1"),
+            [0; 0]
+        );
+        assert_eq!(occurrences(&list, "port 8081, v 1.2.3."), [2, 3]);
     }
 
     proptest! {
         #[test]
         fn every_reference_is_found_in_its_own_text(text in "[a-zA-Z0-9_./:=#@`\" \n-]{0,80}|\\PC{0,60}") {
             let references = references_in(&text);
-            let found = ReferenceIndex::new(&references).standing_in(&text);
+            let found = ReferenceIndex::new(&references).occurrences_in(&text);
             for (index, reference) in references.iter().enumerate() {
                 prop_assert!(found.contains(&index), "{reference:?} in {text:?}");
             }

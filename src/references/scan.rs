@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::commands::{Setting, command_at};
+use super::commands::{TextKind, command_at};
 use super::noise::{is_error_line, is_measure, is_stopped};
 use super::quotes::{Quote, quotes};
 use super::reference::{Reference, ReferenceKind};
@@ -21,7 +21,7 @@ pub fn references_in(text: &str) -> Vec<Reference> {
 
 /// The distinct references of a shell command.
 pub(super) fn references_in_command(command: &str) -> Vec<Reference> {
-    distinct(Scanner::new(command, Setting::Shell).run())
+    distinct(Scanner::new(command, TextKind::Shell).run())
 }
 
 fn distinct(found: Vec<(Range<usize>, Reference)>) -> Vec<Reference> {
@@ -31,12 +31,12 @@ fn distinct(found: Vec<(Range<usize>, Reference)>) -> Vec<Reference> {
 
 /// All references of a text with their places: in rising order, none overlapping another.
 pub fn find_references(text: &str) -> Vec<(Range<usize>, Reference)> {
-    Scanner::new(text, Setting::Prose).run()
+    Scanner::new(text, TextKind::Prose).run()
 }
 
 struct Scanner<'a> {
     text: &'a str,
-    setting: Setting,
+    setting: TextKind,
     found: Vec<(Range<usize>, Reference)>,
     /// Quotes that are one reference each, rising.
     whole_quotes: std::vec::IntoIter<(Range<usize>, ReferenceKind)>,
@@ -44,7 +44,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn new(text: &'a str, setting: Setting) -> Scanner<'a> {
+    fn new(text: &'a str, setting: TextKind) -> Scanner<'a> {
         let whole: Vec<_> = quotes(text).into_iter().filter_map(|quote| whole_quote(text, quote)).collect();
         let mut whole_quotes = whole.into_iter();
         let next_quote = whole_quotes.next();

@@ -11,7 +11,9 @@ use super::error::RemoteError;
 use super::keys::{PublicKey, TrustedWriter};
 use super::pruned::{self, PrunedSegments};
 use super::rollup::{self, Indexes, SIDE_BY_SIDE};
-use super::segment::{self, Footer, Item, ItemKind, Namespace, SegmentFault, SignedFooter, TAIL, Tail};
+use super::segment::{
+    self, Footer, Namespace, SegmentEnd, SegmentFault, SegmentItem, SegmentItemKind, SignedFooter, TAIL,
+};
 use crate::action::{Digest, DigestBuilder};
 
 /// A segment that is used.
@@ -29,7 +31,7 @@ pub(super) struct Segment {
 pub(super) struct ItemLocation {
     /// Among the segments of the index.
     pub(super) segment: usize,
-    pub(super) item: Item,
+    pub(super) item: SegmentItem,
 }
 
 #[derive(Debug, Default)]
@@ -109,12 +111,12 @@ impl RemoteIndex {
             for item in items {
                 let at = ItemLocation { segment: place, item };
                 match item.kind {
-                    ItemKind::Entry if self.entries.contains_key(&item.key) => {}
-                    ItemKind::Entry => {
+                    SegmentItemKind::Entry if self.entries.contains_key(&item.key) => {}
+                    SegmentItemKind::Entry => {
                         self.entries.insert(item.key, at);
                         entries.push(item.key);
                     }
-                    ItemKind::Text => drop(self.texts.entry(item.key).or_insert(at)),
+                    SegmentItemKind::Text => drop(self.texts.entry(item.key).or_insert(at)),
                 }
             }
             self.segments.push(Segment { entries, ..segment });
@@ -128,7 +130,7 @@ impl RemoteIndex {
         namespace: Namespace,
         trust: &[TrustedWriter],
         own: Option<PublicKey>,
-    ) -> Option<(Segment, Vec<Item>)> {
+    ) -> Option<(Segment, Vec<SegmentItem>)> {
         let key = footer.writer();
         let writer = trust.iter().find(|writer| writer.key == key).cloned();
         if writer.is_none() && own != Some(key) {
@@ -247,9 +249,9 @@ pub(super) async fn read_footer(
     loop {
         let tail = remote.read(&object.name, Some(object.bytes - length..object.bytes)).await?;
         match SignedFooter::of_tail(&tail) {
-            Ok(Tail::Footer(signed)) => return Ok(Ok(signed)),
-            Ok(Tail::Needs(more)) if more > length && more <= object.bytes => length = more,
-            Ok(Tail::Needs(_)) => return Ok(Err(SegmentFault::Damaged("it is cut off"))),
+            Ok(SegmentEnd::Footer(signed)) => return Ok(Ok(signed)),
+            Ok(SegmentEnd::Needs(more)) if more > length && more <= object.bytes => length = more,
+            Ok(SegmentEnd::Needs(_)) => return Ok(Err(SegmentFault::Damaged("it is cut off"))),
             Err(fault) => return Ok(Err(fault)),
         }
     }

@@ -101,7 +101,7 @@ pub(super) struct Prune<'p> {
 }
 
 /// What becomes of a segment.
-enum Fate {
+enum SegmentAction {
     Kept,
     Marked,
     Waiting,
@@ -123,18 +123,18 @@ impl Prune<'_> {
         for segment in &segments {
             let mark = marks.remove(&segment.name);
             let is_back = lists.iter().any(|list| list.segments.contains(&segment.name));
-            let fate = if is_back { Fate::Deleted } else { fate(segment, &keys, mark, now) };
+            let fate = if is_back { SegmentAction::Deleted } else { fate(segment, &keys, mark, now) };
             match fate {
-                Fate::Kept => {
+                SegmentAction::Kept => {
                     counts.kept += 1;
                     unmarked.extend(mark.map(|_| mark_of(&segment.name)));
                 }
-                Fate::Marked => {
+                SegmentAction::Marked => {
                     counts.marked += 1;
                     marked.push(mark_of(&segment.name));
                 }
-                Fate::Waiting => counts.waiting += 1,
-                Fate::Deleted => {
+                SegmentAction::Waiting => counts.waiting += 1,
+                SegmentAction::Deleted => {
                     counts.deleted += 1;
                     counts.deleted_bytes += segment.object.bytes;
                     unmarked.extend(mark.map(|_| mark_of(&segment.name)));
@@ -160,12 +160,12 @@ impl Prune<'_> {
     }
 }
 
-fn fate(segment: &FoundSegment, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> Fate {
+fn fate(segment: &FoundSegment, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> SegmentAction {
     match mark.map(|mark| now.duration_since(mark).unwrap_or_default()) {
-        _ if is_kept(segment, keys) => Fate::Kept,
-        None => Fate::Marked,
-        Some(age) if age < KEPT => Fate::Waiting,
-        Some(_) => Fate::Deleted,
+        _ if is_kept(segment, keys) => SegmentAction::Kept,
+        None => SegmentAction::Marked,
+        Some(age) if age < KEPT => SegmentAction::Waiting,
+        Some(_) => SegmentAction::Deleted,
     }
 }
 

@@ -39,15 +39,15 @@ pub(super) fn object_of(name: &Digest) -> String {
 pub(super) struct Namespace(pub(super) [u8; 16]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum ItemKind {
+pub(super) enum SegmentItemKind {
     Entry,
     Text,
 }
 
 /// A packed entry or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Item {
-    pub(super) kind: ItemKind,
+pub(super) struct SegmentItem {
+    pub(super) kind: SegmentItemKind,
     /// The key of the entry, or the digest of the text.
     pub(super) key: Digest,
     pub(super) offset: u64,
@@ -56,7 +56,7 @@ pub(super) struct Item {
     pub(super) digest: Digest,
 }
 
-impl Item {
+impl SegmentItem {
     /// Where it ends.
     pub(super) fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.bytes))
@@ -69,7 +69,7 @@ pub(super) struct Footer {
     writer: [u8; 32],
     /// Milliseconds since 1970 by the writer's clock.
     pub(super) created: u64,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<SegmentItem>,
 }
 
 impl Footer {
@@ -95,7 +95,7 @@ pub(super) enum SegmentFault {
 
 /// What was read of the end of a segment.
 #[derive(Debug)]
-pub(super) enum Tail {
+pub(super) enum SegmentEnd {
     Footer(SignedFooter),
     /// The footer is longer: this many bytes from the end are needed.
     Needs(u64),
@@ -103,7 +103,7 @@ pub(super) enum Tail {
 
 impl SignedFooter {
     /// Reads the end of a segment.
-    pub(super) fn of_tail(tail: &[u8]) -> Result<Tail, SegmentFault> {
+    pub(super) fn of_tail(tail: &[u8]) -> Result<SegmentEnd, SegmentFault> {
         let cut = SegmentFault::Damaged("it is cut off");
         let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
         if end[8..] != END_MAGIC {
@@ -122,10 +122,10 @@ impl SignedFooter {
         }
         let needed = length + SIGNATURE;
         let Some(signed) = rest.len().checked_sub(needed).and_then(|from| rest.get(from..)) else {
-            return Ok(Tail::Needs((needed + END) as u64));
+            return Ok(SegmentEnd::Needs((needed + END) as u64));
         };
         let (footer, signature) = signed.split_at(length);
-        Ok(Tail::Footer(SignedFooter { footer: footer.to_vec(), signature: signature.to_vec() }))
+        Ok(SegmentEnd::Footer(SignedFooter { footer: footer.to_vec(), signature: signature.to_vec() }))
     }
 
     /// Its bytes.
@@ -157,16 +157,16 @@ fn signed_bytes(footer: &[u8]) -> Vec<u8> {
 #[derive(Debug, Default)]
 pub(super) struct SegmentBuilder {
     bytes: Vec<u8>,
-    items: Vec<Item>,
+    items: Vec<SegmentItem>,
 }
 
 impl SegmentBuilder {
-    pub(super) fn add(&mut self, kind: ItemKind, key: Digest, packed: &[u8]) {
+    pub(super) fn add(&mut self, kind: SegmentItemKind, key: Digest, packed: &[u8]) {
         if self.bytes.is_empty() {
             self.bytes.extend(MAGIC);
         }
         let (offset, bytes) = (self.bytes.len() as u64, packed.len() as u32);
-        self.items.push(Item { kind, key, offset, bytes, digest: Digest::of(packed) });
+        self.items.push(SegmentItem { kind, key, offset, bytes, digest: Digest::of(packed) });
         self.bytes.extend(packed);
     }
 
@@ -174,7 +174,7 @@ impl SegmentBuilder {
         self.bytes.len()
     }
 
-    pub(super) fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[SegmentItem] {
         &self.items
     }
 
@@ -206,8 +206,8 @@ mod tests {
     fn segment() -> (SigningKey, SignedFooter, Bytes) {
         let key = SigningKey::generate().unwrap().0;
         let mut builder = SegmentBuilder::default();
-        builder.add(ItemKind::Entry, Digest::of("a"), b"first");
-        builder.add(ItemKind::Text, Digest::of("b"), b"second");
+        builder.add(SegmentItemKind::Entry, Digest::of("a"), b"first");
+        builder.add(SegmentItemKind::Text, Digest::of("b"), b"second");
         let (signed, bytes) = builder.finish(Namespace([3; 16]), &key, 42).unwrap();
         (key, signed, bytes)
     }
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_segment_is_read_from_its_end() {
         let (key, signed, bytes) = segment();
-        let Ok(Tail::Footer(read)) = SignedFooter::of_tail(&bytes) else { panic!() };
+        let Ok(SegmentEnd::Footer(read)) = SignedFooter::of_tail(&bytes) else { panic!() };
         assert_eq!((&read, read.name()), (&signed, signed.name()));
         assert!(read.is_signed_by(&key.public()));
         let footer = read.decode().unwrap();
@@ -224,7 +224,7 @@ mod tests {
         let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];
         assert_eq!((packed, Digest::of(packed)), (b"second".as_slice(), item.digest));
         let tail = &bytes[bytes.len() - 40..];
-        assert!(matches!(SignedFooter::of_tail(tail), Ok(Tail::Needs(n)) if n < bytes.len() as u64));
+        assert!(matches!(SignedFooter::of_tail(tail), Ok(SegmentEnd::Needs(n)) if n < bytes.len() as u64));
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         for at in from..bytes.len() {
             let mut bytes = bytes.to_vec();
             bytes[at] ^= 1;
-            if let Ok(Tail::Footer(read)) = SignedFooter::of_tail(&bytes) {
+            if let Ok(SegmentEnd::Footer(read)) = SignedFooter::of_tail(&bytes) {
                 assert!(read.name() != signed.name() && !read.is_signed_by(&key.public()), "byte {at}");
             }
         }

@@ -20,7 +20,7 @@ use super::rollup::{self, MOST_LOOSE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
 use super::summary::{PullCounts, SharedSummary};
-use super::turns::Turns;
+use super::turns::RequestSlots;
 use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
 use super::url::RemoteUrl;
 use super::warnings::{clock_warning, unused_warnings};
@@ -42,7 +42,7 @@ pub struct SharedCache {
     settings: RemoteSettings,
     url: String,
     remote: Box<dyn Remote>,
-    turns: Turns,
+    turns: RequestSlots,
     state: Mutex<State>,
 }
 
@@ -55,7 +55,7 @@ struct State {
     /// `None` until it was read.
     index: Option<Arc<RemoteIndex>>,
     /// Nothing more is pulled: the remote failed.
-    is_away: bool,
+    is_unavailable: bool,
     /// Segments with an entry that is not what the footer says.
     damaged: HashSet<usize>,
     tried: HashSet<ActionKey>,
@@ -103,7 +103,7 @@ impl SharedCache {
             namespace: None,
             writable: None,
             index: None,
-            is_away: false,
+            is_unavailable: false,
             damaged: HashSet::new(),
             tried: HashSet::new(),
             segments: HashMap::new(),
@@ -119,7 +119,7 @@ impl SharedCache {
             warnings: Vec::new(),
         };
         let url = settings.url.to_string();
-        SharedCache { settings, url, remote, turns: Turns::new(PULLS), state: Mutex::new(state) }
+        SharedCache { settings, url, remote, turns: RequestSlots::new(PULLS), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -163,7 +163,7 @@ impl SharedCache {
     /// As `load`, for a run: a remote that fails is a warning.
     pub async fn load_or_warn(&self) {
         if let Err(error) = self.load().await {
-            self.is_away(&error, "this run goes on without it");
+            self.mark_unavailable(&error, "this run goes on without it");
         }
     }
 
@@ -171,7 +171,7 @@ impl SharedCache {
     pub(super) async fn load_within(&self, patience: Duration, then: &str) {
         let loaded = tokio::time::timeout(patience, self.load()).await;
         if let Err(error) = loaded.unwrap_or_else(|_| Err(self.no_answer(patience))) {
-            self.is_away(&error, then);
+            self.mark_unavailable(&error, then);
         }
     }
 
@@ -186,7 +186,7 @@ impl SharedCache {
             Err(_) => Err(self.no_answer(patience)),
         };
         if let Err(error) = pulled {
-            self.is_away(&error, then);
+            self.mark_unavailable(&error, then);
         }
     }
 
@@ -200,12 +200,12 @@ impl SharedCache {
 
     /// Whether it failed, so that nothing more is pulled.
     pub(super) fn has_failed(&self) -> bool {
-        self.state().is_away
+        self.state().is_unavailable
     }
 
-    fn is_away(&self, error: &RemoteError, then: &str) {
+    fn mark_unavailable(&self, error: &RemoteError, then: &str) {
         let mut state = self.state();
-        if !std::mem::replace(&mut state.is_away, true) {
+        if !std::mem::replace(&mut state.is_unavailable, true) {
             state.warnings.push(format!("{error}; {then}"));
         }
     }
@@ -224,7 +224,7 @@ impl SharedCache {
         let location = self.location(key);
         let state = self.state();
         let is_usable = |at: &ItemLocation| !state.damaged.contains(&at.segment) && !state.tried.contains(key);
-        !state.is_away && location.as_ref().is_some_and(is_usable)
+        !state.is_unavailable && location.as_ref().is_some_and(is_usable)
     }
 
     /// Pulls an entry into the local cache. If that fails, the entry is made here. Entries of one segment that are wanted
@@ -242,7 +242,7 @@ impl SharedCache {
         let _lock = one_at_a_time.lock().await;
         let wanted = self.take_wanted(&index, at.segment, store);
         for items in side_by_side(wanted) {
-            if self.state().is_away {
+            if self.state().is_unavailable {
                 return Ok(());
             }
             self.pull_range(store, &index, &items).await?;
@@ -288,7 +288,7 @@ impl SharedCache {
             Ok(bytes) => bytes,
             Err(RemoteError::NotFound(_)) => return Ok(()),
             Err(error) => {
-                self.is_away(&error, "nothing more is pulled");
+                self.mark_unavailable(&error, "nothing more is pulled");
                 return Ok(());
             }
         };

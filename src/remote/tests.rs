@@ -21,7 +21,7 @@ use super::prune::RemotePruneCounts;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use super::{SigningKey, TrustedWriter};
-use crate::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use crate::action::{ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
 use crate::cache::{EntryCoordinate, EntryMeta, LockHolder, Lookup, ParseResult, Store};
 use crate::units::{Tokens, Usage};
 
@@ -127,7 +127,8 @@ impl Place {
 
     async fn put(&self, n: u64) -> ActionKey {
         let messages = "[]".into();
-        let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+        let work =
+            Work::Compute(Computation { rule: BuiltInStrategy::Truncate, messages, target_tokens: Some(Tokens(n)) });
         let inputs = Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work);
         let meta = EntryMeta {
             stage: Stage::Answer,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 /// A number of requests under way.
 #[derive(Debug)]
-pub(super) struct Turns(Mutex<Waiting>);
+pub(super) struct RequestSlots(Mutex<Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
@@ -18,18 +18,18 @@ struct Waiting {
 
 /// The right to send a request, until it is dropped.
 #[derive(Debug)]
-pub(super) struct TurnGuard<'t>(&'t Turns);
+pub(super) struct RequestSlot<'t>(&'t RequestSlots);
 
-impl Turns {
-    pub(super) fn new(free: usize) -> Turns {
-        Turns(Mutex::new(Waiting { free, waiting: Vec::new() }))
+impl RequestSlots {
+    pub(super) fn new(free: usize) -> RequestSlots {
+        RequestSlots(Mutex::new(Waiting { free, waiting: Vec::new() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn take(&self) -> TurnGuard<'_> {
+    pub(super) async fn take(&self) -> RequestSlot<'_> {
         let waits = {
             let mut state = self.lock();
             if state.free > 0 {
@@ -45,11 +45,11 @@ impl Turns {
             // The sender is dropped after it was used alone.
             let _ = turn.await;
         }
-        TurnGuard(self)
+        RequestSlot(self)
     }
 }
 
-impl Drop for TurnGuard<'_> {
+impl Drop for RequestSlot<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         while let Some(next) = state.waiting.pop() {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_newest_is_next_and_one_that_gave_up_is_passed_over() {
-        let turns = Turns::new(1);
+        let turns = RequestSlots::new(1);
         let first = turns.take().now_or_never().expect("a turn");
         let (mut second, mut third, mut fourth) =
             (Box::pin(turns.take()), Box::pin(turns.take()), Box::pin(turns.take()));

@@ -6,7 +6,7 @@ use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use super::index::read_footer;
 use super::keys::SigningKey;
-use super::segment::{ItemKind, Namespace, SegmentBuilder, SignedFooter, object_of};
+use super::segment::{Namespace, SegmentBuilder, SegmentItemKind, SignedFooter, object_of};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{Lookup, now_ms, pack_entry, pack_text};
 
@@ -74,7 +74,7 @@ impl Upload<'_> {
                 continue;
             }
             let Ok(packed) = pack_entry(cache, &record) else { continue };
-            segment.add(ItemKind::Entry, key.0, &packed);
+            segment.add(SegmentItemKind::Entry, key.0, &packed);
             if self.texts {
                 texts.extend(meta.texts());
             }
@@ -87,7 +87,7 @@ impl Upload<'_> {
         for digest in texts.into_iter().filter(|digest| !(self.has)(digest)) {
             let Some(text) = cache.read_text(&digest) else { continue };
             let Ok(packed) = pack_text(digest, &text) else { continue };
-            segment.add(ItemKind::Text, digest, &packed);
+            segment.add(SegmentItemKind::Text, digest, &packed);
             if segment.len() >= SEGMENT_BYTES {
                 self.write(std::mem::take(&mut segment)).await?;
             }
@@ -114,8 +114,8 @@ impl Upload<'_> {
         self.counts.bytes += length;
         for item in items {
             match item.kind {
-                ItemKind::Entry => self.counts.entries += 1,
-                ItemKind::Text => self.counts.texts += 1,
+                SegmentItemKind::Entry => self.counts.entries += 1,
+                SegmentItemKind::Text => self.counts.texts += 1,
             }
             self.uploaded.push(item.key);
         }

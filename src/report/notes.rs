@@ -4,9 +4,9 @@ use super::numbers::{brackets, count, score, share, share_with_interval, signed}
 use super::translation::{Translation, fill};
 use crate::locale::Locale;
 use crate::results::{
-    Comparison, Design, Differences, Flip, IdenticalContexts, LeftOut, Manifest, MethodComparison, MethodSummary,
-    ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
-    blind_spots,
+    Comparison, Design, Differences, ExclusionReason, Flip, IdenticalContexts, Manifest, MethodComparison,
+    MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary,
+    Weakest, underpowered_methods,
 };
 use crate::stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
@@ -73,13 +73,13 @@ fn needed_notes(summary: &Summary, tr: &Translation) -> Vec<String> {
 /// On which points the recall rests, where that is not all of them.
 fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     let left_out: usize = found.left_out.values().sum();
-    let reason = |(why, count): (&LeftOut, &usize)| {
+    let reason = |(why, count): (&ExclusionReason, &usize)| {
         let pattern = match why {
-            LeftOut::Short => tr.needed_short,
-            LeftOut::AfterCompaction => tr.needed_after_compaction,
-            LeftOut::Cut => tr.needed_cut,
-            LeftOut::FewMessages => tr.needed_few_messages,
-            LeftOut::NothingNeeded => tr.needed_nothing,
+            ExclusionReason::Short => tr.needed_short,
+            ExclusionReason::AfterCompaction => tr.needed_after_compaction,
+            ExclusionReason::Cut => tr.needed_cut,
+            ExclusionReason::FewMessages => tr.needed_few_messages,
+            ExclusionReason::NothingNeeded => tr.needed_nothing,
         };
         fill(pattern, &[&count.to_string()])
     };
@@ -286,7 +286,8 @@ fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<Strin
 
 /// The methods for which the fixtures cannot show a loss, or only a large one.
 fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
-    let (hardly, never): (Vec<_>, Vec<_>) = blind_spots(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
+    let (hardly, never): (Vec<_>, Vec<_>) =
+        underpowered_methods(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
     let sentence = |pattern, methods: Vec<(&str, Option<f64>)>| {
         let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
         (!names.is_empty()).then(|| fill(pattern, &[tr.overall, &names.join(", ")]))

@@ -354,7 +354,7 @@ impl Translation {
     /// Why there is no retention.
     pub fn no_retention(&self, reason: NoRetention) -> &'static str {
         let (en, zh) = match reason {
-            NoRetention::MissingArm => ("no full or none method", "缺少 full 或 none 方法"),
+            NoRetention::MissingReference => ("no full or none method", "缺少 full 或 none 方法"),
             NoRetention::NotANumber => ("not a number", "不是数值"),
             NoRetention::NarrowSpan => ("ceiling and floor too close", "上下限过近"),
             NoRetention::UncertainSpan => ("ceiling and floor not apart", "上下限无法区分"),

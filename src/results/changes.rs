@@ -243,7 +243,7 @@ impl<'s> ComparedVariants<'s> {
         // of a context that cannot be read, whether the answer has it
         let held = |set: &ResultSet, variant: usize, probe: usize, fact: usize| {
             let answers = answers_of(set, variant, probe).iter().filter_map(|measured| measured.facts.get(fact));
-            let held = answers.map(|fact| f64::from(u8::from(fact.stands().unwrap_or(fact.answered))));
+            let held = answers.map(|fact| f64::from(u8::from(fact.is_present().unwrap_or(fact.answered))));
             stats::mean_of(held).map(|share| share >= 0.5)
         };
         for (fact, name) in at.facts.iter().enumerate() {

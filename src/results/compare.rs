@@ -128,7 +128,7 @@ impl MethodComparison {
 
     /// Whether both sides have a cell, a recall or a constraint in common.
     pub fn has_common_part(&self) -> bool {
-        self.fixtures.compared() > 0 || self.needed.is_some() || self.differences.constraints.is_of_any()
+        self.fixtures.compared() > 0 || self.needed.is_some() || self.differences.constraints.has_both_denominators()
     }
 
     /// Whether it changed in too few fixtures for any test.
@@ -154,7 +154,8 @@ pub fn compare(
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
     let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
-    let has_contexts = rows.iter().any(|row| row.needed.is_some() || row.differences.constraints.is_of_any());
+    let has_contexts =
+        rows.iter().any(|row| row.needed.is_some() || row.differences.constraints.has_both_denominators());
     if !has_contexts
         && rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0))
     {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{BuiltInRule, Digest};
+use crate::action::{BuiltInStrategy, Digest};
 use crate::answer::TruncatedReplies;
 use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
@@ -256,7 +256,7 @@ impl MethodInfo {
                 _ => None,
             },
             keep_results: match &method.strategy {
-                Strategy::Rule(BuiltInRule::Mask { keep_results }) => Some(*keep_results),
+                Strategy::Rule(BuiltInStrategy::Mask { keep_results }) => Some(*keep_results),
                 _ => None,
             },
             artifact_index: method.wants_index(),
@@ -288,12 +288,12 @@ impl MethodInfo {
 
     /// Whether it keeps everything: the ceiling.
     pub fn is_ceiling(&self) -> bool {
-        self.strategy == BuiltInRule::Full.name()
+        self.strategy == BuiltInStrategy::Full.name()
     }
 
     /// Whether it keeps nothing: the floor.
     pub fn is_floor(&self) -> bool {
-        self.strategy == BuiltInRule::None.name()
+        self.strategy == BuiltInStrategy::None.name()
     }
 
     /// Whether it is ceiling or floor: no candidate, but what candidates are measured by.

@@ -179,8 +179,8 @@ impl Answers<'_> {
 
 fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> {
     let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
-    let stood: Option<Vec<bool>> = own.map(|(_, fact)| fact.stands()).collect();
-    share(stood?)
+    let present: Option<Vec<bool>> = own.map(|(_, fact)| fact.is_present()).collect();
+    share(present?)
 }
 
 /// The sums over distinct actions; one unknown price makes a sum unknown.

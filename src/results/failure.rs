@@ -23,7 +23,7 @@ pub enum Blame {
 pub struct FailedAction {
     /// Where it was met first.
     #[serde(flatten)]
-    pub place: Location,
+    pub place: FailureLocation,
     /// The stage.
     pub stage: StageName,
     /// The action; `None` if it failed before it could be named.
@@ -43,7 +43,7 @@ pub struct FailedAction {
 /// A place in the matrix or in a judge's self-test, in names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Location {
+pub enum FailureLocation {
     /// A cell.
     Cell(CellCoordinate),
     /// A case of a judge's self-test.
@@ -73,7 +73,7 @@ impl FailedAction {
         key: Option<ActionKey>,
         error: &dyn std::error::Error,
     ) -> FailedAction {
-        let (place, blame, message) = (Location::Cell(place), Blame::Infrastructure, error.to_string());
+        let (place, blame, message) = (FailureLocation::Cell(place), Blame::Infrastructure, error.to_string());
         FailedAction { place, stage, key, blame, class: None, message, hint: None }
     }
 }
@@ -86,23 +86,25 @@ impl FailedAction {
     }
 }
 
-impl Location {
+impl FailureLocation {
     /// The cell of a recorded session, if it is one: what fails with a rule in it takes nothing from the others.
     pub fn cell(&self) -> Option<&CellCoordinate> {
         match self {
-            Location::Cell(coordinate) => Some(coordinate).filter(|cell| cell.constraint.is_none()),
-            Location::Selftest { .. } | Location::Generation { .. } => None,
+            FailureLocation::Cell(coordinate) => Some(coordinate).filter(|cell| cell.constraint.is_none()),
+            FailureLocation::Selftest { .. } | FailureLocation::Generation { .. } => None,
         }
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for FailureLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Location::Cell(coordinate) => coordinate.fmt(f),
-            Location::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
-            Location::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
-            Location::Generation { fixture, point, probe: Some(probe) } => {
+            FailureLocation::Cell(coordinate) => coordinate.fmt(f),
+            FailureLocation::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
+            FailureLocation::Generation { fixture, point, probe: None } => {
+                write!(f, "probes for {fixture} · point {point}")
+            }
+            FailureLocation::Generation { fixture, point, probe: Some(probe) } => {
                 write!(f, "{fixture} · point {point} · {probe} without a context")
             }
         }

@@ -7,7 +7,7 @@ use super::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
 use crate::locale::Locale;
-use crate::measure::{FactClass, FactFate};
+use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{FixtureDigests, Runs, TailMode};
 use crate::probe::ProbeType;
 use crate::provider::Settings;
@@ -105,7 +105,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         criteria: CriterionScore::new("accuracy_factual".into(), points, "as far as it goes").into_iter().collect(),
         dimensions,
         overall: Some(overall),
-        facts: vec![FactFate {
+        facts: vec![FactOutcome {
             fact: "8081".into(),
             answered: true,
             class: Some(FactClass::Answered),

@@ -79,10 +79,10 @@ fn probability(p: f64) -> String {
 /// Methods whose `overall` could lose over a point unseen, each with the smallest detectable difference where there is
 /// one on the scale. A method that differs by the same on all fixtures says nothing about noise, and one with a verdict
 /// was seen: neither is among them, nor is one that changed in too few fixtures for a test, which is said otherwise.
-pub fn blind_spots(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
+pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
     let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
     let blind =
-        overall.filter(|(_, judged)| judged.is_nearly_blind() && judged.reason != Some(NoEvidenceReason::FewClusters));
+        overall.filter(|(_, judged)| judged.is_underpowered() && judged.reason != Some(NoEvidenceReason::FewClusters));
     blind.map(|(method, judged)| (method.as_str(), judged.mdd)).collect()
 }
 

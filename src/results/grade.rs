@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::row::Row;
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
-use crate::measure::{AnswerWhenLost, Depth, FactClass, FactFate};
+use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
 
 /// Scores by dimension. Where nothing was measured stands what is no number: half of the space that `Option`s take.
 #[derive(Clone, Copy, Debug)]
@@ -92,13 +92,13 @@ pub(super) struct MeasuredFact {
 }
 
 impl MeasuredFact {
-    fn of(fate: &FactFate) -> MeasuredFact {
-        let FactFate { answered, class, depth, mentions, age, .. } = *fate;
+    fn of(fate: &FactOutcome) -> MeasuredFact {
+        let FactOutcome { answered, class, depth, mentions, age, .. } = *fate;
         MeasuredFact { answered, class, depth, mentions, age }
     }
 
     /// Whether it stands in the context; `None` where that is unknown.
-    pub(super) fn stands(&self) -> Option<bool> {
+    pub(super) fn is_present(&self) -> Option<bool> {
         self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
     }
 }
@@ -124,7 +124,7 @@ pub(super) struct MeasuredAnswer {
 impl MeasuredAnswer {
     /// Whether the context is known to lack every expected fact.
     pub(super) fn has_lost_all(&self) -> bool {
-        !self.facts.is_empty() && self.facts.iter().all(|fact| fact.stands() == Some(false))
+        !self.facts.is_empty() && self.facts.iter().all(|fact| fact.is_present() == Some(false))
     }
 
     /// `heading` is that of the row: many rows have the same.

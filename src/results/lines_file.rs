@@ -111,7 +111,7 @@ impl<P: Ord + Copy> LinesFile<P> {
     pub fn append(&mut self, places: &[P], lines: &str) -> Result<(), FileError> {
         let lines = redact_bytes(lines.as_bytes());
         if let LinesState::Same(earlier) = &mut self.lines {
-            if earlier.goes_on_with(places, &lines) {
+            if earlier.consume_matching_lines(places, &lines) {
                 return Ok(());
             }
             self.leave_earlier()?;
@@ -241,7 +241,7 @@ impl<P: Ord + Copy> Earlier<P> {
     }
 
     /// Whether its next lines are these, and follow those before them. Where it cannot be read they are not.
-    fn goes_on_with(&mut self, places: &[P], lines: &[u8]) -> bool {
+    fn consume_matching_lines(&mut self, places: &[P], lines: &[u8]) -> bool {
         self.buffer.resize(lines.len(), 0);
         let is_rising = self.places.last().into_iter().chain(places).is_sorted_by(|a, b| a < b);
         let is_same = is_rising && self.reader.read_exact(&mut self.buffer).is_ok() && self.buffer == lines;

@@ -66,10 +66,10 @@ pub use design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, Pr
 pub use design_change::DesignChange;
 pub use economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use edits::ChangedLines;
-pub use failure::{Blame, FailedAction, Location};
+pub use failure::{Blame, FailedAction, FailureLocation};
 pub use find::{all_sets, labels, labels_compared_with, newest};
 pub use folder::{FolderError, ResultsFolder, names};
-pub use gate::{Regression, blind_spots, newly_failing, regressions};
+pub use gate::{Regression, newly_failing, regressions, underpowered_methods};
 pub use keys_file::KeysFile;
 pub use label::{Label, LabelError};
 pub use label_folders::LabelLockError;
@@ -80,7 +80,7 @@ pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
     StageCounts, Unused, WriterEntries,
 };
-pub use needed::{CompressionCost, IdenticalContexts, LeftOut, NeededPoints, NeededSummary};
+pub use needed::{CompressionCost, ExclusionReason, IdenticalContexts, NeededPoints, NeededSummary};
 pub use noise::JudgeQuality;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};

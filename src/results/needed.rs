@@ -48,13 +48,13 @@ pub struct NeededPoints {
     /// Whether no point is without a caveat. The figures are then of points with one, and decide nothing.
     pub without_verdict: bool,
     /// Why the other points are left out, or these decide nothing, with counts.
-    pub left_out: BTreeMap<LeftOut, usize>,
+    pub left_out: BTreeMap<ExclusionReason, usize>,
 }
 
 /// Why a point does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LeftOut {
+pub enum ExclusionReason {
     /// As [`RecallCaveat::Short`].
     Short,
     /// As [`RecallCaveat::AfterCompaction`].
@@ -67,12 +67,12 @@ pub enum LeftOut {
     NothingNeeded,
 }
 
-impl From<RecallCaveat> for LeftOut {
-    fn from(caveat: RecallCaveat) -> LeftOut {
+impl From<RecallCaveat> for ExclusionReason {
+    fn from(caveat: RecallCaveat) -> ExclusionReason {
         match caveat {
-            RecallCaveat::Short => LeftOut::Short,
-            RecallCaveat::AfterCompaction => LeftOut::AfterCompaction,
-            RecallCaveat::Cut => LeftOut::Cut,
+            RecallCaveat::Short => ExclusionReason::Short,
+            RecallCaveat::AfterCompaction => ExclusionReason::AfterCompaction,
+            RecallCaveat::Cut => ExclusionReason::Cut,
         }
     }
 }
@@ -111,13 +111,14 @@ fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
 pub(super) type PointAt<'s> = (&'s str, u32);
 
 /// Why each point that was compressed at does not count; `None` of one that does. All methods need the same at a point.
-fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<LeftOut>> {
+fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<ExclusionReason>> {
     let mut points = BTreeMap::new();
     for context in &set.contexts {
-        let fault = points.entry((context.fixture.as_str(), context.point)).or_insert(Some(LeftOut::NothingNeeded));
+        let fault =
+            points.entry((context.fixture.as_str(), context.point)).or_insert(Some(ExclusionReason::NothingNeeded));
         if let Some(needed) = &context.needed {
-            let few = needed.own.recall.is_none().then_some(LeftOut::FewMessages);
-            *fault = few.or(needed.own.caveat.map(LeftOut::from));
+            let few = needed.own.recall.is_none().then_some(ExclusionReason::FewMessages);
+            *fault = few.or(needed.own.caveat.map(ExclusionReason::from));
         }
     }
     points
@@ -127,10 +128,12 @@ fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<LeftOut>> {
 /// all of them, which then have a cost alone.
 pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
-    let those = |counts: fn(Option<LeftOut>) -> bool| -> BTreeSet<PointAt<'_>> {
+    let those = |counts: fn(Option<ExclusionReason>) -> bool| -> BTreeSet<PointAt<'_>> {
         points.iter().filter(|(_, fault)| counts(**fault)).map(|(at, _)| *at).collect()
     };
-    let has_recall = |fault: Option<LeftOut>| !matches!(fault, Some(LeftOut::FewMessages | LeftOut::NothingNeeded));
+    let has_recall = |fault: Option<ExclusionReason>| {
+        !matches!(fault, Some(ExclusionReason::FewMessages | ExclusionReason::NothingNeeded))
+    };
     let candidates = [those(|fault| fault.is_none()), those(has_recall), those(|_| true)];
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
@@ -395,7 +398,7 @@ mod tests {
         let points = |contexts: &[ContextFigures]| needed_points(&set(contexts.to_vec())).expect("points");
         let some = points(&contexts);
         assert_eq!((some.fixtures, some.points, some.without_verdict), (1, 2, false));
-        assert_eq!(some.left_out, BTreeMap::from([(LeftOut::Short, 4)]));
+        assert_eq!(some.left_out, BTreeMap::from([(ExclusionReason::Short, 4)]));
         contexts.retain(|context| context.fixture != "c");
         let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
         assert_eq!((found.fixtures, points(&contexts).without_verdict), (2, true));
@@ -411,7 +414,7 @@ mod tests {
         }
         assert_eq!(compression_cost(&set(contexts.clone()), "m").tokens, Some(100.0));
         let points = needed_points(&set(contexts.clone())).expect("points");
-        assert_eq!(points.left_out, BTreeMap::from([(LeftOut::NothingNeeded, 2)]));
+        assert_eq!(points.left_out, BTreeMap::from([(ExclusionReason::NothingNeeded, 2)]));
         contexts.iter_mut().for_each(|context| context.needed = None);
         assert_eq!(compression_cost(&set(contexts), "m").contexts, 12, "without any recall all points count");
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::action::ActionKey;
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::{AnswerWhenLost, FactFate};
+use crate::measure::{AnswerWhenLost, FactOutcome};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
@@ -51,7 +51,7 @@ pub struct Row<T = String> {
     /// Mean of the dimensions; for display only.
     pub overall: Option<f64>,
     /// Each expected fact and what became of it.
-    pub facts: Vec<FactFate>,
+    pub facts: Vec<FactOutcome>,
     /// What the answer does where the context lost every expected fact; null elsewhere, and in results from before this
     /// was recorded.
     #[serde(default)]

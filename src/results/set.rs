@@ -132,7 +132,7 @@ impl ResultSet {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
         let mut gathered = RowTotals::new(variants.len(), probes.len());
-        let index = Index::of(&manifest, &variants, &probes);
+        let index = DesignIndex::of(&manifest, &variants, &probes);
         for row in rows {
             gathered.take(&index, row?.borrow())?;
         }
@@ -197,7 +197,7 @@ impl RowTotals {
         }
     }
 
-    fn take<T>(&mut self, index: &Index<'_>, row: &Row<T>) -> Result<(), SetError> {
+    fn take<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
         self.grades.push(index.grade(at, judge, row));
         // the grades of an answer mostly come together, and each says the same of it
@@ -283,7 +283,7 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
     design.fixtures.iter().enumerate().flat_map(of).collect()
 }
 
-struct Index<'m> {
+struct DesignIndex<'m> {
     label: &'m str,
     variants: HashMap<(&'m str, &'m str), usize>,
     probes: HashMap<(&'m str, u32, &'m str), usize>,
@@ -291,12 +291,12 @@ struct Index<'m> {
     criteria: &'m [CriterionWeight],
 }
 
-impl<'m> Index<'m> {
-    fn of(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> Index<'m> {
+impl<'m> DesignIndex<'m> {
+    fn of(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
         let design = &manifest.design;
         let method = |variant: &MethodVariant| design.methods.get(variant.method).map_or("", |m| m.name.as_str());
         let fixture = |probe: &ProbeAt| design.fixtures.get(probe.fixture).map_or("", |f| f.name.as_str());
-        Index {
+        DesignIndex {
             label: &manifest.label,
             variants: variants
                 .iter()

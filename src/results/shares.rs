@@ -73,7 +73,7 @@ pub struct ShareDifference {
 
 impl ShareDifference {
     /// Whether both sides counted something.
-    pub fn is_of_any(&self) -> bool {
+    pub fn has_both_denominators(&self) -> bool {
         [self.before, self.after].iter().all(|side| side.is_some_and(|share| share.of > 0))
     }
 
@@ -179,7 +179,7 @@ impl Answers<'_> {
         for measured in &self.measured {
             let Some(fixture) = self.fixture(measured) else { continue };
             for fact in &measured.facts {
-                let (Some(stands), Some(group)) = (fact.stands(), group(measured, fact)) else { continue };
+                let (Some(stands), Some(group)) = (fact.is_present(), group(measured, fact)) else { continue };
                 let (count, of) = counts.entry(group).or_default().entry(fixture).or_default();
                 *count += u64::from(stands);
                 *of += 1;

@@ -22,7 +22,7 @@ use super::noise::{JudgeQuality, average_components, components, judge_quality, 
 use super::scale::{ScaleCheck, scale_check};
 use super::selection::{Selection, Subset, VariantRuns};
 use super::set::ResultSet;
-use crate::action::BuiltInRule;
+use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use crate::stats::{self, Components, Retention};
 use crate::threads::each;
@@ -141,7 +141,7 @@ impl Lowest {
 impl MethodSummary {
     /// Whether it is a ceiling or a floor: no candidate, but what candidates are measured by.
     pub fn is_anchor(&self) -> bool {
-        [BuiltInRule::Full, BuiltInRule::None].iter().any(|rule| rule.name() == self.strategy)
+        [BuiltInStrategy::Full, BuiltInStrategy::None].iter().any(|rule| rule.name() == self.strategy)
     }
 }
 

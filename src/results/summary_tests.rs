@@ -4,7 +4,7 @@ use super::fakes::{asked, design, row};
 use super::*;
 use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::{AnswerWhenLost, Depth, FactClass, FactFate};
+use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
 use crate::stats::NoRetention;
 
 const ACCURACY: Dimension = Dimension::Accuracy;
@@ -83,14 +83,14 @@ fn retention_lies_between_floor_and_ceiling() {
     assert!((kept.value.unwrap() - 0.8244).abs() < 5e-5);
     assert!((ci95.low() - 0.7375).abs() < 5e-5 && (ci95.high() - 0.9086).abs() < 5e-5);
     let alone = summary(manifest(&methods[..1], &[("f1", 1)], 1), vec![row("f1", "mine", 1, &[(ACCURACY, 3.0)])]);
-    assert_eq!(alone.methods.get("mine").unwrap().retention.reason, Some(NoRetention::MissingArm));
+    assert_eq!(alone.methods.get("mine").unwrap().retention.reason, Some(NoRetention::MissingReference));
 }
 
 fn facts(row: Row, classes: &[FactClass]) -> Row {
     let answered = |class| matches!(class, FactClass::Answered | FactClass::AnsweredElsewhere);
     let stands = |class| matches!(class, FactClass::Answered | FactClass::Missed);
     let survival = classes.iter().filter(|c| stands(**c)).count() as f64 / classes.len() as f64;
-    let fate = |(n, class): (usize, &FactClass)| FactFate {
+    let fate = |(n, class): (usize, &FactClass)| FactOutcome {
         fact: format!("fact {n}"),
         answered: answered(*class),
         class: Some(*class),
@@ -153,7 +153,7 @@ fn overclaims_are_a_share_of_the_answers_without_any_fact() {
 
 #[test]
 fn survival_is_shared_out_by_depth_mentions_and_heading() {
-    let fate = |class, depth, mentions| FactFate {
+    let fate = |class, depth, mentions| FactOutcome {
         fact: "a".into(),
         answered: false,
         class: Some(class),
@@ -270,7 +270,7 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
 #[test]
 fn a_failure_survives_the_manifest() {
     let mut broken = manifest(&[("mine", "command")], &[("f1", 1)], 1);
-    let place = Location::Selftest { judge: "judge".into(), case: "stale-1".into() };
+    let place = FailureLocation::Selftest { judge: "judge".into(), case: "stale-1".into() };
     broken.failures.push(FailedAction {
         place,
         stage: crate::action::StageName::Selftest,

@@ -32,7 +32,7 @@ pub struct WorstProbe {
 }
 
 /// All grades of one probe of one method.
-struct Pile {
+struct ProbeScores {
     scores: Vec<(GradeId, f64)>,
     worst: (f64, GradeId),
     row: usize,
@@ -53,13 +53,13 @@ pub fn worst_rows<T, E>(
     rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, E>>,
     count: usize,
 ) -> Result<Vec<(usize, f64)>, E> {
-    let ranks = Ranks::of(design);
-    let mut piles: BTreeMap<(usize, usize), Pile> = BTreeMap::new();
+    let ranks = NameOrder::of(design);
+    let mut piles: BTreeMap<(usize, usize), ProbeScores> = BTreeMap::new();
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
         let Some(((key, place), overall)) = ranks.place(row).zip(row.overall) else { continue };
-        let first = || Pile { scores: Vec::new(), worst: (f64::INFINITY, place), row: at };
+        let first = || ProbeScores { scores: Vec::new(), worst: (f64::INFINITY, place), row: at };
         let pile = piles.entry(key).or_insert_with(first);
         pile.scores.push((place, overall));
         if (overall, place) < pile.worst {
@@ -76,20 +76,20 @@ pub fn worst_rows<T, E>(
 }
 
 /// Each name's place in the order of names.
-struct Ranks<'d> {
+struct NameOrder<'d> {
     /// All but ceiling and floor.
     methods: HashMap<&'d str, usize>,
     probes: HashMap<(&'d str, u32, &'d str), usize>,
     judges: HashMap<&'d str, usize>,
 }
 
-impl<'d> Ranks<'d> {
-    fn of(design: &'d Design) -> Ranks<'d> {
+impl<'d> NameOrder<'d> {
+    fn of(design: &'d Design) -> NameOrder<'d> {
         let real = design.methods.iter().filter(|method| !method.is_anchor());
         let probes = |fixture: &'d FixtureInfo| {
             fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
         };
-        Ranks {
+        NameOrder {
             methods: ranked(real.map(|method| method.name.as_str())),
             probes: ranked(design.fixtures.iter().flat_map(probes)),
             judges: ranked(design.judges.iter().map(|judge| judge.name.as_str())),
@@ -110,7 +110,7 @@ fn ranked<Name: Ord + Hash>(names: impl Iterator<Item = Name>) -> HashMap<Name, 
     sorted.into_iter().zip(0..).collect()
 }
 
-fn settled(mut pile: Pile) -> Option<(usize, f64)> {
+fn settled(mut pile: ProbeScores) -> Option<(usize, f64)> {
     pile.scores.sort_by_key(|(place, _)| *place);
     let scores: Vec<f64> = pile.scores.iter().map(|(_, score)| *score).collect();
     Some((pile.row, crate::stats::mean(&scores)?))

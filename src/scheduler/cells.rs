@@ -18,7 +18,7 @@ use crate::plan::{
     ResolvedContext, Task, TaskOutcome,
 };
 use crate::provider::{ErrorClass, ReadFault};
-use crate::results::{Blame, FailedAction, Location};
+use crate::results::{Blame, FailedAction, FailureLocation};
 
 /// The walk over the matrix with all that it resolves tasks by.
 pub(super) struct Cells<'r, 'e> {
@@ -224,7 +224,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         match found {
             Some(found) => {
                 stats.emit(&Event::Context { cell: context.cell, line: &found.cached.context })?;
-                self.resolve_below(&context, found, stats)?;
+                self.resolve_downstream(&context, found, stats)?;
             }
             None => {
                 if !stats.has_warned(&context.key)
@@ -258,7 +258,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     }
 
     /// Reports the cells below a context as their rows are cached.
-    fn resolve_below(
+    fn resolve_downstream(
         &mut self,
         context: &ResolvedContext,
         FoundRows { cells, dependencies, cached }: FoundRows,
@@ -310,7 +310,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn fail_waiting(&mut self, waiting: Vec<Task>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         const HINT: &str = "run again; if it stays, please report it";
         for task in waiting.into_iter().chain(self.shared.drain()) {
-            let place = Location::Cell(task.coordinate(self.executor.preparer.pipeline()));
+            let place = FailureLocation::Cell(task.coordinate(self.executor.preparer.pipeline()));
             let message = "this cell was left waiting for what never came: a fault of compeval".to_owned();
             let (stage, blame, hint) = (task.stage(), Blame::Infrastructure, Some(HINT.to_owned()));
             self.fail(&task, &FailedAction { place, stage, key: None, blame, class: None, message, hint }, stats)?;

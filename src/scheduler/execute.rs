@@ -84,7 +84,7 @@ pub struct Executor<'e> {
 }
 
 /// A raw output with what is known of how it came.
-struct Raw {
+struct RawOutput {
     body: Bytes,
     dialect: Option<Dialect>,
     lane: Lane,
@@ -96,17 +96,17 @@ struct Raw {
     request_id: Option<String>,
 }
 
-impl Raw {
+impl RawOutput {
     /// Something made here, by rules or by the user's program.
-    fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
+    fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> RawOutput {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         let lane = Lane::Live;
-        Raw { body, dialect, lane, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
+        RawOutput { body, dialect, lane, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
     }
 
-    fn of_reply(reply: &RawReply, cost: Option<Usd>) -> Raw {
-        Raw {
+    fn of_reply(reply: &RawReply, cost: Option<Usd>) -> RawOutput {
+        RawOutput {
             body: reply.body.clone(),
             dialect: Some(reply.dialect),
             lane: reply.lane,
@@ -191,7 +191,7 @@ impl Executor<'_> {
         }
         let (stage, began) = (job.lexical_stage(), Instant::now());
         let reply = on_blocking_pool(job, move || lexical::reply(stage, &values)).await?;
-        self.store_and_read(job, Raw::local(reply.into(), Some(Dialect::Lexical), began)).await
+        self.store_and_read(job, RawOutput::local(reply.into(), Some(Dialect::Lexical), began)).await
     }
 
     async fn run_program(&self, job: &Job, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
@@ -199,10 +199,10 @@ impl Executor<'_> {
         let undeclared = || job.failure(Blame::Infrastructure, "no program is declared here");
         let spec = job.command(&self.preparer).ok_or_else(undeclared)?;
         match program::run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
-            Ok(stdout) => self.store_and_read(job, Raw::local(stdout, None, began)).await,
+            Ok(stdout) => self.store_and_read(job, RawOutput::local(stdout, None, began)).await,
             Err(error) => {
                 let message = error.to_string();
-                let meta = Raw::local(Bytes::new(), None, began).meta(job);
+                let meta = RawOutput::local(Bytes::new(), None, began).meta(job);
                 self.store.fail(job.action.key, &meta, "program", &message).await?;
                 Err(job.failure(Blame::Method, message).into())
             }
@@ -217,7 +217,7 @@ impl Executor<'_> {
             Ok::<_, serde_json::Error>(compress::compute(&work, &messages, &count_tokens))
         });
         let bytes = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
-        self.store_and_read(job, Raw::local(bytes.into(), None, began)).await
+        self.store_and_read(job, RawOutput::local(bytes.into(), None, began)).await
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
@@ -240,7 +240,7 @@ impl Executor<'_> {
         loop {
             let stored = &Cell::new(None);
             let store = |reply: &RawReply| {
-                let raw = Raw::of_reply(reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
+                let raw = RawOutput::of_reply(reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
                 async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
             };
             let (reply, completion) = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
@@ -412,7 +412,7 @@ impl Executor<'_> {
         // prompt was cut, for one, shows only beside the request.
         let stored = self.store.find(&job.action.key).filter(|record| record.status == EntryStatus::Unparsed);
         self.note_unreadable(stored, &failure.message);
-        let mut raw = Raw::local(Bytes::new(), None, Instant::now());
+        let mut raw = RawOutput::local(Bytes::new(), None, Instant::now());
         (raw.attempts, raw.cost) = (failure.attempts, None);
         let CallFailure { class, message, hint, .. } = failure;
         let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
@@ -432,11 +432,11 @@ impl Executor<'_> {
 
     /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
     /// the reply itself is read only afterwards.
-    async fn store(&self, job: &Job, raw: &Raw) -> Result<Record, CacheError> {
+    async fn store(&self, job: &Job, raw: &RawOutput) -> Result<Record, CacheError> {
         self.store.put_reply(job.action.key, &raw.meta(job), raw.body.clone()).await
     }
 
-    async fn store_and_read(&self, job: &Job, raw: Raw) -> Result<ExecutedOutput, ExecutionError> {
+    async fn store_and_read(&self, job: &Job, raw: RawOutput) -> Result<ExecutedOutput, ExecutionError> {
         let record = self.store(job, &raw).await?;
         match job.read_body(&self.preparer, raw.dialect, &raw.body) {
             Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),

@@ -11,7 +11,7 @@ use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutionError, Executor};
 use super::in_flight::{Completed, Ended, InFlight};
 use super::job::Job;
-use super::options::{RunError, SchedulerOptions, Stop};
+use super::options::{RunError, SchedulerOptions, StopRequest};
 use super::stats::RunStats;
 use crate::action::ActionKey;
 use crate::cache::Refresh;
@@ -25,7 +25,7 @@ use crate::plan::{GenerationTask, Output};
 pub async fn generate(
     executor: &Executor<'_>,
     options: &SchedulerOptions,
-    mut stop: watch::Receiver<Stop>,
+    mut stop: watch::Receiver<StopRequest>,
     tasks: &[GenerationTask],
     listener: &mut dyn Listener,
 ) -> Result<Vec<Option<Output>>, RunError> {
@@ -38,13 +38,14 @@ pub async fn generate(
     }
     let (breakers, outputs) = (Rc::new(CircuitBreakers::default()), BTreeMap::new());
     let waiting = distinct.into_values().collect();
-    let mut round = Round { executor, breakers, stats, waiting, outputs, skips: None, waits_for_budget: false };
+    let mut round =
+        GenerationLoop { executor, breakers, stats, waiting, outputs, skips: None, waits_for_budget: false };
     let mut in_flight = InFlight::new();
     loop {
         while in_flight.len() < options.jobs && !round.waits_for_budget {
             match round.next_stale(*stop.borrow())? {
-                Some(Next::Pull(task)) => in_flight.pull(executor, task, task.action.key),
-                Some(Next::Start(task, job)) => in_flight.start(executor, (task, *job), &round.breakers),
+                Some(NextStep::Pull(task)) => in_flight.pull(executor, task, task.action.key),
+                Some(NextStep::Start(task, job)) => in_flight.start(executor, (task, *job), &round.breakers),
                 None => break,
             }
         }
@@ -61,7 +62,7 @@ pub async fn generate(
             },
             Ok(()) = stop.changed() => {
                 round.stop(SkipReason::Interrupted);
-                if *stop.borrow() == Stop::Now {
+                if *stop.borrow() == StopRequest::Now {
                     return Ok(vec![None; tasks.len()]);
                 }
             }
@@ -70,14 +71,14 @@ pub async fn generate(
 }
 
 /// What to do about a task that is not in the cache.
-enum Next<'t> {
+enum NextStep<'t> {
     /// The remote may have it.
     Pull(&'t GenerationTask),
     Start(&'t GenerationTask, Box<Job>),
 }
 
 /// What is left to do, and the outputs so far.
-struct Round<'r, 'e, 't> {
+struct GenerationLoop<'r, 'e, 't> {
     executor: &'r Executor<'e>,
     breakers: Rc<CircuitBreakers>,
     stats: RunStats<'r>,
@@ -90,22 +91,22 @@ struct Round<'r, 'e, 't> {
     waits_for_budget: bool,
 }
 
-impl<'t> Round<'_, '_, 't> {
+impl<'t> GenerationLoop<'_, '_, 't> {
     /// The next task that is to be performed; those that are not are reported.
-    fn next_stale(&mut self, stop: Stop) -> Result<Option<Next<'t>>, RunError> {
+    fn next_stale(&mut self, stop: StopRequest) -> Result<Option<NextStep<'t>>, RunError> {
         while let Some(task) = self.waiting.pop_front() {
             let (stage, key, job) = (task.stage(), task.action.key, Job::of_generation(task));
-            let interrupted = (stop != Stop::No).then_some(SkipReason::Interrupted);
+            let interrupted = (stop != StopRequest::No).then_some(SkipReason::Interrupted);
             if let Some(output) = self.executor.cached_output(&job, &Refresh::default()) {
                 self.stats.cached((stage, key), true, false)?;
                 self.outputs.insert(key, output);
             } else if let Some(reason) = self.skips.or(interrupted) {
                 self.stats.skipped(stage, reason)?;
             } else if self.executor.shared.is_some_and(|shared| shared.has(&key)) {
-                return Ok(Some(Next::Pull(task)));
+                return Ok(Some(NextStep::Pull(task)));
             } else {
                 self.stats.emit(&Event::Started { stage })?;
-                return Ok(Some(Next::Start(task, Box::new(job))));
+                return Ok(Some(NextStep::Start(task, Box::new(job))));
             }
         }
         Ok(None)

@@ -12,12 +12,12 @@ use crate::compress::{CommandSpec, Strategy};
 use crate::judge::{self, JudgeQuestion};
 use crate::lexical;
 use crate::plan::{
-    self, Action, Body, CurrentSources, GenerationTask, Output, Preparer, SelftestTask, SourceText, Task, Unreadable,
-    completion,
+    self, Action, CurrentSources, GenerationTask, Output, Preparer, RawBody, SelftestTask, SourceText, Task,
+    Unreadable, completion,
 };
 use crate::probe::read_candidates;
 use crate::provider::{Completion, Dialect, Operation, ReadFault};
-use crate::results::{Blame, FailedAction, Location};
+use crate::results::{Blame, FailedAction, FailureLocation};
 
 /// What an action under way is for.
 #[expect(clippy::large_enum_variant, reason = "few at a time, and short-lived: a box would cost more than it saves")]
@@ -30,7 +30,7 @@ pub(super) enum ActionTask {
 pub(super) struct Job {
     pub(super) action: Action,
     purpose: Purpose,
-    place: Location,
+    place: FailureLocation,
     pub(super) stage: StageName,
     /// By this the cache finds the latest action.
     pub(super) coordinate: EntryCoordinate,
@@ -60,7 +60,7 @@ impl Job {
             coordinate: plan::cache_coordinate(&place, action.repetition),
             sources: CurrentSources::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
-            place: Location::Cell(place),
+            place: FailureLocation::Cell(place),
             stage: task.stage(),
             purpose: Purpose::Cell(task.clone()),
             action,
@@ -73,7 +73,7 @@ impl Job {
             coordinate: task.coordinate(),
             sources: CurrentSources::of_judge(preparer.pipeline(), task.judge).sources(),
             attempts: task.attempts,
-            place: Location::Selftest { judge: cell.judge, case: cell.case },
+            place: FailureLocation::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
             purpose: Purpose::Selftest(task.question.clone()),
             action: task.action.clone(),
@@ -93,7 +93,7 @@ impl Job {
             },
             sources: CurrentSources { prompt, ..CurrentSources::default() }.sources(),
             attempts: *attempts,
-            place: Location::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
+            place: FailureLocation::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
             stage: task.stage(),
             purpose: if probe.is_some() { Purpose::Floor } else { Purpose::Generation },
             action: action.clone(),
@@ -149,7 +149,7 @@ impl Job {
         bytes: &[u8],
     ) -> Result<Output, Unreadable> {
         match &self.purpose {
-            Purpose::Cell(task) => preparer.read(task, Body { dialect, bytes }),
+            Purpose::Cell(task) => preparer.read(task, RawBody { dialect, bytes }),
             Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => {
                 let reply = completion(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes)?;
                 self.read_reply(preparer, &reply)

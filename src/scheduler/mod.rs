@@ -36,7 +36,7 @@ pub use event::{Event, Listener, SkipReason};
 pub use execute::Executor;
 pub use generate::generate;
 pub use options::{
-    BatchOptions, ExportOptions, ExportOutcome, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, Stop,
+    BatchOptions, ExportOptions, ExportOutcome, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest,
     UntestedJudge,
 };
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};

@@ -48,7 +48,7 @@ impl SchedulerOptions {
 
 /// What the user asked for while the run goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stop {
+pub enum StopRequest {
     #[default]
     No,
     /// No new calls; what is under way is finished and stored.

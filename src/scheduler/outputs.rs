@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
-use crate::plan::{Body, Output, Preparer, ResolvedContext, Task, Unreadable};
+use crate::plan::{Output, Preparer, RawBody, ResolvedContext, Task, Unreadable};
 use crate::references::ReferenceIndex;
 use crate::transcript::fold_document;
 
@@ -80,9 +80,18 @@ impl LoadedContext {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
     }
 
-    /// Whether an exact token of a message of the transcript, one of `signposts`, stands in the readable text.
-    pub(super) fn points_to(&self, message: usize, signposts: impl FnOnce() -> Rc<ReferenceIndex>) -> bool {
-        let stands = || self.compressed.context.text().is_some_and(|text| !signposts().standing_in(&text).is_empty());
+    /// Whether an exact token of a message of the transcript, one of `distinctive_references`, stands in the readable text.
+    pub(super) fn points_to(
+        &self,
+        message: usize,
+        distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>,
+    ) -> bool {
+        let stands = || {
+            self.compressed
+                .context
+                .text()
+                .is_some_and(|text| !distinctive_references().occurrences_in(&text).is_empty())
+        };
         *self.pointers.borrow_mut().entry(message).or_insert_with(stands)
     }
 
@@ -200,7 +209,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// As [`OutputCache::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
         let body = self.body(record)?;
-        Ok(self.preparer.read(task, Body { dialect: record.dialect, bytes: &body })?)
+        Ok(self.preparer.read(task, RawBody { dialect: record.dialect, bytes: &body })?)
     }
 
     /// The body that a record leads to; the model that replied is noted.

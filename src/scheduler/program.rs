@@ -49,7 +49,7 @@ pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, Progr
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
     let mut group = ProcessGroup::of(&child);
     let mut stderr = String::new();
-    let talked = tokio::time::timeout(spec.timeout, talk((&mut child, &mut group), stdin, &mut stderr)).await;
+    let talked = tokio::time::timeout(spec.timeout, communicate((&mut child, &mut group), stdin, &mut stderr)).await;
     if !stderr.is_empty() {
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
@@ -83,7 +83,7 @@ fn start(spec: &CommandSpec) -> std::io::Result<Child> {
 }
 
 /// Feeds and reads the child at once, so that neither side can block the other.
-async fn talk(
+async fn communicate(
     (child, group): (&mut Child, &mut ProcessGroup),
     stdin: Bytes,
     stderr: &mut String,
@@ -103,7 +103,7 @@ async fn talk(
         }
         Ok::<_, std::io::Error>(bytes)
     };
-    let (_, bytes, ()) = tokio::join!(feed, read, keep_tail(errors, stderr));
+    let (_, bytes, ()) = tokio::join!(feed, read, keep_end(errors, stderr));
     let bytes = bytes?;
     if bytes.len() as u64 > MAX_OUTPUT {
         group.end();
@@ -113,7 +113,7 @@ async fn talk(
     Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
 }
 
-async fn keep_tail(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
+async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
     let Some(mut pipe) = pipe else { return };
     let (mut tail, mut chunk) = (Vec::new(), [0_u8; 4096]);
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {

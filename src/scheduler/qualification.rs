@@ -13,7 +13,7 @@ use crate::cache::{Lookup, Record, Refresh};
 use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, cannot_pass, verdict};
 use crate::pipeline::JudgeIx;
 use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task};
-use crate::results::{Blame, FailedAction, Location};
+use crate::results::{Blame, FailedAction, FailureLocation};
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let sources = CurrentSources::of_judge(self.executor.preparer.pipeline(), judge);
         let prompt = sources.prompt.and_then(|prompt| prompt.path);
         let why = prompt.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = Location::Selftest { judge: test.name.clone(), case: "every case".to_owned() };
+        let place = FailureLocation::Selftest { judge: test.name.clone(), case: "every case".to_owned() };
         let (stage, blame, message) = (StageName::Selftest, Blame::Infrastructure, why.clone());
         stats.outcome.untested.push(UntestedJudge { judge: test.name.clone(), why });
         let failure = FailedAction { place, stage, key: None, blame, class: None, message, hint: None };

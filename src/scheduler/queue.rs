@@ -33,12 +33,12 @@ impl<'r> ModelQueue<'r> {
 
     fn stuck(&self) -> usize {
         let stuck = |(model, count): (&Model, &usize)| {
-            if self.is_away(model) { *count } else { self.client.delayed(&model.0, &model.1).min(*count) }
+            if self.is_unavailable(model) { *count } else { self.client.delayed(&model.0, &model.1).min(*count) }
         };
         self.in_flight.iter().map(stuck).sum()
     }
 
-    fn is_away(&self, (provider, model): &Model) -> bool {
+    fn is_unavailable(&self, (provider, model): &Model) -> bool {
         self.client.is_unavailable(provider, model)
     }
 
@@ -47,7 +47,7 @@ impl<'r> ModelQueue<'r> {
     pub(super) fn defer(&mut self, task: Task, work: &Work, has_other_work: bool) -> Option<Task> {
         let Some(model) = model_of(work) else { return Some(task) };
         let can_wait = has_other_work && self.deferred.values().map(Vec::len).sum::<usize>() < MOST_DEFERRED;
-        if can_wait && self.in_flight.contains_key(&model) && self.is_away(&model) {
+        if can_wait && self.in_flight.contains_key(&model) && self.is_unavailable(&model) {
             self.deferred.entry(model).or_default().push(task);
             return None;
         }
@@ -69,7 +69,7 @@ impl<'r> ModelQueue<'r> {
                 self.in_flight.remove(&model);
             }
         }
-        if self.is_away(&model) { Vec::new() } else { self.deferred.remove(&model).unwrap_or_default() }
+        if self.is_unavailable(&model) { Vec::new() } else { self.deferred.remove(&model).unwrap_or_default() }
     }
 
     /// A deferred task, for when there is nothing else to do.

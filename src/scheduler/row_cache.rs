@@ -148,7 +148,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let dependencies = [Dependency::from(&*task.answer), Dependency::from(resolved)];
         let rows = self.open.entry(context).or_default();
         rows.insert(matrix.ordinal(&task.cell), NewRow { line, dependencies });
-        if rows.len() as u64 == matrix.judgements_below(context)
+        if rows.len() as u64 == matrix.downstream_judgements(context)
             && let Some(rows) = self.open.remove(&context)
         {
             self.store(&task.context, rows);
@@ -157,7 +157,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
 
     /// Adds the line of a context. One without answers is complete with it, and its entry is stored.
     pub(super) fn add_context(&mut self, context: &Rc<ResolvedContext>, line: String) {
-        if self.executor.preparer.matrix().judgements_below(context.cell) == 0 {
+        if self.executor.preparer.matrix().downstream_judgements(context.cell) == 0 {
             self.lines.insert(context.cell, line);
             self.store(context, BTreeMap::new());
         } else if !self.abandoned.contains(&context.cell) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
-use crate::action::{BuiltInRule, Computation, Digest, RequestTurn, Work};
+use crate::action::{BuiltInStrategy, Computation, Digest, RequestTurn, Work};
 use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList, Strategy};
@@ -47,7 +47,7 @@ struct Measures {
     baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The exact tokens of messages that hold facts.
-    signposts: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
+    distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
     noise: OnceCell<SessionNoise>,
 }
 
@@ -105,9 +105,9 @@ impl<'e> RowBuilder<'e> {
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
-        let stood = context.folded().map(|folded| measure.standing(folded));
-        let points_to = |message: usize| context.points_to(message, || measures.signposts(texts, message));
-        let measured = measure.measure(measures.history(texts), stood.as_deref(), points_to, &answer.text);
+        let present = context.folded().map(|folded| measure.presence(folded));
+        let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
+        let measured = measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -218,10 +218,10 @@ impl<'e> RowBuilder<'e> {
         let (texts, point) = (&*context.texts, context.cell.point);
         let needed = measures.needed(texts, point)?;
         let (text, folded) = loaded.compressed.context.text().zip(loaded.folded())?;
-        let stood = needed.standing(folded);
-        let own = needed.recall(&stood, &text, &measures.tokens)?;
+        let present = needed.presence(folded);
+        let own = needed.recall(&present, &text, &measures.tokens)?;
         let [list, truncate] = tokens.map_or([None, None], |tokens| self.baselines(measures, texts, point, tokens));
-        let references = needed.references.iter().zip(stood).map(|(needed, kept)| ContextReference {
+        let references = needed.references.iter().zip(present).map(|(needed, kept)| ContextReference {
             text: needed.reference.text.clone(),
             kind: needed.reference.kind,
             source: needed.source,
@@ -241,10 +241,11 @@ impl<'e> RowBuilder<'e> {
         let messages = texts.prefix_messages(point);
         let recall = |text: &str| {
             let needed = measures.needed(texts, point)?;
-            needed.mean_recall(&needed.standing(&fold_document(text)))
+            needed.mean_recall(&needed.presence(&fold_document(text)))
         };
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
-        let truncate = Computation { rule: BuiltInRule::Truncate, messages: "".into(), target_tokens: Some(tokens) };
+        let truncate =
+            Computation { rule: BuiltInStrategy::Truncate, messages: "".into(), target_tokens: Some(tokens) };
         let newest = serde_json::from_slice(&compress::compute(&truncate, messages, &count_tokens));
         let newest = newest.ok().and_then(|messages| Context::Readable { messages }.text());
         let recalls = [recall(&list), newest.and_then(|text| recall(&text))];
@@ -324,7 +325,7 @@ impl<'e> RowBuilder<'e> {
             lists: RefCell::default(),
             baselines: RefCell::default(),
             probes: RefCell::default(),
-            signposts: RefCell::default(),
+            distinctive_references: RefCell::default(),
             noise: OnceCell::new(),
         }
     }
@@ -359,7 +360,7 @@ impl Measures {
     }
 
     /// The exact tokens of a message, those left out that stand everywhere in the session.
-    fn signposts(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
+    fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
         let messages = &texts.loaded().fixture.messages;
         let make = || {
             let noise = self.noise.get_or_init(|| SessionNoise::of(messages));
@@ -367,7 +368,7 @@ impl Measures {
             references.retain(|reference| !noise.has(reference));
             Rc::new(ReferenceIndex::new(&references))
         };
-        self.signposts.borrow_mut().entry(message).or_insert_with(make).clone()
+        self.distinctive_references.borrow_mut().entry(message).or_insert_with(make).clone()
     }
 
     /// What the session needs after a point; `None` of one at the end.
@@ -392,7 +393,7 @@ impl Measures {
     }
 }
 
-/// MatrixCounts tokens, each text once: counts are in the cache by text digest, so that a warm run never loads the tokenizer.
+/// Counts tokens, each text once: counts are in the cache by text digest, so that a warm run never loads the tokenizer.
 struct TokenCounts<'e> {
     store: &'e Store,
 }

@@ -15,7 +15,7 @@ use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::in_flight::{Completed, Ended, InFlight};
 use super::job::{ActionTask, Job};
-use super::options::{RunError, RunOutcome, SchedulerOptions, Stop};
+use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeStatus};
 use super::queue::ModelQueue;
 use super::stats::RunStats;
@@ -34,7 +34,7 @@ const ROOM_CHECK: Duration = Duration::from_secs(1);
 pub async fn run(
     executor: &Executor<'_>,
     options: &SchedulerOptions,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<StopRequest>,
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
     let mut run = EventLoop::new(executor, options, listener);
@@ -87,7 +87,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    async fn drive(&mut self, mut stop: watch::Receiver<Stop>) -> Result<(), RunError> {
+    async fn drive(&mut self, mut stop: watch::Receiver<StopRequest>) -> Result<(), RunError> {
         self.judges.prepare(&mut self.stats)?;
         if !self.options.selftests_only {
             self.batches.open().await?;
@@ -95,11 +95,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let mut room_check = tokio::time::interval(ROOM_CHECK);
         loop {
             let asked = *stop.borrow_and_update();
-            if asked >= Stop::Drain && !self.stats.outcome.interrupted {
+            if asked >= StopRequest::Drain && !self.stats.outcome.interrupted {
                 self.stats.outcome.interrupted = true;
                 self.breakers.cancel_all();
             }
-            if asked == Stop::Now {
+            if asked == StopRequest::Now {
                 return Ok(());
             }
             if self.admit()? {
@@ -119,7 +119,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 if self.follow(step)? {
                     continue;
                 }
-                self.stats.outcome.interrupted |= *stop.borrow() >= Stop::Drain;
+                self.stats.outcome.interrupted |= *stop.borrow() >= StopRequest::Drain;
                 return self.finish();
             }
             tokio::select! {
@@ -164,7 +164,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             (ActionTask::Selftest(case), LineEnd::Executed(result)) => self.complete_case(case, result),
             (ActionTask::Cell(task), LineEnd::Again { live }) => {
                 if live {
-                    self.batches.goes_live(job.action.key);
+                    self.batches.mark_live(job.action.key);
                 }
                 let mut tasks = self.cells.finished(&job.action.key);
                 tasks.insert(0, task);
@@ -339,7 +339,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             Err(ExecutionError::Failed(failure)) => {
                 self.cells.fail_shared(&task, action.key, (&failure, sharers), &mut self.stats)
             }
-            Err(ExecutionError::OverBudget(reached)) if self.may_come_free(reached) => {
+            Err(ExecutionError::OverBudget(reached)) if self.wait_for_budget(reached) => {
                 sharers.reverse();
                 sharers.insert(0, task);
                 self.cells.put_back(sharers);
@@ -366,7 +366,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             Ok(fresh) => self.judges.completed(&case, &fresh, &mut self.stats)?,
             Err(ExecutionError::Store(error)) => return Err(error.into()),
             Err(ExecutionError::Failed(failure)) => self.judges.failed(&case, &failure, &mut self.stats)?,
-            Err(ExecutionError::OverBudget(reached)) if self.may_come_free(reached) => {
+            Err(ExecutionError::OverBudget(reached)) if self.wait_for_budget(reached) => {
                 self.judges.put_back(case);
                 return Ok(());
             }
@@ -392,7 +392,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Whether the money is only reserved for others: then the action waits for what they leave.
-    fn may_come_free(&mut self, reached: BudgetReached) -> bool {
+    fn wait_for_budget(&mut self, reached: BudgetReached) -> bool {
         let may = self.executor.budget.reached().is_none() && !self.in_flight.is_empty();
         self.waits_for_budget |= may;
         if !may {
@@ -438,8 +438,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 }
 
 /// Returns once the run is to end at once.
-async fn stopped_now(mut stop: watch::Receiver<Stop>) {
-    while *stop.borrow_and_update() != Stop::Now {
+async fn stopped_now(mut stop: watch::Receiver<StopRequest>) {
+    while *stop.borrow_and_update() != StopRequest::Now {
         if stop.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::cost::{FixtureSizes, chain_cost};
 use super::number::Shard;
-use crate::action::{ActionKey, BuiltInRule, Digest};
+use crate::action::{ActionKey, BuiltInStrategy, Digest};
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
@@ -164,7 +164,7 @@ fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts
 }
 
 fn keeps_nothing(pipeline: &Pipeline, method: &Method) -> bool {
-    matches!(method.strategy, Strategy::Rule(BuiltInRule::None))
+    matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None))
         && !method.wants_index()
         && pipeline.settings.tail == TailMode::None
 }

@@ -27,7 +27,7 @@ pub enum ShardOutcome {
 
 /// A shard as it was found: its place in words, its record, how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShardSet {
+pub struct ShardResult {
     pub place: String,
     pub record: ShardRecord,
     pub outcome: ShardOutcome,
@@ -48,7 +48,7 @@ pub enum CollectError {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct ShardCoverage {
     /// Those that were not found.
     pub missing: Vec<Shard>,
     /// Those that were found and have work left.
@@ -57,7 +57,7 @@ pub struct Collected {
     pub engine: Option<Engine>,
 }
 
-impl Collected {
+impl ShardCoverage {
     /// The shards that have to be run, in order.
     pub fn unfinished(&self) -> Vec<Shard> {
         let mut shards: Vec<Shard> = self.missing.iter().chain(&self.incomplete).copied().collect();
@@ -67,10 +67,10 @@ impl Collected {
 }
 
 /// Checks the shards found, sorted by number, against the assignment of the project as it is now.
-pub fn collect(found: &[ShardSet], assignment: Digest) -> Result<Collected, CollectError> {
-    let Some(first) = found.first() else { return Ok(Collected::default()) };
+pub fn collect(found: &[ShardResult], assignment: Digest) -> Result<ShardCoverage, CollectError> {
+    let Some(first) = found.first() else { return Ok(ShardCoverage::default()) };
     let of = first.record.shard.of();
-    let places = |other: &ShardSet| (first.place.clone(), other.place.clone());
+    let places = |other: &ShardResult| (first.place.clone(), other.place.clone());
     if let Some(other) = found.iter().find(|set| set.record.shard.of() != of) {
         let (one, other_count) = (of.get(), other.record.shard.of().get());
         return Err(CollectError::Counts { one, other: other_count, places: places(other) });
@@ -88,9 +88,9 @@ pub fn collect(found: &[ShardSet], assignment: Digest) -> Result<Collected, Coll
     }
     let has = |shard: &Shard| found.iter().any(|set| set.record.shard == *shard);
     let all = (1..=of.get()).filter_map(|index| Shard::new(index, of.get()).ok());
-    let is_incomplete = |set: &&ShardSet| set.outcome == ShardOutcome::Incomplete;
+    let is_incomplete = |set: &&ShardResult| set.outcome == ShardOutcome::Incomplete;
     let engine = first.record.engine.filter(|engine| found.iter().all(|set| set.record.engine == Some(*engine)));
-    Ok(Collected {
+    Ok(ShardCoverage {
         missing: all.filter(|shard| !has(shard)).collect(),
         incomplete: found.iter().filter(is_incomplete).map(|set| set.record.shard).collect(),
         engine,
@@ -101,22 +101,22 @@ pub fn collect(found: &[ShardSet], assignment: Digest) -> Result<Collected, Coll
 mod tests {
     use super::*;
 
-    fn set(index: u32, of: u32, assignment: &str) -> ShardSet {
+    fn set(index: u32, of: u32, assignment: &str) -> ShardResult {
         let record = ShardRecord {
             shard: Shard::new(index, of).unwrap(),
             assignment: Digest::of(assignment),
             engine: Some(Engine::Slurm),
         };
-        ShardSet { place: format!("{assignment}/{index}"), record, outcome: ShardOutcome::Complete }
+        ShardResult { place: format!("{assignment}/{index}"), record, outcome: ShardOutcome::Complete }
     }
 
-    fn collected(found: &[ShardSet]) -> Result<Collected, CollectError> {
+    fn collected(found: &[ShardResult]) -> Result<ShardCoverage, CollectError> {
         collect(found, Digest::of("a"))
     }
 
     #[test]
     fn missing_and_incomplete_shards_have_to_be_run_again() {
-        let unfinished = ShardSet { outcome: ShardOutcome::Incomplete, ..set(1, 4, "a") };
+        let unfinished = ShardResult { outcome: ShardOutcome::Incomplete, ..set(1, 4, "a") };
         let found = collected(&[unfinished, set(2, 4, "a"), set(4, 4, "a")]).unwrap();
         assert_eq!(found.missing, [Shard::new(3, 4).unwrap()]);
         assert_eq!(found.unfinished(), [1, 3].map(|index| Shard::new(index, 4).unwrap()));
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn shards_that_do_not_belong_together_are_named() {
-        let why = |found: &[ShardSet]| collected(found).unwrap_err().to_string();
+        let why = |found: &[ShardResult]| collected(found).unwrap_err().to_string();
         assert_eq!(why(&[set(1, 4, "a"), set(2, 8, "a")]), "shards of 4 and of 8 are mixed: a/1 and a/2");
-        let twice = ShardSet { place: "b/1".to_owned(), ..set(1, 4, "a") };
+        let twice = ShardResult { place: "b/1".to_owned(), ..set(1, 4, "a") };
         assert!(why(&[set(1, 4, "a"), twice]).starts_with("shard 1/4 was found twice: a/1 and b/1"));
         assert!(why(&[set(1, 4, "a"), set(2, 4, "other")]).starts_with("other/2 was run with another assignment"));
     }

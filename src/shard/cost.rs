@@ -1,7 +1,7 @@
 //! What a chain costs, estimated from the design alone: sizes of the messages, and the lengths that are declared. The
 //! cache would know better, but it differs from shard to shard, and so would the assignment.
 
-use crate::action::BuiltInRule;
+use crate::action::BuiltInStrategy;
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, LoadedFixture, Matrix, Pipeline, PointIx, TailMode};
 use crate::provider::ModelUse;
@@ -98,8 +98,8 @@ fn compression(method: &Method, span: u64, all: u64, context: u64) -> u64 {
 fn context_size(method: &Method, all: u64) -> u64 {
     let asked = method.target_tokens.map(|target| target.0);
     match &method.strategy {
-        Strategy::Rule(BuiltInRule::Full) => all,
-        Strategy::Rule(BuiltInRule::None) => 0,
+        Strategy::Rule(BuiltInStrategy::Full) => all,
+        Strategy::Rule(BuiltInStrategy::None) => 0,
         Strategy::Rule(_) => asked.unwrap_or(all / 2).min(all),
         strategy => asked.unwrap_or_else(|| strategy.model().map_or(SUMMARY, |model| longest(model, SUMMARY))),
     }

@@ -40,7 +40,7 @@ pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_ver
 pub use interval::{Estimate, Interval, interval, level, lower_bound, share, share_difference};
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
-pub use power::{CallCosts, DifferenceVariances, OneMore, Purchase, Repetitions};
+pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
 pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, verdicts};

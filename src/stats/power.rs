@@ -31,7 +31,7 @@ pub struct DifferenceVariances {
 
 /// How often everything is measured. Items may be a mean over clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Repetitions {
+pub struct SampleSizes {
     /// G.
     pub fixtures: usize,
     /// p.
@@ -58,7 +58,7 @@ pub struct CallCosts {
 /// What there may be one more of; of runs, up to the next odd number, whose median is worth more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OneMore {
+pub enum DesignFactor {
     /// A session with its items.
     Fixture,
     /// An item of every session.
@@ -73,11 +73,11 @@ pub enum OneMore {
 
 /// What one more would buy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Purchase {
+pub struct MarginalGain {
     /// One more of what.
-    pub what: OneMore,
+    pub what: DesignFactor,
     /// The design with it.
-    pub with: Repetitions,
+    pub with: SampleSizes,
     /// Half the width of the 95% interval then.
     pub half_width: f64,
     /// What that is less than now.
@@ -86,7 +86,7 @@ pub struct Purchase {
     pub cost: f64,
 }
 
-impl Purchase {
+impl MarginalGain {
     /// Points of half-width for a unit of money; `None` where it costs nothing.
     pub fn gain_per_cost(&self) -> Option<f64> {
         (self.cost > 0.0).then(|| self.gain / self.cost)
@@ -101,7 +101,7 @@ fn median_factor(runs: u32) -> f64 {
 }
 
 impl DifferenceVariances {
-    fn of_mean(&self, design: &Repetitions) -> f64 {
+    fn of_mean(&self, design: &SampleSizes) -> f64 {
         let (clusters, items, runs) = (design.fixtures as f64, design.probes, f64::from(design.runs));
         let (answers, gradings) = (f64::from(design.answers), f64::from(design.judgements));
         let within = self.compress_run
@@ -114,13 +114,13 @@ impl DifferenceVariances {
     }
 
     /// Half the width of the 95% interval of a difference; `None` under two clusters or without an item.
-    pub fn half_width(&self, design: &Repetitions) -> Option<f64> {
+    pub fn half_width(&self, design: &SampleSizes) -> Option<f64> {
         let t = StudentT::new(design.fixtures.checked_sub(1)?)?.quantile(UPPER_TAIL)?;
         usable(t * self.of_mean(design).sqrt())
     }
 
     /// The smallest true difference that gets a verdict with 80% power (Bloom 1995); `None` where there is no verdict.
-    pub fn smallest_detectable(&self, design: &Repetitions) -> Option<f64> {
+    pub fn smallest_detectable(&self, design: &SampleSizes) -> Option<f64> {
         let t = StudentT::new(design.fixtures.checked_sub(1)?)?;
         let (se, power) = (self.of_mean(design).sqrt(), t.quantile(POWER)?);
         let found = ((t.quantile(UPPER_TAIL)? + power) * se).max(MARGIN + power * se);
@@ -128,7 +128,7 @@ impl DifferenceVariances {
     }
 
     /// The chance that a true difference gets a verdict; `None` where there is none.
-    pub fn power(&self, design: &Repetitions, difference: f64) -> Option<f64> {
+    pub fn power(&self, design: &SampleSizes, difference: f64) -> Option<f64> {
         let t = StudentT::new(design.fixtures.checked_sub(1)?)?;
         let se = self.of_mean(design).sqrt();
         let needed = (t.quantile(UPPER_TAIL)? * se).max(MARGIN);
@@ -138,22 +138,22 @@ impl DifferenceVariances {
     }
 
     /// What one more of each would buy, what buys most for its cost first. Empty where there is no interval.
-    pub fn purchases(&self, design: &Repetitions, costs: &CallCosts) -> Vec<Purchase> {
+    pub fn purchases(&self, design: &SampleSizes, costs: &CallCosts) -> Vec<MarginalGain> {
         let Some(now) = self.half_width(design) else { return Vec::new() };
         let more = [
-            (OneMore::Fixture, Repetitions { fixtures: design.fixtures + 1, ..*design }),
-            (OneMore::Probe, Repetitions { probes: design.probes + 1.0, ..*design }),
-            (OneMore::Runs, Repetitions { runs: (design.runs + 1) | 1, ..*design }),
-            (OneMore::Answer, Repetitions { answers: design.answers + 1, ..*design }),
-            (OneMore::Judgement, Repetitions { judgements: design.judgements + 1, ..*design }),
+            (DesignFactor::Fixture, SampleSizes { fixtures: design.fixtures + 1, ..*design }),
+            (DesignFactor::Probe, SampleSizes { probes: design.probes + 1.0, ..*design }),
+            (DesignFactor::Runs, SampleSizes { runs: (design.runs + 1) | 1, ..*design }),
+            (DesignFactor::Answer, SampleSizes { answers: design.answers + 1, ..*design }),
+            (DesignFactor::Judgement, SampleSizes { judgements: design.judgements + 1, ..*design }),
         ];
-        let purchase = |(what, with): (OneMore, Repetitions)| {
+        let purchase = |(what, with): (DesignFactor, SampleSizes)| {
             let half_width = self.half_width(&with)?;
             let cost = costs.of(&with) - costs.of(design);
-            Some(Purchase { what, with, half_width, gain: now - half_width, cost })
+            Some(MarginalGain { what, with, half_width, gain: now - half_width, cost })
         };
-        let mut bought: Vec<Purchase> = more.into_iter().filter_map(purchase).collect();
-        let worth = |purchase: &Purchase| purchase.gain_per_cost().unwrap_or(f64::INFINITY);
+        let mut bought: Vec<MarginalGain> = more.into_iter().filter_map(purchase).collect();
+        let worth = |purchase: &MarginalGain| purchase.gain_per_cost().unwrap_or(f64::INFINITY);
         bought.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         bought
     }
@@ -161,7 +161,7 @@ impl DifferenceVariances {
 
 impl CallCosts {
     /// What both methods cost together.
-    pub fn of(&self, design: &Repetitions) -> f64 {
+    pub fn of(&self, design: &SampleSizes) -> f64 {
         let contexts = design.fixtures as f64 * f64::from(design.runs);
         let answers = contexts * design.probes * f64::from(design.answers);
         2.0 * (contexts * self.compress + answers * (self.answer + f64::from(design.judgements) * self.judge))
@@ -184,7 +184,7 @@ mod tests {
         answer: 0.18,
         judge: 0.30,
     };
-    const DESIGN: Repetitions = Repetitions { fixtures: 8, probes: 10.0, runs: 3, answers: 1, judgements: 1 };
+    const DESIGN: SampleSizes = SampleSizes { fixtures: 8, probes: 10.0, runs: 3, answers: 1, judgements: 1 };
     const COSTS: CallCosts = CallCosts { compress: 0.05, answer: 0.01, judge: 0.02 };
 
     fn near(value: f64, expected: f64) -> bool {
@@ -197,11 +197,11 @@ mod tests {
         assert!(near(VARIANCES.half_width(&DESIGN).unwrap(), 0.3765));
         let bought = VARIANCES.purchases(&DESIGN, &COSTS);
         let expected = [
-            (OneMore::Fixture, 0.3461, 2.10),
-            (OneMore::Probe, 0.3712, 1.44),
-            (OneMore::Runs, 0.3388, 11.20),
-            (OneMore::Answer, 0.3663, 14.40),
-            (OneMore::Judgement, 0.3702, 9.60),
+            (DesignFactor::Fixture, 0.3461, 2.10),
+            (DesignFactor::Probe, 0.3712, 1.44),
+            (DesignFactor::Runs, 0.3388, 11.20),
+            (DesignFactor::Answer, 0.3663, 14.40),
+            (DesignFactor::Judgement, 0.3702, 9.60),
         ];
         assert_eq!(bought.len(), expected.len());
         for (purchase, (what, half_width, cost)) in bought.iter().zip(expected) {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn power_and_the_smallest_detectable_difference_agree() {
         for fixtures in [3, 8, 24, 200] {
-            let design = Repetitions { fixtures, ..DESIGN };
+            let design = SampleSizes { fixtures, ..DESIGN };
             let smallest = VARIANCES.smallest_detectable(&design).unwrap();
             assert!(near(VARIANCES.power(&design, smallest).unwrap(), 0.8), "{fixtures}");
             assert!(VARIANCES.power(&design, 2.0 * smallest) > VARIANCES.power(&design, smallest));
@@ -225,18 +225,18 @@ mod tests {
 
     #[test]
     fn fixtures_buy_more_than_runs_at_the_same_price() {
-        let wide = Repetitions { fixtures: 24, runs: 1, ..DESIGN };
+        let wide = SampleSizes { fixtures: 24, runs: 1, ..DESIGN };
         assert!((COSTS.of(&wide) - COSTS.of(&DESIGN)).abs() < 1e-9);
         assert!(VARIANCES.power(&wide, 0.4).unwrap() > VARIANCES.power(&DESIGN, 0.4).unwrap() + 0.15);
     }
 
     #[test]
     fn without_enough_there_is_nothing_to_say() {
-        let lone = Repetitions { fixtures: 1, ..DESIGN };
+        let lone = SampleSizes { fixtures: 1, ..DESIGN };
         assert_eq!((VARIANCES.half_width(&lone), VARIANCES.purchases(&lone, &COSTS)), (None, Vec::new()));
-        assert_eq!(VARIANCES.half_width(&Repetitions { fixtures: 0, ..DESIGN }), None);
-        assert_eq!(VARIANCES.half_width(&Repetitions { probes: 0.0, ..DESIGN }), None);
-        let two = Repetitions { fixtures: 2, ..DESIGN };
+        assert_eq!(VARIANCES.half_width(&SampleSizes { fixtures: 0, ..DESIGN }), None);
+        assert_eq!(VARIANCES.half_width(&SampleSizes { probes: 0.0, ..DESIGN }), None);
+        let two = SampleSizes { fixtures: 2, ..DESIGN };
         assert_eq!((VARIANCES.smallest_detectable(&two), VARIANCES.power(&two, 1.0)), (None, None));
         assert_eq!(DifferenceVariances::default().power(&DESIGN, MARGIN), None, "no noise is known");
         let free = CallCosts { compress: 0.0, answer: 0.0, judge: 0.0 };

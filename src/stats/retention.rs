@@ -39,7 +39,7 @@ impl Retention {
 pub enum NoRetention {
     /// No cluster has the floor, the ceiling and what lies between.
     #[serde(rename = "missing arm")]
-    MissingArm,
+    MissingReference,
     /// A value is no usable number.
     #[serde(rename = "not a number")]
     NotANumber,
@@ -58,7 +58,7 @@ pub enum NoRetention {
 /// three over the same items.
 pub fn retention(clusters: &[(f64, f64)]) -> Retention {
     if clusters.is_empty() {
-        return Retention::missing(NoRetention::MissingArm, None);
+        return Retention::missing(NoRetention::MissingReference, None);
     }
     let (gains, spans): (Vec<f64>, Vec<f64>) = clusters.iter().copied().unzip();
     let (Some(gain), Some(span)) = (mean(&gains), mean(&spans)) else {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn it_is_undefined_where_floor_and_ceiling_are_not_apart() {
-        assert_eq!(retention(&[]).reason, Some(NoRetention::MissingArm));
+        assert_eq!(retention(&[]).reason, Some(NoRetention::MissingReference));
         let narrow = retention(&[(0.2, 0.4), (0.3, 0.5)]);
         assert_eq!((narrow.value, narrow.reason), (None, Some(NoRetention::NarrowSpan)));
         assert!(narrow.has_narrow_span());

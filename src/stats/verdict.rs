@@ -113,7 +113,7 @@ impl DifferenceTest {
 
     /// No evidence was found, and hardly any loss would have been: worth a warning, above all at a gate. A comparison
     /// without noise says nothing about noise.
-    pub fn is_nearly_blind(&self) -> bool {
+    pub fn is_underpowered(&self) -> bool {
         let is_blind = self.mdd.is_none_or(|mdd| mdd > MDD_WARNING);
         self.verdict == Verdict::NoEvidence
             && self.reason != Some(NoEvidenceReason::Unchanged)
@@ -352,8 +352,8 @@ mod tests {
         assert!((wide.mdd.unwrap() - 1.99189).abs() < 5e-6);
         assert_eq!(judged(&[5.0, -5.0, 0.5]).mdd, None, "no difference on the scale would do");
         assert!(judged(&[5.0, -5.0, 0.5]).ci95.is_some_and(|ci| (ci.low(), ci.high()) == (-5.0, 5.0)));
-        assert!(!wide.is_nearly_blind(), "a verdict was found");
-        assert!(judged(&[3.0, -3.0, 0.5]).is_nearly_blind() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_nearly_blind());
+        assert!(!wide.is_underpowered(), "a verdict was found");
+        assert!(judged(&[3.0, -3.0, 0.5]).is_underpowered() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_underpowered());
     }
 
     #[test]

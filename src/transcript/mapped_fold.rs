@@ -5,7 +5,7 @@ use std::ops::Range;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick};
 
 use super::edits::TextEdits;
-use super::typography::{Rules, edits_of_blanks, edits_of_normalized, edits_of_written};
+use super::typography::{TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
 
 /// A text folded as [`crate::transcript::fold`] does, that knows where each piece came from.
 ///
@@ -41,9 +41,9 @@ struct Piece {
 impl MappedFold {
     /// Folds `text` by the steps of [`crate::transcript::fold`], recording each.
     pub fn new(text: &str) -> MappedFold {
-        let written = TextEdits::from_list(edits_of_written(text, Rules::ALL));
+        let written = TextEdits::from_list(edits_of_written(text, TypographyRules::ALL));
         let normalized = Pieces::of(&written.apply(text.to_owned()));
-        let typographic = TextEdits::from_list(edits_of_normalized(&normalized.text, Rules::ALL));
+        let typographic = TextEdits::from_list(edits_of_normalized(&normalized.text, TypographyRules::ALL));
         let edited = typographic.apply(normalized.text.clone());
         let blanks = TextEdits::from_list(edits_of_blanks(&edited));
         MappedFold { folded: blanks.apply(edited), written, normalized, typographic, blanks }

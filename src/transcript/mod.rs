@@ -25,4 +25,4 @@ pub use points::{Point, ends_of_spans, is_boundary, points_at_shares};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use tokens::{count_tokens, estimate_tokens};
-pub(crate) use typography::{Rules, is_unspaced, is_word, numeral, value_of_numeral};
+pub(crate) use typography::{TypographyRules, is_unspaced, is_word, numeral, value_of_numeral};

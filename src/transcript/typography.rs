@@ -24,34 +24,34 @@ pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
 
 /// A set of the rules that have a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rules(u8);
+pub(crate) struct TypographyRules(u8);
 
-impl Rules {
-    const CALLS: Rules = Rules(1);
-    const THOUSANDS: Rules = Rules(2);
-    const UNITS: Rules = Rules(4);
-    const NUMERALS: Rules = Rules(8);
-    pub(crate) const NONE: Rules = Rules(0);
-    pub(crate) const ALL: Rules = Rules(15);
+impl TypographyRules {
+    const CALLS: TypographyRules = TypographyRules(1);
+    const THOUSANDS: TypographyRules = TypographyRules(2);
+    const UNITS: TypographyRules = TypographyRules(4);
+    const NUMERALS: TypographyRules = TypographyRules(8);
+    pub(crate) const NONE: TypographyRules = TypographyRules(0);
+    pub(crate) const ALL: TypographyRules = TypographyRules(15);
 
     /// All sets of rules, the full one first.
-    pub(crate) fn subsets() -> impl Iterator<Item = Rules> {
-        (0..=Rules::ALL.0).rev().map(Rules)
+    pub(crate) fn subsets() -> impl Iterator<Item = TypographyRules> {
+        (0..=TypographyRules::ALL.0).rev().map(TypographyRules)
     }
 
-    fn has(self, rule: Rules) -> bool {
+    fn has(self, rule: TypographyRules) -> bool {
         self.0 & rule.0 != 0
     }
 }
 
 /// Edits of a text as written, before case and spaces are normalized.
-pub(super) fn edits_of_written(text: &str, rules: Rules) -> Vec<TextReplacement> {
+pub(super) fn edits_of_written(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
     let mut edits = Vec::new();
-    if rules.has(Rules::CALLS) {
+    if rules.has(TypographyRules::CALLS) {
         let calls = memmem::find_iter(text.as_bytes(), b"()").filter(|at| is_call(text, *at));
         edits.extend(calls.map(|at| (at..at + 2, Cow::Borrowed(""))));
     }
-    if rules.has(Rules::THOUSANDS) && !text.is_ascii() {
+    if rules.has(TypographyRules::THOUSANDS) && !text.is_ascii() {
         for space in NON_BREAKING {
             for (at, found) in text.match_indices(space) {
                 if is_first_of_thousands(text, at, space) {
@@ -104,7 +104,7 @@ fn is_call(text: &str, at: usize) -> bool {
     !inner.is_empty() && is_code && !goes_on && !name.ends_with('.')
 }
 
-pub(super) fn edits_of_normalized(text: &str, rules: Rules) -> Vec<TextReplacement> {
+pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
     let mut scan = Scan { text, rules, edits: Vec::new(), bold: None };
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -123,7 +123,7 @@ pub(super) fn edits_of_normalized(text: &str, rules: Rules) -> Vec<TextReplaceme
 
 struct Scan<'t> {
     text: &'t str,
-    rules: Rules,
+    rules: TypographyRules,
     edits: Vec<TextReplacement>,
     /// Where a `**` stands that may begin bold text.
     bold: Option<usize>,
@@ -196,7 +196,7 @@ impl<'t> Scan<'t> {
             if self.text.as_bytes().get(end) == Some(&separator) && (1..=3).contains(&digits) {
                 let groups = groups(self.from(end), name);
                 if groups > 0 && joins_thousands(self.text, at, end, name) {
-                    if self.rules.has(Rules::THOUSANDS) {
+                    if self.rules.has(TypographyRules::THOUSANDS) {
                         let separators = (0..groups).map(|n| end + 4 * n);
                         self.edits.extend(separators.map(|at| (at..at + 1, Cow::Borrowed(""))));
                     }
@@ -209,7 +209,7 @@ impl<'t> Scan<'t> {
             let fraction = digits_after(self.from(end), 1);
             end += if fraction > 0 { 1 + fraction } else { 0 };
         }
-        if self.rules.has(Rules::UNITS)
+        if self.rules.has(TypographyRules::UNITS)
             && may_have_unit(self.text, at)
             && let Some((length, unit)) =
                 unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.from(end))
@@ -241,13 +241,16 @@ impl<'t> Scan<'t> {
         let counts = self.before(at).is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
         let rest = self.from(end);
         let measure = MEASURES.iter().find(|measure| rest.starts_with(**measure));
-        if !self.rules.has(Rules::NUMERALS) || !counts || measure.is_none() || (run == "一" && rest.starts_with('次'))
+        if !self.rules.has(TypographyRules::NUMERALS)
+            || !counts
+            || measure.is_none()
+            || (run == "一" && rest.starts_with('次'))
         {
             return end;
         }
         let Some(value) = value_of_numeral(&run) else { return end };
         self.edits.push((at..end, Cow::Owned(value.to_string())));
-        match unit("", &run, rest).filter(|_| self.rules.has(Rules::UNITS)) {
+        match unit("", &run, rest).filter(|_| self.rules.has(TypographyRules::UNITS)) {
             Some((length, unit)) => self.replace(end..end + length, unit),
             None => end,
         }

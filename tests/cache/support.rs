@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use compeval::action::{
-    ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage, Work,
+    ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage, Work,
 };
 use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, Record, Store};
 use compeval::provider::Dialect;
@@ -13,7 +13,7 @@ use compeval::units::{Tokens, Usage, Usd};
 /// Inputs that differ with `n`.
 pub(crate) fn inputs(n: u64) -> Inputs {
     let messages = format!("[\"message {n}\"]").into();
-    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    let work = Work::Compute(Computation { rule: BuiltInStrategy::Truncate, messages, target_tokens: Some(Tokens(n)) });
     Inputs::of(Stage::Compress, Repetition { compress: Some(1), ..Repetition::NONE }, &work)
 }
 

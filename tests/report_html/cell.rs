@@ -2,7 +2,7 @@
 
 use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Criterion, CriterionScore, Rubric, Scope, grade};
-use compeval::measure::{FactClass, FactFate};
+use compeval::measure::{FactClass, FactOutcome};
 use compeval::probe::{Probe, ProbeType};
 use compeval::results::{Row, RowCost, RowKeys};
 
@@ -13,7 +13,7 @@ use super::sample::{METHODS, SampleOptions, Xorshift};
 pub(crate) struct CellPosition<'a> {
     pub(crate) options: &'a SampleOptions,
     pub(crate) fixture: &'a str,
-    /// CellPosition in `METHODS`.
+    /// The position in `METHODS`.
     pub(crate) method: usize,
     pub(crate) run: u32,
     pub(crate) point: u32,
@@ -23,7 +23,7 @@ pub(crate) struct CellPosition<'a> {
 }
 
 /// Puts facts into the context (`text`) and the answer at random.
-fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut String) -> (Vec<FactFate>, String) {
+fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut String) -> (Vec<FactOutcome>, String) {
     let mut answer = String::from("As far as the context says: ");
     let mut facts = Vec::new();
     for fact in &probe.expected_facts {
@@ -35,7 +35,7 @@ fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut 
         if answered {
             answer.push_str(&format!("{}; ", fact.name()));
         }
-        facts.push(FactFate {
+        facts.push(FactOutcome {
             fact: fact.name().into(),
             answered,
             class: Some(FactClass::of(kept, answered)),
@@ -53,7 +53,7 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
     let (method, strategy, _, tokens) = METHODS[at.method];
     let injection = at.options.injection;
     let (facts, answer) = facts(at, probe, random, text);
-    let share = |of: fn(&FactFate) -> bool| facts.iter().filter(|fact| of(fact)).count() as f64 / facts.len() as f64;
+    let share = |of: fn(&FactOutcome) -> bool| facts.iter().filter(|fact| of(fact)).count() as f64 / facts.len() as f64;
     let survival = share(|fact| matches!(fact.class, Some(FactClass::Answered | FactClass::Missed)));
     let criteria = criteria(at.options, probe.kind, share(|fact| fact.answered), random);
     let scores = grade(Rubric::built_in(at.options.locale), &criteria);

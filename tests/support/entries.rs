@@ -3,13 +3,13 @@
 #![allow(dead_code, reason = "each bench and example uses a part")]
 
 use bytes::Bytes;
-use compeval::action::{BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use compeval::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
 use compeval::cache::{EntryCoordinate, EntryMeta, ParseResult, Record, Store};
 use compeval::units::{Tokens, Usage};
 
 pub fn inputs(n: u64, messages: &str) -> Inputs {
     let messages = messages.into();
-    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    let work = Work::Compute(Computation { rule: BuiltInStrategy::Truncate, messages, target_tokens: Some(Tokens(n)) });
     Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
 }
 

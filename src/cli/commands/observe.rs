@@ -77,7 +77,7 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
 
 /// What was read.
 #[derive(Default)]
-struct Found {
+struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
     /// Files that are no sessions of the formats.
     others: usize,
@@ -92,7 +92,7 @@ enum FileFindings {
 }
 
 /// Reads the files on all processors, one session at a time on each.
-fn read_all(files: &[PathBuf], console: &Console) -> Found {
+fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
     let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
     let bar = bar(sizes.iter().sum(), console);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().max(1));
@@ -121,7 +121,7 @@ fn read_all(files: &[PathBuf], console: &Console) -> Found {
     });
     bar.finish_and_clear();
     done.sort_by_key(|(at, _)| *at);
-    let mut found = Found::default();
+    let mut found = ReadSessions::default();
     for (at, findings) in done {
         let file = files.get(at).map(|file| file.display().to_string()).unwrap_or_default();
         match findings {

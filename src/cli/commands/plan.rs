@@ -17,8 +17,8 @@ use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
-    Assumptions, BatchedEstimate, CostEstimate, Explained, Forecast, Preparer, ReasonGroup, TooLong, USUAL_LATENCY,
-    WorstCase, forecast,
+    Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleExplanation, TooLong,
+    USUAL_LATENCY, WorstCase, forecast,
 };
 use crate::provider::{Lane, ModelUse, Prices};
 use crate::remote::RemoteEntries;
@@ -253,7 +253,7 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
             }
         });
     }
-    found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == Explained::UPSTREAM));
+    found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == StaleExplanation::UPSTREAM));
     let reason = |(why, actions, changed): &(&str, u64, Vec<&str>)| {
         let shown = changed.iter().take(PLACES).copied().collect::<Vec<_>>().join(", ");
         let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);

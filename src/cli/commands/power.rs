@@ -9,7 +9,7 @@ use crate::cli::project::{ProjectOptions, open_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::Pipeline;
 use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
-use crate::stats::{CallCosts, DifferenceVariances, OneMore, Purchase, Repetitions};
+use crate::stats::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 
 /// Assumed where no results say more: variances of a difference of two prompts with models of 2025, in points².
 const USUAL: DifferenceVariances = DifferenceVariances {
@@ -72,10 +72,10 @@ pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Re
     Ok(Exit::Done)
 }
 
-fn design(pipeline: &Pipeline) -> Repetitions {
+fn design(pipeline: &Pipeline) -> SampleSizes {
     let probes: usize = pipeline.fixtures.iter().flat_map(|fixture| &fixture.selected).map(Vec::len).sum();
     let runs = pipeline.settings.runs;
-    Repetitions {
+    SampleSizes {
         fixtures: pipeline.fixtures.len(),
         probes: probes as f64 / pipeline.fixtures.len().max(1) as f64,
         runs: runs.compress,
@@ -98,7 +98,7 @@ fn basis(pipeline: &Pipeline) -> EstimateBasis {
     EstimateBasis { variances, costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0), words }
 }
 
-fn table(bought: &[Purchase], is_priced: bool, console: &Console) -> String {
+fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String {
     let unit = if is_priced { "dollars" } else { "requests" };
     let columns = [
         Column::Left("one more"),
@@ -107,7 +107,7 @@ fn table(bought: &[Purchase], is_priced: bool, console: &Console) -> String {
         Column::Right(unit),
         Column::Right("gain per 100"),
     ];
-    let cells = |purchase: &Purchase| {
+    let cells = |purchase: &MarginalGain| {
         let each = purchase.gain_per_cost().map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
         let cost = if is_priced { format!("{:.2}", purchase.cost) } else { format!("{:.0}", purchase.cost) };
         vec![name(purchase), format!("±{:.2}", purchase.half_width), format!("{:.3}", purchase.gain), cost, each]
@@ -115,26 +115,27 @@ fn table(bought: &[Purchase], is_priced: bool, console: &Console) -> String {
     render_table(&columns, bought.iter().map(cells), console.width())
 }
 
-fn name(purchase: &Purchase) -> String {
+fn name(purchase: &MarginalGain) -> String {
     match purchase.what {
-        OneMore::Fixture => "fixture *".to_owned(),
-        OneMore::Probe => "probe per fixture *".to_owned(),
-        OneMore::Runs => format!("runs: {}", purchase.with.runs),
-        OneMore::Answer => format!("answers per run: {}", purchase.with.answers),
-        OneMore::Judgement => format!("judgements per answer: {}", purchase.with.judgements),
+        DesignFactor::Fixture => "fixture *".to_owned(),
+        DesignFactor::Probe => "probe per fixture *".to_owned(),
+        DesignFactor::Runs => format!("runs: {}", purchase.with.runs),
+        DesignFactor::Answer => format!("answers per run: {}", purchase.with.answers),
+        DesignFactor::Judgement => format!("judgements per answer: {}", purchase.with.judgements),
     }
 }
 
-fn advice(variances: &DifferenceVariances, design: &Repetitions, bought: &[Purchase]) -> Vec<String> {
+fn advice(variances: &DifferenceVariances, design: &SampleSizes, bought: &[MarginalGain]) -> Vec<String> {
     let mut lines = Vec::new();
     if !bought.is_empty() {
         lines.push("* and the work of writing it".to_owned());
     }
-    let of_runs = bought.iter().filter(|purchase| !matches!(purchase.what, OneMore::Fixture | OneMore::Probe));
+    let of_runs =
+        bought.iter().filter(|purchase| !matches!(purchase.what, DesignFactor::Fixture | DesignFactor::Probe));
     if !bought.is_empty() && of_runs.clone().all(|purchase| purchase.gain < WORTHWHILE) {
         lines.push("More repetitions will not help; more fixtures will.".to_owned());
     }
-    let wide = Repetitions { fixtures: design.fixtures * design.runs as usize, runs: 1, ..*design };
+    let wide = SampleSizes { fixtures: design.fixtures * design.runs as usize, runs: 1, ..*design };
     let powers = variances.power(&wide, HOPED_FOR).zip(variances.power(design, HOPED_FOR));
     if let Some((wider, now)) = powers.filter(|(wider, now)| design.runs > 1 && wider > now) {
         lines.push(format!(
@@ -149,10 +150,10 @@ fn advice(variances: &DifferenceVariances, design: &Repetitions, bought: &[Purch
     lines
 }
 
-fn fixtures(design: &Repetitions) -> String {
+fn fixtures(design: &SampleSizes) -> String {
     count(design.fixtures as u64, "fixture")
 }
 
-fn runs(design: &Repetitions) -> String {
+fn runs(design: &SampleSizes) -> String {
     count(u64::from(design.runs), "run")
 }

@@ -18,7 +18,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::judge::Dimension;
 use crate::measure::FactClass;
 use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::{Body, Preparer};
+use crate::plan::{Preparer, RawBody};
 use crate::probe::{Fact, FactFinder, Probe};
 use crate::results::{ProbeInfo, Row};
 
@@ -89,7 +89,7 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
     let gone = || format!("the entry {} is no longer in the cache", key.0.short());
     let record = snapshot.find(&key).ok_or_else(gone)?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
-    let read = |pipeline| as_read(pipeline, selected, Body { dialect: record.dialect, bytes: &body });
+    let read = |pipeline| as_read(pipeline, selected, RawBody { dialect: record.dialect, bytes: &body });
     if let Some(read) = pipeline.and_then(read) {
         return read.ok_or_else(|| "only its provider can read it".to_owned());
     }
@@ -98,7 +98,7 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
 }
 
 /// The context as the pipeline reads it, with the artifact index; `None` where method or fixture have changed.
-fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: Body<'_>) -> Option<Option<String>> {
+fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: RawBody<'_>) -> Option<Option<String>> {
     let task = reading_task(pipeline, compress_cell(pipeline, &selected.manifest.design, &selected.row)?)?;
     let matrix = Matrix::new(pipeline);
     read_context(Preparer::new(pipeline, &matrix), task, body)

@@ -16,7 +16,7 @@ use crate::action::StageName;
 use crate::judge::SelfTest;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::report::TextStyle;
-use crate::scheduler::{BudgetLimits, Event, Stop, TrippedBreaker};
+use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
 
 /// The progress display of a run.
 pub(crate) struct Progress {
@@ -244,13 +244,13 @@ impl PlainLines {
     }
 
     /// The line to print now, if one is due: often at first, seldom later, and at once when trouble begins or ends.
-    fn due(&mut self, model: &ProgressModel, stop: Stop, now: Instant) -> Option<String> {
+    fn due(&mut self, model: &ProgressModel, stop: StopRequest, now: Instant) -> Option<String> {
         let every = match (now - self.began).as_secs() {
             0..60 => 10,
             60..600 => 30,
             _ => 60,
         };
-        let (held_up, stopping) = (model.is_held_up(), stop != Stop::No);
+        let (held_up, stopping) = (model.is_held_up(), stop != StopRequest::No);
         let unchanged = (held_up, stopping) == (self.held_up, self.stopping);
         if unchanged && now - self.printed < Duration::from_secs(every) {
             return None;

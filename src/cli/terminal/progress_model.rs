@@ -10,7 +10,7 @@ use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
 use crate::pipeline::MatrixCounts;
 use crate::provider::{ProviderName, ProviderStatus, WaitReason};
-use crate::scheduler::{BudgetLimits, Event, Spent, Stop};
+use crate::scheduler::{BudgetLimits, Event, Spent, StopRequest};
 use crate::units::Usd;
 
 /// Over how long a pace is averaged; longer where fewer cells were finished in this time, so that a slow server has one.
@@ -27,7 +27,7 @@ const FIRST_PACE: Duration = Duration::from_secs(2);
 pub(crate) struct ProgressSnapshot {
     pub(crate) statuses: Vec<ProviderStatus>,
     pub(crate) spent: Spent,
-    pub(crate) stop: Stop,
+    pub(crate) stop: StopRequest,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -169,7 +169,7 @@ impl ProgressModel {
         }
         parts.extend(
             self.seconds_left()
-                .filter(|_| !self.is_held_up() && self.snapshot.stop == Stop::No)
+                .filter(|_| !self.is_held_up() && self.snapshot.stop == StopRequest::No)
                 .map(|seconds| format!("{} left", duration(seconds))),
         );
         if brief {
@@ -242,7 +242,7 @@ impl ProgressModel {
     /// What is waited for, the heaviest first; `None` if nothing is.
     pub(crate) fn wait_words(&self) -> Option<String> {
         let in_flight: u32 = self.snapshot.statuses.iter().map(|status| status.in_flight).sum();
-        if self.snapshot.stop == Stop::Drain {
+        if self.snapshot.stop == StopRequest::Drain {
             return Some(format!("stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once"));
         }
         let waits_for = |waiting: &WaitReason| {

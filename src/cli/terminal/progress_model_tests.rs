@@ -22,7 +22,7 @@ fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {
 fn snapshot(sent: u64, usd: f64, waits: Option<WaitReason>) -> ProgressSnapshot {
     let usage = Usage { input: Some(Tokens(sent * 900)), output: Some(Tokens(sent * 100)), ..Usage::default() };
     let spent = Spent { replies: sent, usage: Some(usage), usd: Some(Usd(usd)), ..Spent::default() };
-    ProgressSnapshot { statuses: vec![status(sent, waits)], spent, stop: Stop::No }
+    ProgressSnapshot { statuses: vec![status(sent, waits)], spent, stop: StopRequest::No }
 }
 
 fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
@@ -156,7 +156,7 @@ fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
 fn a_run_that_stops_tells_no_time_for_what_it_leaves() {
     let mut model = under_way(None);
     assert!(model.line().ends_with("3 min left"), "{}", model.line());
-    model.snapshot.stop = Stop::Drain;
+    model.snapshot.stop = StopRequest::Drain;
     assert!(!model.line().contains("left"), "{}", model.line());
 }
 

@@ -7,7 +7,7 @@ use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE};
 
 /// What a key word says about the value after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum KeywordClass {
     Password,
     /// A secret or a key: any value that is no name of one.
     Secret,
@@ -59,7 +59,7 @@ pub(super) fn words(identifier: &str) -> Vec<String> {
 }
 
 /// What one word says, with the word before it.
-pub(super) fn class_of_word(word: &str, before: &str) -> Option<Class> {
+pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     const ENDS: [&str; 12] = [
         "password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "wachtwoord", "contrasena", "userpwd",
         "pswd", "passwrd", "motdepasse",
@@ -73,28 +73,28 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<Class> {
     if ENDS.iter().any(|end| word.ends_with(end))
         || ["pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic"].contains(&word)
     {
-        return Some(Class::Password);
+        return Some(KeywordClass::Password);
     }
     let owned = |end: &str| word.strip_suffix(end).is_some_and(|owner| OWNERS.contains(&owner));
     if owned("pass") || owned("pwd") || owned("pw") {
-        return Some(Class::Password);
+        return Some(KeywordClass::Password);
     }
     // The key of a session often is its address, made of names and numbers.
     if word == "sessionkey" || word == "key" && before == "session" {
-        return Some(Class::Token);
+        return Some(KeywordClass::Token);
     }
     if word == "key" && KEY_MODIFIERS.contains(&before) {
-        return Some(Class::Secret);
+        return Some(KeywordClass::Secret);
     }
     if word.strip_suffix("key").is_some_and(|modifier| KEY_MODIFIERS.contains(&modifier)) || word.ends_with("secret") {
-        return Some(Class::Secret);
+        return Some(KeywordClass::Secret);
     }
     let token = word.ends_with("token") || ["cred", "creds", "credential", "credentials", "jwt"].contains(&word);
-    token.then_some(Class::Token)
+    token.then_some(KeywordClass::Token)
 }
 
 /// What an identifier as a whole says; `None` if it names no secret.
-pub(super) fn class_of(identifier: &str) -> Option<Class> {
+pub(super) fn class_of(identifier: &str) -> Option<KeywordClass> {
     let words = words(identifier);
     let at = words.iter().enumerate().rev().find_map(|(at, word)| {
         let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", String::as_str);
@@ -107,7 +107,7 @@ pub(super) fn class_of(identifier: &str) -> Option<Class> {
 }
 
 /// As [`class_of`], with the word before it where an identifier is written in two: `API key`, `Secret Key`.
-pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<Class> {
+pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
     let name = text.get(key.clone())?;
     if name.contains("://") || name.starts_with('.') && name.len() < 6 {
         return None;
@@ -121,5 +121,5 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<Class> {
     let before = text.get(..key.start)?.strip_suffix([' ', '-'])?;
     let start = before.rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |at| at + 1);
     let modifier = before.get(start..)?.to_ascii_lowercase();
-    KEY_MODIFIERS.contains(&modifier.as_str()).then_some(Class::Secret)
+    KEY_MODIFIERS.contains(&modifier.as_str()).then_some(KeywordClass::Secret)
 }

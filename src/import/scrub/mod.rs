@@ -27,7 +27,7 @@ use super::conversation::ORPHAN_HEAD;
 use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
 use crate::transcript::{Fixture, Message, Role};
 use cut::cut;
-use personal::Handles;
+use personal::HandleMatcher;
 use secrets::secrets;
 use shape::is_distinctive;
 
@@ -133,7 +133,7 @@ struct Scrubber {
     known: Vec<(String, String)>,
     names: HashMap<String, String>,
     numbers: BTreeMap<String, usize>,
-    handles: Handles,
+    handles: HandleMatcher,
     accounts: BTreeSet<String>,
 }
 
@@ -190,7 +190,7 @@ fn fingerprint(fixture: &Fixture) -> u64 {
 impl Scrubber {
     /// Finds all secrets of the fixture first, so that each goes everywhere.
     fn learn(fixture: &Fixture, settings: &ScrubSettings) -> Scrubber {
-        let mut scrubber = Scrubber { handles: Handles::new(&settings.handles), ..Scrubber::default() };
+        let mut scrubber = Scrubber { handles: HandleMatcher::new(&settings.handles), ..Scrubber::default() };
         scrubber.numbers = used_numbers(fixture);
         for text in texts(fixture) {
             scrubber.learn_text(text);
@@ -371,8 +371,8 @@ impl ReferenceUse {
 
     /// The references that stand in `text`, the text of message `at`, and are used behind it.
     fn after(&self, at: usize, text: &str) -> Vec<String> {
-        let standing = self.index.standing_in(text).into_iter();
-        let used = standing.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
+        let occurrences = self.index.occurrences_in(text).into_iter();
+        let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
         used.filter_map(|place| Some(self.references.get(place)?.text.clone())).collect()
     }
 }
@@ -487,7 +487,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
     let mut left = BTreeMap::new();
     for account in accounts.iter().filter(|account| account.len() > 2) {
-        let handles = Handles::new(std::slice::from_ref(account));
+        let handles = HandleMatcher::new(std::slice::from_ref(account));
         let mut count = 0;
         for message in messages {
             handles.replace(&message.content, &mut count);

@@ -18,15 +18,15 @@ use aho_corasick::AhoCorasick;
 use regex::{Regex, bytes};
 
 use super::hinted::HintedRules;
-use super::key_names::{Class, class_at, class_of, identifier, words};
+use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut, trimmed, value_at, values_after};
 use super::shape::{ascii, compiled, is_identifier};
-use super::values::{Notation, ValueVerdict, is_code, is_label, is_reference, is_strong, is_unsaid, judge};
+use super::values::{ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge};
 
 /// A value in the position of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Positioned {
+pub(super) struct PositionMatch {
     pub(super) kind: &'static str,
     pub(super) range: Range<usize>,
     /// Whether the value may as well be an ordinary word: then a person has to look at it.
@@ -66,7 +66,7 @@ fn with_values(pattern: &str) -> String {
 }
 
 /// All values in `text` that stand where a secret stands. `text` is without escapes, see `unescaped`.
-pub(super) fn passwords(text: &str) -> Vec<Positioned> {
+pub(super) fn passwords(text: &str) -> Vec<PositionMatch> {
     let mut found = Vec::new();
     by_rules(text, &mut found);
     cookies(text, &mut found);
@@ -77,7 +77,7 @@ pub(super) fn passwords(text: &str) -> Vec<Positioned> {
     found
 }
 
-fn by_rules(text: &str, found: &mut Vec<Positioned>) {
+fn by_rules(text: &str, found: &mut Vec<PositionMatch>) {
     for (rule, regex) in POSITION_SET.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
             let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
@@ -85,16 +85,16 @@ fn by_rules(text: &str, found: &mut Vec<Positioned>) {
             let Some(inside) = text.get(range.clone()) else { continue };
             let is_port = inside.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'/'))
                 && rule.pattern.contains("-p");
-            let is_value = inside.len() >= 3 && !is_unsaid(inside) && !is_reference(inside) && !is_port;
+            let is_value = inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
             if is_value && (!rule.must_be_strong || is_strong(inside)) {
-                found.push(Positioned { kind: rule.kind, range, is_doubtful: false });
+                found.push(PositionMatch { kind: rule.kind, range, is_doubtful: false });
             }
         }
     }
 }
 
 /// The values of cookies that identify a session or look random.
-fn cookies(text: &str, found: &mut Vec<Positioned>) {
+fn cookies(text: &str, found: &mut Vec<PositionMatch>) {
     let Some(regex) = &*COOKIE else { return };
     for list in regex.captures_iter(text.as_bytes()).filter_map(|captures| captures.get(1)) {
         let mut at = list.start();
@@ -111,16 +111,16 @@ fn cookies(text: &str, found: &mut Vec<Positioned>) {
             let telling = ["sess", "sid", "auth", "token", "jwt", "login", "remember", "csrf", "xsrf", "secret", "id"];
             let is_telling = telling.iter().any(|part| name.to_ascii_lowercase().contains(part));
             let is_secret = if is_telling { value.len() >= 6 } else { value.len() >= 16 } && is_strong(value);
-            if is_secret && !is_unsaid(value) && !is_reference(value) {
+            if is_secret && !is_blank(value) && !is_reference(value) {
                 let start = begin + name.len() + 1;
-                found.push(Positioned { kind: "cookie", range: start..start + value.len(), is_doubtful: false });
+                found.push(PositionMatch { kind: "cookie", range: start..start + value.len(), is_doubtful: false });
             }
         }
     }
 }
 
 /// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
-fn pairs(text: &str, found: &mut Vec<Positioned>) {
+fn pairs(text: &str, found: &mut Vec<PositionMatch>) {
     if !["alue", "efault", "<", "set -"].iter().any(|hint| text.contains(hint)) {
         return;
     }
@@ -131,27 +131,28 @@ fn pairs(text: &str, found: &mut Vec<Positioned>) {
         let Some(class) = text.get(key.range()).and_then(class_of) else { continue };
         let range = trimmed(text, value.range());
         let Some(inside) = text.get(range.clone()) else { continue };
-        push(text, class, inside, range, Notation::Quoted, found);
+        push(text, class, inside, range, ValueSyntax::Quoted, found);
     }
 }
 
 /// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
-fn inserts(text: &str, found: &mut Vec<Positioned>) {
+fn inserts(text: &str, found: &mut Vec<PositionMatch>) {
     static INSERT: LazyLock<Option<bytes::Regex>> =
         LazyLock::new(|| ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)"));
     let is_insert = text.contains("INTO") || text.contains("into");
     let Some(regex) = INSERT.as_ref().filter(|_| is_insert) else { return };
     for captures in regex.captures_iter(text.as_bytes()) {
         let (Some(columns), Some(rows)) = (captures.get(1), captures.get(2)) else { continue };
-        let classes: Vec<Option<Class>> = text.get(columns.range()).unwrap_or("").split(',').map(class_of).collect();
+        let classes: Vec<Option<KeywordClass>> =
+            text.get(columns.range()).unwrap_or("").split(',').map(class_of).collect();
         let mut at = rows.start();
         for row in text.get(rows.range()).unwrap_or("").split_inclusive(')') {
             let mut field = at + row.find('(').map_or(0, |open| open + 1);
             for (cell, class) in row.trim_start_matches([',', ' ', '\n', '(']).split(',').zip(&classes) {
-                if let Some((range, notation)) = class.and_then(|_| value_at(text, field, Notation::Bare))
+                if let Some((range, notation)) = class.and_then(|_| value_at(text, field, ValueSyntax::Bare))
                     && let Some(class) = class
                     && let Some(value) = text.get(range.clone())
-                    && notation == Notation::Quoted
+                    && notation == ValueSyntax::Quoted
                 {
                     push(text, *class, value, range, notation, found);
                 }
@@ -162,7 +163,7 @@ fn inserts(text: &str, found: &mut Vec<Positioned>) {
     }
 }
 
-fn foreign(text: &str, found: &mut Vec<Positioned>) {
+fn foreign(text: &str, found: &mut Vec<PositionMatch>) {
     if text.is_ascii() && !text.contains(" de passe") {
         return;
     }
@@ -174,27 +175,28 @@ fn foreign(text: &str, found: &mut Vec<Positioned>) {
         let Some(inside) = text.get(range.clone()) else { continue };
         let is_assigned = between.as_str().contains([':', '：', '=', '＝']);
         let class = if ["密钥", "密鑰", "令牌", "秘钥"].contains(&word.as_str()) {
-            Class::Secret
+            KeywordClass::Secret
         } else {
-            Class::Password
+            KeywordClass::Password
         };
         let is_value =
-            inside.len() >= 3 && !is_unsaid(inside) && !is_reference(inside) && !is_code(text, inside, &range);
+            inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_code(text, inside, &range);
         // `密码是 X。`: a plain word is the password if the sentence ends with it.
         let said = ["是", "为", "成", "用", "は", "는", "은", "est", "ist", "es"]
             .iter()
             .any(|word| between.as_str().contains(word));
         let ends = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'', '”']).chars().next();
         let is_last = ends.is_none_or(|c| matches!(c, '\n' | '。' | '，' | '；' | '！' | ',' | '.'));
-        let is_plain = class == Class::Password && !is_label(inside) && (is_assigned || said && inside.len() >= 5);
+        let is_plain =
+            class == KeywordClass::Password && !is_label(inside) && (is_assigned || said && inside.len() >= 5);
         if is_value && (is_strong(inside) || is_plain) {
             let is_doubtful = !is_strong(inside) && !is_assigned && !is_last;
-            found.push(Positioned { kind: kind_of(class), range, is_doubtful });
+            found.push(PositionMatch { kind: kind_of(class), range, is_doubtful });
         }
     }
 }
 
-fn by_words(text: &str, found: &mut Vec<Positioned>) {
+fn by_words(text: &str, found: &mut Vec<PositionMatch>) {
     let Some(hints) = &*HINTS else { return };
     let mut done = 0;
     for hit in hints.find_iter(text) {
@@ -219,29 +221,36 @@ fn by_words(text: &str, found: &mut Vec<Positioned>) {
 
 /// `pass` alone is more often a verb or the result of a test: its value must look like a password, or a user stand
 /// before it.
-fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: Notation) -> bool {
+fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSyntax) -> bool {
     let before = text.get(..key.start).unwrap_or("");
     let near = before.get(before.len().saturating_sub(60)..).unwrap_or("").to_ascii_lowercase();
     let has_user = ["user", "login", "account", "host", "uid"].iter().any(|word| near.contains(word));
     let is_result =
-        text.get(key.clone()) == Some("PASS") && notation != Notation::Tight && notation != Notation::Quoted;
+        text.get(key.clone()) == Some("PASS") && notation != ValueSyntax::Tight && notation != ValueSyntax::Quoted;
     let is_plausible =
-        is_strong(value) && (notation == Notation::Quoted || !is_identifier(value) && !value.contains(['|', '(']));
+        is_strong(value) && (notation == ValueSyntax::Quoted || !is_identifier(value) && !value.contains(['|', '(']));
     let is_assigned = text.get(key.end..).is_some_and(|after| after.trim_start().starts_with('='));
-    let is_literal = notation == Notation::Quoted && is_assigned && value.len() >= 5;
-    notation != Notation::Prose && !is_result && (has_user || is_plausible || is_literal)
+    let is_literal = notation == ValueSyntax::Quoted && is_assigned && value.len() >= 5;
+    notation != ValueSyntax::Prose && !is_result && (has_user || is_plausible || is_literal)
 }
 
-fn push(text: &str, class: Class, value: &str, range: Range<usize>, notation: Notation, found: &mut Vec<Positioned>) {
+fn push(
+    text: &str,
+    class: KeywordClass,
+    value: &str,
+    range: Range<usize>,
+    notation: ValueSyntax,
+    found: &mut Vec<PositionMatch>,
+) {
     if let Some(verdict) = judge(text, class, value, &range, notation) {
-        found.push(Positioned { kind: kind_of(class), range, is_doubtful: verdict == ValueVerdict::Doubtful });
+        found.push(PositionMatch { kind: kind_of(class), range, is_doubtful: verdict == ValueVerdict::Doubtful });
     }
 }
 
-fn kind_of(class: Class) -> &'static str {
+fn kind_of(class: KeywordClass) -> &'static str {
     match class {
-        Class::Password => "password",
-        Class::Secret | Class::Token => "secret",
+        KeywordClass::Password => "password",
+        KeywordClass::Secret | KeywordClass::Token => "secret",
     }
 }
 

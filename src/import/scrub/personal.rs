@@ -145,16 +145,16 @@ pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
 
 /// The handles a person goes by, ready to be found in every variant of case and separation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Handles(Option<Regex>);
+pub(super) struct HandleMatcher(Option<Regex>);
 
-impl Handles {
-    pub(super) fn new(handles: &[String]) -> Handles {
+impl HandleMatcher {
+    pub(super) fn new(handles: &[String]) -> HandleMatcher {
         let mut sorted: Vec<&str> =
             handles.iter().map(|h| h.trim().trim_start_matches('@')).filter(|h| !h.is_empty()).collect();
         sorted.sort_by_key(|handle| std::cmp::Reverse(handle.len()));
         let variants: Vec<String> = sorted.into_iter().map(variants).collect();
         let pattern = format!("({})", variants.join("|"));
-        Handles(if variants.is_empty() {
+        HandleMatcher(if variants.is_empty() {
             None
         } else {
             RegexBuilder::new(&pattern).case_insensitive(true).build().ok()
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn handles_go_in_every_variant_but_not_inside_words() {
-        let handles = Handles::new(&["Jane Doe".into(), "@jd".into()]);
+        let handles = HandleMatcher::new(&["Jane Doe".into(), "@jd".into()]);
         let scrub = |text: &str| handles.replace(text, &mut 0).into_owned();
         assert_eq!(scrub("JANE_DOE jane.doe JaneDoe/x @jd JD-laptop"), "user user user/x @user user-laptop");
         assert_eq!(scrub("adjdust jdk"), "adjdust jdk");

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::key_names::{Class, class_of_word, words};
+use super::key_names::{KeywordClass, class_of_word, words};
 use super::shape::compiled;
-use super::values::{Notation, is_strong};
+use super::values::{ValueSyntax, is_strong};
 
 /// The values that may follow the key: one, or none.
-pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Option<(Range<usize>, Notation)> {
+pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<(Range<usize>, ValueSyntax)> {
     let name = text.get(key.clone())?;
     let before = text.get(..key.start)?;
     let mut at = key.end;
@@ -28,14 +28,14 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
         at += 2;
     }
     // `password (root): X`, `password for bob is X`.
-    if class == Class::Password && !is_quoted {
+    if class == KeywordClass::Password && !is_quoted {
         at = after_note(text, at);
     }
     let gap = blank(at);
     let after = rest(gap);
     if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"].iter().find(|sign| after.starts_with(**sign))
     {
-        return value_at(text, gap + sign.len(), Notation::Bare);
+        return value_at(text, gap + sign.len(), ValueSyntax::Bare);
     }
     if after.starts_with("!=") {
         return None;
@@ -46,16 +46,16 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
         return tail
             .trim_start()
             .starts_with(['"', '\'', '`'])
-            .then(|| value_at(text, gap + sign.trim_start().len(), Notation::Bare))
+            .then(|| value_at(text, gap + sign.trim_start().len(), ValueSyntax::Bare))
             .flatten();
     }
     if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
         let end = tail.find('}')?;
-        return Some((gap + 2..gap + 2 + end, Notation::Tight));
+        return Some((gap + 2..gap + 2 + end, ValueSyntax::Tight));
     }
     if after.starts_with('=') {
         let is_tight = gap == at && !rest(at + 1).starts_with([' ', '\t']);
-        return value_at(text, gap + 1, if is_tight { Notation::Tight } else { Notation::Bare });
+        return value_at(text, gap + 1, if is_tight { ValueSyntax::Tight } else { ValueSyntax::Bare });
     }
     if after.starts_with(':') && !after.starts_with("://") {
         let mut start = gap + 1;
@@ -66,14 +66,14 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
             return None;
         }
         if let Some(typed) = after_type(text, start) {
-            return value_at(text, typed, Notation::Bare).filter(|(_, notation)| *notation == Notation::Quoted);
+            return value_at(text, typed, ValueSyntax::Bare).filter(|(_, notation)| *notation == ValueSyntax::Quoted);
         }
-        return value_at(text, start, Notation::Bare).or_else(|| block_scalar(text, start));
+        return value_at(text, start, ValueSyntax::Bare).or_else(|| block_scalar(text, start));
     }
     if is_flag && (after.len() < rest(at).len() || is_quoted) {
         let start = if is_quoted { blank(gap + usize::from(after.starts_with(','))) } else { gap };
         let is_list = is_quoted && after.starts_with(',');
-        return (is_list || !is_quoted).then(|| value_at(text, start, Notation::Tight)).flatten();
+        return (is_list || !is_quoted).then(|| value_at(text, start, ValueSyntax::Tight)).flatten();
     }
     let is_row = before.rsplit('\n').next().unwrap_or("").trim_start().starts_with('|');
     if after.starts_with('|') {
@@ -83,7 +83,7 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
         // A cell of a table.
         let cell = rest(gap + 1).split(['|', '\n']).next().unwrap_or("");
         let is_word = !cell.trim().is_empty() && !cell.trim().contains(' ');
-        return is_word.then(|| value_at(text, gap + 1, Notation::Bare)).flatten();
+        return is_word.then(|| value_at(text, gap + 1, ValueSyntax::Bare)).flatten();
     }
     if is_quoted && after.starts_with(',') {
         return argument(text, key, gap);
@@ -98,7 +98,7 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
     for word in VERBS {
         let is_sentence = gap > at && after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
         if is_sentence {
-            return value_at(text, gap + word.len(), Notation::Prose);
+            return value_at(text, gap + word.len(), ValueSyntax::Prose);
         }
     }
     let line = before.rsplit('\n').next().unwrap_or("");
@@ -108,12 +108,13 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
     if is_quoted {
         return None;
     }
-    if gap > at && after.starts_with(['"', '\'', '`']) && class != Class::Token {
-        return value_at(text, gap, Notation::Prose);
+    if gap > at && after.starts_with(['"', '\'', '`']) && class != KeywordClass::Token {
+        return value_at(text, gap, ValueSyntax::Prose);
     }
-    let is_setting = verbs.contains(&last.as_str()) || is_alone || last.ends_with(',') || class == Class::Password;
+    let is_setting =
+        verbs.contains(&last.as_str()) || is_alone || last.ends_with(',') || class == KeywordClass::Password;
     if gap > at && is_setting {
-        return value_at(text, gap, Notation::Prose);
+        return value_at(text, gap, ValueSyntax::Prose);
     }
     None
 }
@@ -158,21 +159,21 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
 }
 
 /// A block of YAML: `password: |` and the value on the next line.
-fn block_scalar(text: &str, at: usize) -> Option<(Range<usize>, Notation)> {
+fn block_scalar(text: &str, at: usize) -> Option<(Range<usize>, ValueSyntax)> {
     static BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)"));
     let value = BLOCK.captures(text.get(at..)?)?.get(1)?;
-    Some((at + value.start()..at + value.end(), Notation::Bare))
+    Some((at + value.start()..at + value.end(), ValueSyntax::Bare))
 }
 
 /// `("password", "X")`: the argument after a quoted key, alone with it between brackets.
-fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize>, Notation)> {
+fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize>, ValueSyntax)> {
     const VERBS: [&str; 13] =
         ["fill", "type", "send", "set", "put", "add", "update", "insert", "append", "define", "env", "getenv", "get"];
     let before = text.get(..key.start)?;
-    let (range, notation) = value_at(text, comma + 1, Notation::Bare)?;
+    let (range, notation) = value_at(text, comma + 1, ValueSyntax::Bare)?;
     let after = text.get(range.end + 1..)?.trim_start();
     let value = text.get(range.clone())?;
-    let is_pair = notation == Notation::Quoted && after.starts_with([')', ',']);
+    let is_pair = notation == ValueSyntax::Quoted && after.starts_with([')', ',']);
     let called = before.trim_end_matches(['#', '.', '[', '"', '\'', ' ']).strip_suffix('(')?;
     let verb =
         called.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("").to_ascii_lowercase();
@@ -181,20 +182,20 @@ fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize
 }
 
 /// `.password("X")`, `setPassword('X')`; not `get_password("prompt")`.
-fn called(text: &str, name: &str, bracket: usize) -> Option<(Range<usize>, Notation)> {
+fn called(text: &str, name: &str, bracket: usize) -> Option<(Range<usize>, ValueSyntax)> {
     const VERBS: [&str; 5] = ["set", "with", "use", "new", "add"];
     let words = words(name.rsplit('.').next().unwrap_or(name));
     let first = words.first()?.as_str();
     let is_setter = words.len() == 1 || VERBS.contains(&first) || class_of_word(first, "").is_some();
-    let (range, notation) = value_at(text, bracket + 1, Notation::Bare)?;
+    let (range, notation) = value_at(text, bracket + 1, ValueSyntax::Bare)?;
     let after = text.get(range.end + 1..)?.trim_start();
-    let is_literal = notation == Notation::Quoted && after.starts_with(')');
+    let is_literal = notation == ValueSyntax::Quoted && after.starts_with(')');
     let value = text.get(range.clone())?;
     (is_setter && is_literal && !value.contains(' ') && !value.ends_with(':')).then_some((range, notation))
 }
 
 /// The value that begins at `at`, quoted or bare.
-pub(super) fn value_at(text: &str, at: usize, notation: Notation) -> Option<(Range<usize>, Notation)> {
+pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<(Range<usize>, ValueSyntax)> {
     let rest = text.get(at..)?;
     let start = at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
     let start = start + wrapper(text.get(start..)?);
@@ -219,7 +220,7 @@ pub(super) fn value_at(text: &str, at: usize, notation: Notation) -> Option<(Ran
                 return None;
             }
             let begin = start + skip + open.len();
-            return Some((begin..begin + end, Notation::Quoted));
+            return Some((begin..begin + end, ValueSyntax::Quoted));
         }
     }
     let length = rest
@@ -228,7 +229,7 @@ pub(super) fn value_at(text: &str, at: usize, notation: Notation) -> Option<(Ran
     if ["|", ">", "|-", ">-", "|+", ">+"].contains(&rest.get(..length).unwrap_or("")) {
         return None;
     }
-    let range = cut(text, start..start + length.min(300), notation == Notation::Tight);
+    let range = cut(text, start..start + length.min(300), notation == ValueSyntax::Tight);
     (!range.is_empty()).then_some((range, notation))
 }
 

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::key_names::{Class, class_of_word, words};
+use super::key_names::{KeywordClass, class_of_word, words};
 use super::shape::{compiled, entropy, is_identifier, is_path, is_placeholder};
 use super::word_lists::{CODE_WORDS, TYPES, UNSAID};
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notation {
+pub(super) enum ValueSyntax {
     Quoted,
     /// `KEY=value` without blanks, as in environment files and on command lines.
     Tight,
@@ -29,28 +29,28 @@ pub(super) enum ValueVerdict {
 
 pub(super) fn judge(
     text: &str,
-    class: Class,
+    class: KeywordClass,
     value: &str,
     range: &Range<usize>,
-    notation: Notation,
+    notation: ValueSyntax,
 ) -> Option<ValueVerdict> {
-    if value.chars().count() < 3 || is_unsaid(value) || is_reference(value) || is_label(value) {
+    if value.chars().count() < 3 || is_blank(value) || is_reference(value) || is_label(value) {
         return None;
     }
-    if notation != Notation::Quoted && is_code(text, value, range) {
+    if notation != ValueSyntax::Quoted && is_code(text, value, range) {
         return None;
     }
     if value.contains(' ') {
         return sentence(class, value);
     }
     match class {
-        Class::Password => password(text, value, range, notation),
-        Class::Secret => secret(value, notation),
-        Class::Token => token(value, notation),
+        KeywordClass::Password => password(text, value, range, notation),
+        KeywordClass::Secret => secret(value, notation),
+        KeywordClass::Token => token(value, notation),
     }
 }
 
-fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -> Option<ValueVerdict> {
+fn password(text: &str, value: &str, range: &Range<usize>, notation: ValueSyntax) -> Option<ValueVerdict> {
     let is_path = value.starts_with(['/', '~']) && value.matches('/').count() > 1
         || value.starts_with("./")
         || value.contains("://");
@@ -58,14 +58,14 @@ fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -
         return None;
     }
     match notation {
-        Notation::Quoted | Notation::Tight => Some(ValueVerdict::Secret),
-        Notation::Bare if is_plain_word(value) => bare_word(text, value, range),
-        Notation::Bare => Some(ValueVerdict::Secret),
+        ValueSyntax::Quoted | ValueSyntax::Tight => Some(ValueVerdict::Secret),
+        ValueSyntax::Bare if is_plain_word(value) => bare_word(text, value, range),
+        ValueSyntax::Bare => Some(ValueVerdict::Secret),
         // `Password forgotten?` asks.
-        Notation::Prose if is_strong(value.trim_end_matches(['?', '!'])) && !is_identifier_like(value) => {
+        ValueSyntax::Prose if is_strong(value.trim_end_matches(['?', '!'])) && !is_identifier_like(value) => {
             Some(ValueVerdict::Secret)
         }
-        Notation::Prose => prose_word(text, value, range),
+        ValueSyntax::Prose => prose_word(text, value, range),
     }
 }
 
@@ -98,7 +98,7 @@ fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdi
     }
 }
 
-fn secret(value: &str, notation: Notation) -> Option<ValueVerdict> {
+fn secret(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
     if value.contains("://") || value.starts_with(['/', '.', '~']) {
         return None;
     }
@@ -109,15 +109,15 @@ fn secret(value: &str, notation: Notation) -> Option<ValueVerdict> {
         && words(value).iter().any(|word| class_of_word(word, "").is_some() || word == "key");
     match notation {
         _ if value.len() < 6 => None,
-        Notation::Quoted | Notation::Tight if !names => Some(ValueVerdict::Secret),
-        Notation::Quoted | Notation::Tight => Some(ValueVerdict::Doubtful),
-        Notation::Bare | Notation::Prose => {
+        ValueSyntax::Quoted | ValueSyntax::Tight if !names => Some(ValueVerdict::Secret),
+        ValueSyntax::Quoted | ValueSyntax::Tight => Some(ValueVerdict::Doubtful),
+        ValueSyntax::Bare | ValueSyntax::Prose => {
             (is_strong(value) && !is_identifier_like(value) && value.len() >= 8).then_some(ValueVerdict::Secret)
         }
     }
 }
 
-fn token(value: &str, notation: Notation) -> Option<ValueVerdict> {
+fn token(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
     let is_number =
         value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+'));
     let is_name = value.contains("://") || value.starts_with(['/', '.', '~', '-']) || is_address(value);
@@ -125,8 +125,8 @@ fn token(value: &str, notation: Notation) -> Option<ValueVerdict> {
         return None;
     }
     let is_random = !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
-    let is_literal = matches!(notation, Notation::Quoted | Notation::Tight);
-    if notation == Notation::Tight && value.len() >= 12 && is_strong(value) && !is_path(value) {
+    let is_literal = matches!(notation, ValueSyntax::Quoted | ValueSyntax::Tight);
+    if notation == ValueSyntax::Tight && value.len() >= 12 && is_strong(value) && !is_path(value) {
         return Some(ValueVerdict::Secret);
     }
     if is_random && (is_literal || value.len() >= 12) {
@@ -149,7 +149,7 @@ fn is_address(value: &str) -> bool {
 }
 
 /// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
-fn sentence(class: Class, value: &str) -> Option<ValueVerdict> {
+fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
     const PHRASES: [&str; 62] = [
         "password", "passwort", "enter", "your", "you", "must", "required", "please", "invalid", "is", "the", "at",
         "least", "minimum", "should", "cannot", "can", "not", "be", "and", "or", "to", "for", "of", "with", "token",
@@ -163,12 +163,12 @@ fn sentence(class: Class, value: &str) -> Option<ValueVerdict> {
     let is_phrase = (2..=25).contains(&words.len())
         && spoken == 0
         && !value.contains(['{', '(', '=', '<', '%'])
-        && class != Class::Token;
+        && class != KeywordClass::Token;
     is_phrase.then_some(ValueVerdict::Secret)
 }
 
 /// Nothing is given: a placeholder, `none`, dots or stars.
-pub(super) fn is_unsaid(value: &str) -> bool {
+pub(super) fn is_blank(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let alike = lower.bytes().all(|byte| Some(&byte) == lower.as_bytes().first());

@@ -11,7 +11,7 @@ use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, Pa
 use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
-use crate::measure::{FactClass, FactFate};
+use crate::measure::{FactClass, FactOutcome};
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
 use crate::report::tables::{PUBLISHED, PublishedMethod};
@@ -151,7 +151,7 @@ fn hundredths(value: Option<f64>) -> Option<i64> {
     value.filter(|value| value.is_finite()).map(|value| (value * 100.0).round() as i64)
 }
 
-fn letter(fate: &FactFate) -> char {
+fn letter(fate: &FactOutcome) -> char {
     match (fate.class, fate.answered) {
         (Some(FactClass::Answered), _) => 'a',
         (Some(FactClass::Missed), _) => 'm',

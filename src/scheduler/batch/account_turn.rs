@@ -12,20 +12,20 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The right to create a batch, until it is dropped. It is a lock on a file, which the system releases when the process
 /// ends in any way.
-pub(super) struct AccountTurn(#[expect(dead_code, reason = "held for its lock")] Option<FileLock>);
+pub(super) struct BatchCreationLock(#[expect(dead_code, reason = "held for its lock")] Option<FileLock>);
 
-impl AccountTurn {
+impl BatchCreationLock {
     /// Waits until no other process of this user creates a batch of the account. Without a place for the lock nobody is
     /// waited for: it makes searches shorter, and nothing wrong.
-    pub(super) async fn wait(account: &BatchAccount, fingerprint: u32) -> AccountTurn {
-        let Some(path) = lock_file(account, fingerprint) else { return AccountTurn(None) };
+    pub(super) async fn wait(account: &BatchAccount, fingerprint: u32) -> BatchCreationLock {
+        let Some(path) = lock_file(account, fingerprint) else { return BatchCreationLock(None) };
         loop {
             match FileLock::try_acquire(&path) {
-                Ok(Some(lock)) => return AccountTurn(Some(lock)),
+                Ok(Some(lock)) => return BatchCreationLock(Some(lock)),
                 Ok(None) => tokio::time::sleep(INTERVAL).await,
                 Err(error) => {
                     tracing::debug!(path = %path.display(), "no lock for the account: {error}");
-                    return AccountTurn(None);
+                    return BatchCreationLock(None);
                 }
             }
         }

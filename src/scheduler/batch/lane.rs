@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::collect::{self, LineResult, Outcomes};
 use super::files::{FileLane, finish_exports};
-use super::submit::{MAX_LINES, QueueRoom, Submission, Submitter, failed_action};
+use super::submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
 use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting, request_of};
 use crate::action::{ActionKey, StageName};
 use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
@@ -17,7 +17,7 @@ use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::job::{ActionTask, Job};
-use crate::scheduler::options::{BatchOptions, ExportOptions, OpenBatchNote, RunError, SchedulerOptions, Stop};
+use crate::scheduler::options::{BatchOptions, ExportOptions, OpenBatchNote, RunError, SchedulerOptions, StopRequest};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -208,7 +208,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Goes on where nothing is ready and nothing is under way: polls, submits, and waits if the run does.
     pub(in crate::scheduler) async fn advance(
         &mut self,
-        mut stop: watch::Receiver<Stop>,
+        mut stop: watch::Receiver<StopRequest>,
         is_offline: bool,
         breakers: &CircuitBreakers,
     ) -> Result<Step, RunError> {
@@ -216,7 +216,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         if !read.is_empty() {
             return Ok(Step::Ended(read));
         }
-        if let Some(export) = self.options.export.clone().filter(|_| *stop.borrow() == Stop::No) {
+        if let Some(export) = self.options.export.clone().filter(|_| *stop.borrow() == StopRequest::No) {
             let ended = self.export(&export, breakers).await?;
             return Ok(if ended.is_empty() { self.idle(SkipReason::Offline) } else { Step::Ended(ended) });
         }
@@ -225,7 +225,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             return Ok(Step::Ended(untested));
         }
         loop {
-            if is_offline || *stop.borrow() >= Stop::Drain {
+            if is_offline || *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle(if is_offline { SkipReason::Offline } else { SkipReason::Interrupted }));
             }
             let mut ended = self.poll_all(&stop, breakers).await?;
@@ -294,12 +294,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// The tokens that the vendor's queue of a model has room for beside the open batches, where it is limited.
-    fn queue_room(&self, model: &ModelRef) -> Option<QueueRoom> {
+    fn queue_room(&self, model: &ModelRef) -> Option<QueueCapacity> {
         let limit = self.executor.preparer.pipeline().providers.get(&model.provider)?.limits.batch_queue_tokens?;
         let open = self.open.iter().map(|tracked| &tracked.batch.intent);
         let queued = open.filter(|intent| intent.model == *model && intent.file.is_none());
         let queued: u64 = queued.map(|intent| intent.tokens).sum();
-        Some(QueueRoom { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
+        Some(QueueCapacity { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
     }
 
     fn poll_times(&self) -> PollTimes {
@@ -314,13 +314,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Asks about every open batch: once, or again at each turn of a run that waits.
     async fn poll_all(
         &mut self,
-        stop: &watch::Receiver<Stop>,
+        stop: &watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let known: Vec<String> = self.open.iter().filter_map(|tracked| tracked.batch.id.clone()).collect();
         let mut ended = Vec::new();
         for mut tracked in std::mem::take(&mut self.open) {
-            let is_due = (self.options.wait || !tracked.was_polled) && *stop.borrow() == Stop::No;
+            let is_due = (self.options.wait || !tracked.was_polled) && *stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
                 true => collect::poll(self.executor, &mut tracked, &known).await?,
                 false => None,
@@ -372,7 +372,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Submits what is pending, model by model.
     async fn submit_pending(
         &mut self,
-        stop: &watch::Receiver<Stop>,
+        stop: &watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let mut groups: BTreeMap<ModelRef, Vec<Waiting>> = BTreeMap::new();
@@ -384,7 +384,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         for (model, mut group) in groups {
             while !group.is_empty() {
                 let room = self.queue_room(&model);
-                if *stop.borrow() != Stop::No || room.is_some_and(|room| room.tokens == 0 && !room.is_empty) {
+                if *stop.borrow() != StopRequest::No || room.is_some_and(|room| room.tokens == 0 && !room.is_empty) {
                     self.pending.append(&mut group);
                     break;
                 }
@@ -443,7 +443,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// An action is begun again: live, if its batch has shown that it must.
-    pub(in crate::scheduler) fn goes_live(&mut self, key: ActionKey) {
+    pub(in crate::scheduler) fn mark_live(&mut self, key: ActionKey) {
         self.live.insert(key);
     }
 }

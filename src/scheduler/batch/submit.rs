@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::account_turn::AccountTurn;
+use super::account_turn::BatchCreationLock;
 use super::tracked::{EndedLine, LineEnd, Tracked, Waiting};
 use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
@@ -43,7 +43,7 @@ pub(super) struct Submission {
 
 /// The tokens that a vendor's queue has room for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QueueRoom {
+pub(super) struct QueueCapacity {
     pub(super) tokens: u64,
     /// A request that exceeds an empty queue is submitted by itself: the vendor decides about it.
     pub(super) is_empty: bool,
@@ -74,7 +74,7 @@ impl Submitter<'_, '_> {
     pub(super) async fn submit(
         self,
         group: Vec<(Waiting, u8)>,
-        mut room: Option<QueueRoom>,
+        mut room: Option<QueueCapacity>,
     ) -> Result<Submission, CacheError> {
         let mut submission = Submission::default();
         let Some(spec) = self.provider_of(&group) else {
@@ -98,7 +98,7 @@ impl Submitter<'_, '_> {
                     break;
                 }
                 let tokens: u64 = built.iter().map(|built| built.input.0).sum();
-                room = room.map(|room| QueueRoom { tokens: room.tokens.saturating_sub(tokens), is_empty: false });
+                room = room.map(|room| QueueCapacity { tokens: room.tokens.saturating_sub(tokens), is_empty: false });
                 self.create(&client, &spec, built, &mut submission).await?;
                 built = rest;
             }
@@ -201,7 +201,7 @@ impl Submitter<'_, '_> {
         submission: &mut Submission,
     ) -> Result<(), CacheError> {
         let store = self.executor.store;
-        let _turn = AccountTurn::wait(&BatchAccount::from(spec), client.fingerprint()).await;
+        let _turn = BatchCreationLock::wait(&BatchAccount::from(spec), client.fingerprint()).await;
         let newest = match client.newest().await {
             Ok(newest) => newest,
             Err(failure) => {
@@ -261,7 +261,7 @@ impl Submission {
 }
 
 /// How many of the first requests fit into one batch. Without a limited queue that is at least one.
-fn fitting(built: &[Built], room: Option<QueueRoom>) -> usize {
+fn fitting(built: &[Built], room: Option<QueueCapacity>) -> usize {
     let (mut bytes, mut tokens) = (0, 0);
     let fits = built.iter().take(MAX_LINES).take_while(|built| {
         bytes += built.request.body.len();

@@ -30,7 +30,7 @@ pub(super) struct JudgeAgreement {
 
 /// What became of a file of human grades.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Compared {
+pub(super) struct AgreementResult {
     /// Things that people graded; several raters of one thing count once.
     pub(super) graded: usize,
     /// Of them, cells of ceiling and floor.
@@ -44,15 +44,15 @@ pub(super) struct Compared {
 }
 
 /// A judged cell without its number of judgement.
-type AnswerKey = (String, u32, String, u32, String, String, u32);
+type AnswerId = (String, u32, String, u32, String, String, u32);
 
 /// What is kept of the rows.
 #[derive(Default)]
 struct GradedRows {
     /// The answers that people graded: per judge, the grades of each repeat.
-    cells: BTreeMap<AnswerKey, BTreeMap<String, Vec<Row>>>,
+    cells: BTreeMap<AnswerId, BTreeMap<String, Vec<Row>>>,
     /// Scores of one criterion of one answer, per judge and judge action.
-    repeats: BTreeMap<(AnswerKey, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
+    repeats: BTreeMap<(AnswerId, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
 }
 
 /// Compares `labels` with the rows of a result set of this `design`.
@@ -63,7 +63,7 @@ pub(super) fn compare<E>(
     labels: &Labels,
     design: &Design,
     rows: impl Iterator<Item = Result<Row, E>>,
-) -> Result<Result<Compared, Problems>, E> {
+) -> Result<Result<AgreementResult, Problems>, E> {
     let labels = &labels.with_answerers(design);
     let faults: Vec<Problem> = labels.grades.iter().filter_map(|grade| unknown(labels, design, grade)).collect();
     if !faults.is_empty() {
@@ -133,7 +133,7 @@ impl GradedRows {
     }
 
     /// Judgements that share an action are one judgement.
-    fn note_repeats(&mut self, answer: &AnswerKey, row: &Row) {
+    fn note_repeats(&mut self, answer: &AnswerId, row: &Row) {
         for scored in &row.criteria {
             let place = (answer.clone(), scored.criterion.to_string());
             let judges = self.repeats.entry(place).or_default();
@@ -165,7 +165,7 @@ fn place(subject: &GradedAnswer) -> (&str, u32, &str, u32, &str) {
     (&subject.fixture, subject.point, &subject.method, subject.run, &subject.probe)
 }
 
-fn answer_of(row: &Row) -> AnswerKey {
+fn answer_of(row: &Row) -> AnswerId {
     let Row { fixture, point, method, run, probe, answerer, answer_n, .. } = row;
     (fixture.clone(), *point, method.clone(), *run, probe.clone(), answerer.clone(), *answer_n)
 }
@@ -173,7 +173,7 @@ fn answer_of(row: &Row) -> AnswerKey {
 /// Pairs of (judge, people) by dimension and, in it, by answer.
 type ScorePairs = BTreeMap<Dimension, BTreeMap<usize, Vec<(f64, f64)>>>;
 
-fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<Compared, Problems> {
+fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<AgreementResult, Problems> {
     let mut by_judge: BTreeMap<&str, ScorePairs> =
         design.judges.iter().map(|j| (j.name.as_str(), ScorePairs::new())).collect();
     let (mut panel, mut faults) = (ScorePairs::new(), Problems::default());
@@ -214,7 +214,7 @@ fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<Compared
         by_judge.iter().map(|(judge, pairs)| of_pairs(Some(judge), pairs, heard.against_itself(judge))).collect();
     let is_panel = judges.len() > 1;
     judges.extend(is_panel.then(|| of_pairs(None, &panel, None)));
-    Ok(Compared { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| heard.alpha()) })
+    Ok(AgreementResult { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| heard.alpha()) })
 }
 
 /// What people gave each thing, with the first line that names it.
@@ -231,7 +231,7 @@ type RowsByJudge = BTreeMap<String, Vec<Row>>;
 
 /// The one answer that a person can have meant, with its number among all.
 fn answer_to<'h>(heard: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
-    let is_meant = |answer: &AnswerKey| {
+    let is_meant = |answer: &AnswerId| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
             && subject.answerer.as_ref().is_none_or(|wanted| wanted == answerer)

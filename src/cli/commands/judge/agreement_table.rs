@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::agreement::{Compared, JudgeAgreement, compare};
+use super::agreement::{AgreementResult, JudgeAgreement, compare};
 use super::blind_sheet::blind_sheet;
 use super::labels::Labels;
 use crate::cli::args::Common;
@@ -22,7 +22,7 @@ use crate::stats::{Agreement, Coefficient, Interval, NoCoefficient};
 struct AgreementJson<'a> {
     label: &'a str,
     #[serde(flatten)]
-    compared: &'a Compared,
+    compared: &'a AgreementResult,
     warnings: &'a [String],
 }
 
@@ -81,7 +81,7 @@ fn refused(error: &FolderError) -> Failure {
     }
 }
 
-fn nothing_common(compared: &Compared, label: &str) -> Failure {
+fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
     let message = format!("no grade in the file meets a judged cell of `{label}`");
     let hint = match compared.excluded {
         0 => "the cells named were not judged; `compeval run` again completes them".to_owned(),
@@ -151,8 +151,8 @@ fn coefficient(found: &Coefficient) -> String {
     }
 }
 
-fn counts(compared: &Compared, label: &str) -> String {
-    let Compared { graded, excluded, unmatched, alpha, .. } = compared;
+fn counts(compared: &AgreementResult, label: &str) -> String {
+    let AgreementResult { graded, excluded, unmatched, alpha, .. } = compared;
     let mut text = format!("{} against `{label}`", count(*graded, "human grade"));
     if *excluded > 0 {
         text.push_str(&format!(", {excluded} of ceiling and floor left out"));
@@ -166,7 +166,7 @@ fn counts(compared: &Compared, label: &str) -> String {
     text
 }
 
-fn warnings(compared: &Compared, label: &str) -> Vec<String> {
+fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let few = |judge: &&JudgeAgreement| judge.pooled.spearman.rests_on_few();
     if let Some(judge) = compared.judges.iter().find(few) {

@@ -20,7 +20,7 @@ fn graded(fixture: &str, method: &str, run: u32, points: u8) -> Row {
     row(fixture, method, run, &[(Dimension::Accuracy, f64::from(points))])
 }
 
-fn compared(labels: &Labels, design: &Design, rows: Vec<Row>) -> Result<Compared, Vec<String>> {
+fn compared(labels: &Labels, design: &Design, rows: Vec<Row>) -> Result<AgreementResult, Vec<String>> {
     let rows = rows.into_iter().map(Ok::<_, Infallible>);
     let Ok(compared) = compare(labels, design, rows);
     compared.map_err(|problems| problems.0.iter().map(ToString::to_string).collect())

@@ -22,7 +22,7 @@ use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::Prices;
-use crate::results::{FailedAction, Location};
+use crate::results::{FailedAction, FailureLocation};
 use crate::scheduler::{Budget, RunOutcome};
 use crate::units::Usd;
 
@@ -99,8 +99,8 @@ fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
-            Location::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-            Location::Selftest { .. } | Location::Cell(_) | Location::Generation { .. } => None,
+            FailureLocation::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
+            FailureLocation::Selftest { .. } | FailureLocation::Cell(_) | FailureLocation::Generation { .. } => None,
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
-use crate::probe::{Bank, FactFinder, Probe, Verified, verify};
+use crate::probe::{Bank, CandidateVerdicts, FactFinder, Probe, verify};
 use crate::transcript::{Point, fold};
 
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.
@@ -16,7 +16,7 @@ pub(super) struct PointDraft {
     /// Entries of the reply that are no proposals.
     pub(super) unreadable: usize,
     /// What holds and what does not; `None` where nothing was proposed at all.
-    pub(super) verified: Option<Verified>,
+    pub(super) verified: Option<CandidateVerdicts>,
 }
 
 /// The bank of one fixture.
@@ -95,5 +95,5 @@ impl BankDraft {
 
 fn is_answered(probe: &Probe, answer: &str) -> bool {
     let folded = fold(answer);
-    !probe.expected_facts.is_empty() && FactFinder::all(&probe.expected_facts).iter().all(|f| f.stands_in(&folded))
+    !probe.expected_facts.is_empty() && FactFinder::all(&probe.expected_facts).iter().all(|f| f.occurs_in(&folded))
 }

@@ -17,7 +17,7 @@ use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
 use crate::provider::Prices;
-use crate::scheduler::{Budget, Executor, SchedulerOptions, Stop, generate};
+use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, generate};
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
@@ -54,7 +54,7 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let drafts = with_engine(&pipeline, &store, &options, &progress, async |executor, options, stop| {
         let work = Generation { executor, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
         let drafts = work.drafts(generator).await;
-        interrupted = *stop.borrow() != Stop::No;
+        interrupted = *stop.borrow() != StopRequest::No;
         drafts
     })?;
     store.sync()?;
@@ -103,7 +103,7 @@ fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console
 struct Generation<'w, 'e, 'p> {
     executor: &'w Executor<'e>,
     options: &'w SchedulerOptions,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<StopRequest>,
     progress: &'w Progress,
     run_log: &'w mut RunLog<'p>,
 }

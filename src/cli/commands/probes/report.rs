@@ -197,11 +197,11 @@ fn bank_json(path: &str, draft: &BankDraft) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Verified;
+    use crate::probe::CandidateVerdicts;
 
     #[test]
     fn a_point_whose_request_failed_is_not_told_as_one_without_probes() {
-        let nothing = Verified { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
+        let nothing = CandidateVerdicts { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
         let point = |number, verified| PointDraft { number, unreadable: 0, verified };
         let points = vec![point(1, None), point(2, Some(nothing))];
         let draft = BankDraft { fixture: "f".to_owned(), points, unchecked: Vec::new() };

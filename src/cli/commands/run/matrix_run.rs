@@ -32,8 +32,8 @@ use crate::remote::SharedCache;
 use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, FEW, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
-    LabelWriterError, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, blind_spots, names,
-    newly_failing, regressions,
+    LabelWriterError, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, names, newly_failing,
+    regressions, underpowered_methods,
 };
 use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
@@ -502,7 +502,7 @@ fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit
 
 /// Names what the gate cannot see and what regressed; whether anything did.
 fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
-    for (method, mdd) in blind_spots(comparison) {
+    for (method, mdd) in underpowered_methods(comparison) {
         let seen = mdd.map_or_else(
             || "no loss, however large, would be detected on these fixtures".to_owned(),
             |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),

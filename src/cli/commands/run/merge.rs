@@ -26,7 +26,7 @@ use crate::results::{
     Design, DesignChange, ForecastTotals, Label, Manifest, MergedShard, Outcome, ResultsFolder, ShardFolder, Unused,
     find_shards,
 };
-use crate::shard::{Assignment, Collected, Engine, Shard, ShardOutcome, ShardSet, collect};
+use crate::shard::{Assignment, Engine, Shard, ShardCoverage, ShardOutcome, ShardResult, collect};
 use crate::units::{Usage, Usd, add_known};
 
 #[derive(Debug, Args)]
@@ -97,7 +97,7 @@ struct Merge {
     /// By number.
     shards: Vec<FoundShard>,
     assignment: Assignment,
-    collected: Collected,
+    collected: ShardCoverage,
 }
 
 struct FoundShard {
@@ -124,7 +124,7 @@ impl Merge {
             check_design(found, design)?;
         }
         let assignment = Assignment::of(pipeline, first.shard.of());
-        let sets: Vec<ShardSet> = shards.iter().filter_map(FoundShard::set).collect();
+        let sets: Vec<ShardResult> = shards.iter().filter_map(FoundShard::set).collect();
         let collected = collect(&sets, assignment.digest()).map_err(|error| Failure::input(error.to_string()))?;
         refuse_merged(prepared, &shards)?;
         Ok(Merge { label: label.clone(), shards, assignment, collected })
@@ -140,7 +140,7 @@ impl Merge {
             let part = Pipeline { part: Some(self.assignment.part(found.shard).chains), ..pipeline.clone() };
             let reached = reachable(&part, &Layered { upper: store, lower: &cache });
             let reached = reached.map_err(|error| Failure::input(chain(&error)))?;
-            store.absorb(&cache, &reached.keys)?;
+            store.import_from_cache(&cache, &reached.keys)?;
             let lacks_entries = reached.stale > 0 && !self.collected.incomplete.contains(&found.shard);
             if lacks_entries {
                 let text = format!(
@@ -186,7 +186,7 @@ impl Merge {
         let of = self.shards.first().map_or(0, |found| found.shard.of().get());
         let names =
             |shards: &[Shard]| shards.iter().map(|shard| shard.index().to_string()).collect::<Vec<_>>().join(", ");
-        let Collected { missing, incomplete, engine } = &self.collected;
+        let ShardCoverage { missing, incomplete, engine } = &self.collected;
         if !missing.is_empty() {
             console.warn("incomplete:", format_args!("of {of} shards these are missing: {}", names(missing)));
         }
@@ -211,12 +211,12 @@ impl Merge {
 }
 
 impl FoundShard {
-    fn set(&self) -> Option<ShardSet> {
+    fn set(&self) -> Option<ShardResult> {
         let outcome = match self.manifest.outcome {
             Outcome::Complete => ShardOutcome::Complete,
             _ => ShardOutcome::Incomplete,
         };
-        Some(ShardSet { place: self.folder.path().display().to_string(), record: self.manifest.shard?, outcome })
+        Some(ShardResult { place: self.folder.path().display().to_string(), record: self.manifest.shard?, outcome })
     }
 }
 

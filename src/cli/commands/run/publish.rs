@@ -10,7 +10,7 @@ use crate::cache::{CacheSnapshot, Lookup, Record, Store};
 use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
-use crate::plan::{Body, CompressTask, FixtureTexts, Preparer, changed_places};
+use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody, changed_places};
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
 use crate::report::{ReportInput, markdown};
@@ -328,7 +328,7 @@ impl CachedContext {
     fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
         let bytes = cache.body(&self.record).ok()?;
         let task = reading_task(preparer.pipeline(), self.cell)?;
-        let text = read_context(preparer, task, Body { dialect: self.record.dialect, bytes: &bytes })?;
+        let text = read_context(preparer, task, RawBody { dialect: self.record.dialect, bytes: &bytes })?;
         Some(text.map_or(ContextText::Opaque, ContextText::Readable))
     }
 }

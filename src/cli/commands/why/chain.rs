@@ -8,7 +8,7 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, SourceText, StaleReason,
+    Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, SourceText, StaleExplanation, StaleReason,
     TaskOutcome, cache_coordinate, hunks, look_up, reason,
 };
 use crate::results::FailedAction;
@@ -41,7 +41,7 @@ pub(crate) enum StepState {
 
 /// What differs from the action that the score stands on.
 pub(crate) struct StepDifference {
-    pub(crate) explained: Explained,
+    pub(crate) explained: StaleExplanation,
     pub(crate) files: Vec<FileDiff>,
 }
 

@@ -18,7 +18,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
-use crate::plan::Explained;
+use crate::plan::StaleExplanation;
 use crate::results::FailedAction;
 use chain::{ChainStep, StepDifference, StepState, chain_of};
 use subject::{CellKeys, ExplainedCell};
@@ -116,7 +116,7 @@ fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &
     let step = |step: &ChainStep<'_>| {
         let (state, differs, _) = step.state.describe();
         let explained = differs.map(|differs| &differs.explained);
-        let blocked = matches!(step.state, StepState::Blocked).then_some(Explained::UPSTREAM);
+        let blocked = matches!(step.state, StepState::Blocked).then_some(StaleExplanation::UPSTREAM);
         StepJson {
             stage: step.stage,
             point: step.point,

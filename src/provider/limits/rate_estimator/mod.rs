@@ -63,7 +63,7 @@ pub(crate) struct RateEstimator {
     noise: f64,
     expected: f64,
 
-    probe: Option<LoneRequest>,
+    probe: Option<TrialRequest>,
     row: RefusedRow,
     blocked_until: Seconds,
     /// When the last row of refusals began that used up the limit, and the amount accepted since.
@@ -165,9 +165,9 @@ impl RateEstimator {
         let answered = 1.25 * self.round_trip.unwrap_or_default();
         match self.probe {
             // A refusal would have come by now.
-            Some(LoneRequest::Sent(_, at)) if now >= at + answered => (self.probe, self.row.count) = (None, 0),
-            Some(LoneRequest::Sent(_, at)) => return due.max(at + answered),
-            Some(LoneRequest::Due(at)) => due = due.max(at),
+            Some(TrialRequest::Sent(_, at)) if now >= at + answered => (self.probe, self.row.count) = (None, 0),
+            Some(TrialRequest::Sent(_, at)) => return due.max(at + answered),
+            Some(TrialRequest::Due(at)) => due = due.max(at),
             None => {}
         }
         if self.level >= self.mean {
@@ -214,8 +214,8 @@ impl RateEstimator {
         if let Some(suspicion) = &mut self.suspicion {
             (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
         }
-        if let Some(LoneRequest::Due(_)) = self.probe {
-            self.probe = Some(LoneRequest::Sent(id, now));
+        if let Some(TrialRequest::Due(_)) = self.probe {
+            self.probe = Some(TrialRequest::Sent(id, now));
         }
         id
     }
@@ -322,7 +322,7 @@ impl RateEstimator {
 
     fn refused_in_start(&mut self, id: u64, took: Seconds, now: Seconds) {
         if let Some(suspicion) = &mut self.suspicion {
-            if suspicion.is_confirmed_by(id, took) {
+            if suspicion.record_confirmation(id, took) {
                 self.is_provisional = suspicion.is_slow;
                 self.begin_holding(now);
             }
@@ -355,13 +355,13 @@ impl RateEstimator {
 
     fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
         match self.probe {
-            Some(LoneRequest::Sent(probe, _)) if id >= probe => {
+            Some(TrialRequest::Sent(probe, _)) if id >= probe => {
                 self.row.count += 1;
                 let round_trips = f64::from(1_u32 << self.row.count.min(10));
-                self.probe = Some(LoneRequest::Due(now + self.round_trip.unwrap_or_default() * round_trips));
+                self.probe = Some(TrialRequest::Due(now + self.round_trip.unwrap_or_default() * round_trips));
             }
             None if id >= self.wave && self.noise == 0.0 => {
-                self.probe = Some(LoneRequest::Due(now));
+                self.probe = Some(TrialRequest::Due(now));
                 self.row = RefusedRow { count: 1, began: now, level: self.level };
             }
             _ => {}

@@ -119,7 +119,7 @@ impl FirstRefusal {
     }
 
     /// Counts a later refusal. Returns whether they mean a limit.
-    pub(super) fn is_confirmed_by(&mut self, id: u64, took: Seconds) -> bool {
+    pub(super) fn record_confirmation(&mut self, id: u64, took: Seconds) -> bool {
         self.took = (self.took.0.min(took), self.took.1.max(took));
         if id < self.id {
             return false;
@@ -134,7 +134,7 @@ impl FirstRefusal {
 
 /// One request at a time, after a refusal.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum LoneRequest {
+pub(super) enum TrialRequest {
     /// Is sent at this time.
     Due(Seconds),
     /// Was sent as this request at this time.
