@@ -30,7 +30,6 @@ mod pack_index;
 mod index;
 mod catalog;
 mod sorted_run;
-mod blocks;
 mod compaction;
 mod index_folder;
 mod inner;

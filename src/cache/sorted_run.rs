@@ -5,14 +5,16 @@
 //! block: { key length 1 | 0 if removed, else value length + 1 (varint) | key | value }… | crc 4
 //! ```
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::blocks::{Blocks, BlocksWriter};
 use super::catalog::FenceBlocks;
 use super::error::{IndexFault, IndexResult};
+use super::pack::read_at;
+use crate::files::open_options;
 
 /// A block is not longer than this, unless a single entry is.
 const BLOCK: usize = 4000;
@@ -23,10 +25,13 @@ const CRC: usize = 4;
 /// A key and its value; `None` where an older run's value was removed.
 pub(super) type SortedRunEntry = (Vec<u8>, Option<Vec<u8>>);
 
-/// A run.
+/// A run: a file that is written once and read block by block.
+///
+/// No block is kept in memory here. Keys are digests, so any block may be the next; those that are in use are in the
+/// memory that the system has to spare for files.
 #[derive(Clone, Debug)]
 pub(super) struct SortedRun {
-    blocks: Blocks,
+    file: Arc<File>,
     pub(super) number: u32,
     /// Bytes of its blocks.
     pub(super) len: u64,
@@ -62,8 +67,8 @@ impl SortedRun {
         if !is_rising || !is_inside || fences.len() != blocks as usize {
             return Err(damaged("a part without its beginnings"));
         }
-        let blocks = Blocks::open(path, len).map_err(IndexFault::broken)?;
-        Ok(SortedRun { blocks, number, len, fences: fences.into() })
+        let file = open_whole(path, len).map_err(IndexFault::broken)?;
+        Ok(SortedRun { file: Arc::new(file), number, len, fences: fences.into() })
     }
 
     /// Number, length and blocks, by which it is opened again.
@@ -94,7 +99,9 @@ impl SortedRun {
     fn block(&self, number: usize) -> IndexResult<Vec<u8>> {
         let start = self.fences.get(number).ok_or_else(|| damaged("a block that is missing"))?.offset;
         let end = self.fences.get(number + 1).map_or(self.len, |next| next.offset);
-        self.blocks.read(start..end).map_err(IndexFault::broken)
+        let mut block = vec![0; usize::try_from(end - start).map_err(IndexFault::broken)?];
+        read_at(&self.file, &mut block, start).map_err(IndexFault::broken)?;
+        Ok(block)
     }
 
     /// What the run says about a key: its value, or that it was removed.
@@ -131,6 +138,12 @@ impl SortedRun {
         let from = from.to_vec();
         Ok(entries.skip_while(move |entry| entry.as_ref().is_ok_and(|(key, _)| *key < from)))
     }
+}
+
+/// Opens a file that must have `len` bytes.
+fn open_whole(path: &Path, len: u64) -> io::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() == len { Ok(file) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// A block that is being filled.
@@ -197,7 +210,7 @@ fn next_entry<'b>(rest: &mut &'b [u8]) -> IndexResult<Option<EntryRef<'b>>> {
 
 /// Writes a run, whose keys come in order.
 pub(super) struct SortedRunWriter {
-    blocks: BlocksWriter,
+    file: BufWriter<File>,
     number: u32,
     len: u64,
     fences: Vec<Fence>,
@@ -207,8 +220,10 @@ pub(super) struct SortedRunWriter {
 
 impl SortedRunWriter {
     pub(super) fn create(path: &Path, number: u32) -> IndexResult<SortedRunWriter> {
-        let (blocks, block) = (BlocksWriter::create(path).map_err(IndexFault::broken)?, BlockBuilder::default());
-        Ok(SortedRunWriter { blocks, number, len: 0, fences: Vec::new(), block, last: Vec::new() })
+        let file = open_options(path).read(true).write(true).create(true).truncate(true).open(path);
+        let file = BufWriter::with_capacity(1 << 18, file.map_err(IndexFault::broken)?);
+        let block = BlockBuilder::default();
+        Ok(SortedRunWriter { file, number, len: 0, fences: Vec::new(), block, last: Vec::new() })
     }
 
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
@@ -227,14 +242,15 @@ impl SortedRunWriter {
     fn end_block(&mut self) -> io::Result<()> {
         let Some(block) = self.block.finish() else { return Ok(()) };
         self.len += block.len() as u64;
-        self.blocks.push(&block)
+        self.file.write_all(&block)
     }
 
     /// Writes everything to disk.
     pub(super) fn finish(mut self) -> IndexResult<SortedRun> {
         self.end_block().map_err(IndexFault::broken)?;
-        let blocks = self.blocks.finish().map_err(IndexFault::broken)?;
-        Ok(SortedRun { blocks, number: self.number, len: self.len, fences: self.fences.into() })
+        let file = self.file.into_inner().map_err(|error| IndexFault::broken(error.into_error()))?;
+        file.sync_data().map_err(IndexFault::broken)?;
+        Ok(SortedRun { file: Arc::new(file), number: self.number, len: self.len, fences: self.fences.into() })
     }
 }
 
