@@ -253,17 +253,19 @@ pub(super) struct ParsedBody {
 
 impl ParsedBody {
     pub(super) fn new(key: ActionKey, raw: Digest, result: ParseResult) -> ParsedBody {
-        ParsedBody { key, raw: beginning(&raw), result }
+        ParsedBody { key, raw: prefix_of(&raw), result }
     }
 
     /// Whether it is about the body of a record.
     pub(super) fn is_of(&self, record: &Record) -> bool {
-        beginning(&record.raw) == self.raw
+        prefix_of(&record.raw) == self.raw
     }
 }
 
-fn beginning(Digest([a, b, c, d, e, f, g, h, ..]): &Digest) -> [u8; 8] {
-    [*a, *b, *c, *d, *e, *f, *g, *h]
+/// The first bytes of a digest.
+pub(super) fn prefix_of(digest: &Digest) -> [u8; 8] {
+    let [a, b, c, d, e, f, g, h, ..] = digest.0;
+    [a, b, c, d, e, f, g, h]
 }
 
 /// Why an entry was removed.

@@ -12,6 +12,7 @@
 
 use super::entry::{
     Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason, clip,
+    prefix_of,
 };
 use super::journal_steps::{BatchNonce, JournalStep};
 use super::lookup::ModelNames;
@@ -77,6 +78,16 @@ pub(super) enum Codec {
     Zstd = 1,
 }
 
+impl Codec {
+    fn decode(byte: u8) -> Result<Codec, FrameHeaderError> {
+        match byte {
+            0 => Ok(Codec::Plain),
+            1 => Ok(Codec::Zstd),
+            _ => Err(FrameHeaderError::Damaged("its compression is unknown")),
+        }
+    }
+}
+
 /// A body as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EncodedBody {
@@ -124,17 +135,25 @@ pub(super) enum FrameContent {
     Unknown,
 }
 
+impl FrameContent {
+    /// The summary of an entry: a reply or failure.
+    pub(super) fn summary(&self) -> Option<&EntrySummary> {
+        match self {
+            FrameContent::Reply(summary) | FrameContent::Failure { summary, .. } => Some(summary),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, FrameContent::Failure { .. })
+    }
+}
+
 /// The first bytes of a key: enough to record its last use under.
 pub(super) type KeyPrefix = [u8; 8];
 
 pub(super) fn key_prefix(key: &ActionKey) -> KeyPrefix {
     prefix_of(&key.0)
-}
-
-/// The first bytes of a digest.
-pub(super) fn prefix_of(digest: &Digest) -> KeyPrefix {
-    let [a, b, c, d, e, f, g, h, ..] = digest.0;
-    [a, b, c, d, e, f, g, h]
 }
 
 /// The header of a frame, decoded and verified.
@@ -147,6 +166,7 @@ pub(super) struct FrameHeader {
     pub(super) body_crc: u32,
     pub(super) body_len: u32,
     pub(super) head_len: u32,
+    note_at: usize,
     pub(super) content: FrameContent,
 }
 
@@ -167,96 +187,53 @@ impl FrameHeader {
 
     /// Decodes the header at the beginning of `bytes`.
     pub(super) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
-        if bytes.starts_with(&PACKED) { FrameHeader::decode_packed(bytes) } else { FrameHeader::decode_fixed(bytes) }
-    }
-
-    fn decode_packed(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
-        let PackedStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
-            PackedStart::decode(bytes)?;
+        let FrameStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
+            FrameStart::decode(bytes)?;
         let head_len = note_at + note_len + CRC;
         let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
         let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
             return Err(FrameHeaderError::Damaged("its header does not match its checksum"));
         }
+        let codec = codec?;
         let content = covered.get(4).and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
         let content = content.ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
         let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
-        Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
+        Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, note_at, content })
     }
 
-    fn decode_fixed(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
-        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
-        let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-        let digest = |at: usize| {
-            let mut bytes = [0; 32];
-            bytes.copy_from_slice(&fixed[at..at + 32]);
-            Digest(bytes)
-        };
-        if fixed[..4] != MAGIC {
-            return Err(FrameHeaderError::Damaged("there is no frame"));
-        }
-        let (kind, codec) = (fixed[4], fixed[5]);
-        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(field);
-        let (key, digest) = (digest(24), digest(56));
-        let note_len = note_len as usize;
-        if note_len > MAX_NOTE || body_len as usize > MAX_BODY || raw_len as usize > MAX_BODY {
-            return Err(IMPOSSIBLE);
-        }
-        let head_len = FIXED + note_len + CRC;
-        let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
-        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
-        if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(FrameHeaderError::Damaged("its header does not match its checksum"));
-        }
-        let codec = match codec {
-            0 => Codec::Plain,
-            1 => Codec::Zstd,
-            _ => return Err(FrameHeaderError::Damaged("its compression is unknown")),
-        };
-        let content =
-            decode_content(kind, &covered[FIXED..]).ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
-        let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
-        Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
-    }
-
-    /// Decodes the meta of a reply or failure of version 1 from the bytes of its header; `None` for other kinds.
-    pub(super) fn meta(head: &[u8]) -> Option<EntryMeta> {
-        if !head.starts_with(&MAGIC) {
-            return None;
-        }
-        let note = head.get(FIXED..head.len().checked_sub(CRC)?)?;
-        match *head.get(4)? {
-            kind::REPLY => {
-                let (summary, details) = postcard::take_from_bytes(note).ok()?;
-                EntryMeta::decode(summary, details).ok()
-            }
-            kind::FAILURE => {
-                let ((summary, _, _), details): ((EntrySummary, String, String), _) =
-                    postcard::take_from_bytes(note).ok()?;
-                EntryMeta::decode(summary, details).ok()
-            }
+    /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begin with the
+    /// header.
+    pub(super) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let note = bytes.get(self.note_at..(self.head_len as usize).checked_sub(CRC)?)?;
+        match self.content {
+            FrameContent::Reply(_) => Some(postcard::take_from_bytes::<EntrySummary>(note).ok()?.1),
+            FrameContent::Failure { .. } => Some(postcard::take_from_bytes::<(EntrySummary, &str, &str)>(note).ok()?.1),
             _ => None,
         }
+    }
+
+    /// Decodes the meta of an entry of version 1 from the bytes of its header; `None` for other frames.
+    pub(super) fn meta(&self, head: &[u8]) -> Option<EntryMeta> {
+        let summary = self.content.summary().filter(|_| head.starts_with(&MAGIC))?;
+        EntryMeta::decode(*summary, self.details(head)?).ok()
     }
 
     /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
     pub(super) fn models(&self, head: &[u8]) -> Option<ModelNames> {
         let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
-        let (_, details): (EntrySummary, _) = postcard::take_from_bytes(note(head)?).ok()?;
-        let (answered, requested) = EntryMeta::decode_models(details)?;
+        let (answered, requested) = EntryMeta::decode_models(self.details(head)?)?;
         Some(ModelNames { requested, answered })
     }
 
     /// The record of a reply or failure; `None` for other kinds.
     pub(super) fn record(&self, location: FrameLocation) -> Option<Record> {
-        let (summary, status) = match &self.content {
-            FrameContent::Reply(summary) => (summary, EntryStatus::Unparsed),
-            FrameContent::Failure { summary, class, message } => {
-                let (class, message) = (class.as_str().into(), message.as_str().into());
-                (summary, EntryStatus::Failed { class, message })
+        let summary = self.content.summary()?;
+        let status = match &self.content {
+            FrameContent::Failure { class, message, .. } => {
+                EntryStatus::Failed { class: class.as_str().into(), message: message.as_str().into() }
             }
-            _ => return None,
+            _ => EntryStatus::Unparsed,
         };
         Some(Record {
             key: ActionKey(self.key),
@@ -276,43 +253,58 @@ impl FrameHeader {
 
 const IMPOSSIBLE: FrameHeaderError = FrameHeaderError::Damaged("its header has impossible lengths");
 
-/// What stands before the note of a packed frame.
-struct PackedStart {
+/// What is before the note of a frame.
+struct FrameStart {
     note_at: usize,
     note_len: usize,
     body_len: u32,
     raw_len: u32,
     body_crc: u32,
-    codec: Codec,
+    /// A fault counts where the checksum matches.
+    codec: Result<Codec, FrameHeaderError>,
     key: Digest,
     digest: Digest,
 }
 
-impl PackedStart {
-    fn decode(bytes: &[u8]) -> Result<PackedStart, FrameHeaderError> {
+impl FrameStart {
+    fn decode(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
+        let start = if bytes.starts_with(&PACKED) { FrameStart::packed(bytes) } else { FrameStart::fixed(bytes) }?;
+        let is_possible = start.note_len <= MAX_NOTE && start.body_len.max(start.raw_len) as usize <= MAX_BODY;
+        if is_possible { Ok(start) } else { Err(IMPOSSIBLE) }
+    }
+
+    fn packed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let short = || FrameHeaderError::Short((bytes.len() + 1).max(LEAST));
         let codec = *bytes.get(5).ok_or_else(short)?;
         let mut rest = bytes.get(6..).unwrap_or_default();
         let note_len = take_number(&mut rest, short)? as usize;
         let none = Digest([0; 32]);
         let (mut lengths, mut body_crc, mut key, mut digest) = ((0, 0), 0, none, none);
-        let codec = match codec {
-            0 => Codec::Plain,
-            1 => Codec::Zstd,
-            BARE => Codec::Plain,
-            _ => return Err(FrameHeaderError::Damaged("its compression is unknown")),
-        };
-        if bytes.get(5) != Some(&BARE) {
+        let codec = if codec == BARE { None } else { Some(Codec::decode(codec)?) };
+        if codec.is_some() {
             lengths = (take_number(&mut rest, short)?, take_number(&mut rest, short)?);
             body_crc = u32::from_le_bytes(take_array(&mut rest, short)?);
             (key, digest) = (Digest(take_array(&mut rest, short)?), Digest(take_array(&mut rest, short)?));
         }
-        let (body_len, raw_len) = lengths;
-        if note_len > MAX_NOTE || body_len as usize > MAX_BODY || raw_len as usize > MAX_BODY {
-            return Err(IMPOSSIBLE);
-        }
+        let (codec, (body_len, raw_len)) = (Ok(codec.unwrap_or(Codec::Plain)), lengths);
         let note_at = bytes.len() - rest.len();
-        Ok(PackedStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest })
+        Ok(FrameStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest })
+    }
+
+    fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
+        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
+        let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let digest = |at: usize| {
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(&fixed[at..at + 32]);
+            Digest(bytes)
+        };
+        if fixed[..4] != MAGIC {
+            return Err(FrameHeaderError::Damaged("there is no frame"));
+        }
+        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(field);
+        let (note_len, codec, key, digest) = (note_len as usize, Codec::decode(fixed[5]), digest(24), digest(56));
+        Ok(FrameStart { note_at: FIXED, note_len, body_len, raw_len, body_crc, codec, key, digest })
     }
 }
 
@@ -334,11 +326,6 @@ fn take_array<const N: usize>(
     let (array, after) = rest.split_first_chunk().ok_or_else(short)?;
     *rest = after;
     Ok(*array)
-}
-
-/// What follows the start of a header of either version.
-pub(super) fn note(head: &[u8]) -> Option<&[u8]> {
-    if head.starts_with(&PACKED) { head.get(PackedStart::decode(head).ok()?.note_at..) } else { head.get(FIXED..) }
 }
 
 mod kind {
@@ -457,31 +444,19 @@ fn bare(kind: u8, note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
     Ok(frame)
 }
 
-/// A body as it stands in a frame that is packed again. Its checksum stays, so that damage is not made good.
-pub(super) struct StoredBody<'b> {
-    pub(super) digest: Digest,
-    pub(super) codec: Codec,
-    pub(super) raw_len: u32,
-    pub(super) crc: u32,
-    pub(super) bytes: &'b [u8],
-}
-
-/// Encodes a packed entry. What is in its note was redacted when it was first encoded.
-pub(super) fn packed_entry(
-    key: Digest,
-    is_failure: bool,
-    body: StoredBody<'_>,
-    note: &[u8],
-) -> Result<Vec<u8>, postcard::Error> {
+/// Encodes a packed entry with the header of the frame that it is from. The checksum of its body stays, so that damage is
+/// not made good. What is in its note was redacted when it was first encoded.
+pub(super) fn packed_entry(header: &FrameHeader, body: &[u8], note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
+    let kind = if header.content.is_failure() { kind::FAILURE } else { kind::REPLY };
     let mut frame = PACKED.to_vec();
-    frame.extend([if is_failure { kind::FAILURE } else { kind::REPLY }, body.codec as u8]);
-    frame = postcard::to_extend(&(note.len() as u32, body.bytes.len() as u32, body.raw_len), frame)?;
-    frame.extend(body.crc.to_le_bytes());
-    frame.extend(key.0);
-    frame.extend(body.digest.0);
+    frame.extend([kind, header.codec as u8]);
+    frame = postcard::to_extend(&(note.len() as u32, body.len() as u32, header.raw_len), frame)?;
+    frame.extend(header.body_crc.to_le_bytes());
+    frame.extend(header.key.0);
+    frame.extend(header.digest.0);
     frame.extend(note);
     frame.extend(crc32fast::hash(&frame).to_le_bytes());
-    frame.extend(body.bytes);
+    frame.extend(body);
     Ok(frame)
 }
 

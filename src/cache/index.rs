@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::Catalog;
-use super::entry::{Day, FrameLocation, Record, RemovalReason};
+use super::entry::{Day, FrameLocation, Record, RemovalReason, prefix_of};
 use super::error::{IndexFault, IndexResult};
-use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
+use super::frame::{FrameHeader, KeyPrefix, key_prefix};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use super::sorted_run::{Merged, SortedRun, SortedRunEntry, SortedRunWriter, verified, with_checksum};

@@ -235,19 +235,18 @@ impl PackFiles {
 
     /// What is known of what an entry was made from.
     pub(super) fn explained(&self, record: &Record) -> Result<EntryOrigin, Damage> {
-        let (_, head) = self.head(record)?;
+        let (header, head) = self.head(record)?;
         let at = record.location;
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
         let fields = fields.map_err(|e| self.damage(Some(record.key), at, e))?;
-        explained(&head, &fields).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
+        explained(&header, &head, &fields).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }
 
     /// The digest of a record's coordinate.
     pub(super) fn coordinate(&self, record: &Record) -> Result<Digest, Damage> {
-        match self.head(record)?.0.content {
-            FrameContent::Reply(summary) | FrameContent::Failure { summary, .. } => Ok(summary.coordinate),
-            _ => Err(self.damage_of(record, "another entry is there")),
-        }
+        let (header, _) = self.head(record)?;
+        let summary = header.content.summary().ok_or_else(|| self.damage_of(record, "another entry is there"))?;
+        Ok(summary.coordinate)
     }
 
     /// The verified body of a record of a batch.

@@ -5,25 +5,19 @@
 //! field costs the explanation of the entries that name it (`why`, `cache show`) and no output. Numbers of fields hold
 //! within a pack: whatever rewrites or moves entries resolves their fields and shares them anew.
 
-use super::entry::{EntryMeta, EntrySummary, ParsedBody, clip};
+use super::entry::{EntryMeta, ParsedBody, clip};
 use super::explanation::EncodedProvenance;
-use super::frame::{self, CRC, Codec, FrameContent, FrameHeader, PACKED, StoredBody};
+use super::frame::{self, FrameContent, FrameHeader, PACKED};
 use super::lookup::ModelNames;
 use super::shared_fields::{FieldNumbers, SharedFields};
-use crate::action::{ActionKey, Digest};
+use crate::action::ActionKey;
 
 /// An entry as it is between two packs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PortableEntry {
-    key: Digest,
-    digest: Digest,
-    codec: Codec,
-    raw_len: u32,
-    body_crc: u32,
+    /// That of the frame it was read from, a reply or failure.
+    header: FrameHeader,
     body: Vec<u8>,
-    summary: EntrySummary,
-    /// Class and message of a failure.
-    failure: Option<(String, String)>,
     models: ModelNames,
     /// `None` where a shared field was lost.
     explanation: Option<EncodedProvenance>,
@@ -40,15 +34,18 @@ pub(super) enum PortableFrame {
 
 impl PortableFrame {
     /// Reads a frame of either version. `shared` has the fields of the pack that it is from.
-    pub(super) fn read(frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
+    pub(super) fn read(mut frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
         let Ok(header) = FrameHeader::decode(&frame) else { return PortableFrame::Other(frame) };
         match header.content {
             FrameContent::ParseResult(result) => {
                 PortableFrame::Parsed(vec![ParsedBody::new(ActionKey(header.key), header.digest, result)])
             }
             FrameContent::ParseResults(results) => PortableFrame::Parsed(results),
-            FrameContent::Reply(_) | FrameContent::Failure { .. } => match read_entry(&frame, header, shared) {
-                Some(entry) => PortableFrame::Entry(Box::new(entry)),
+            FrameContent::Reply(_) | FrameContent::Failure { .. } => match read_details(&header, &frame, shared) {
+                Some((models, explanation)) => {
+                    frame.drain(..header.head_len as usize);
+                    PortableFrame::Entry(Box::new(PortableEntry { header, body: frame, models, explanation }))
+                }
                 None => PortableFrame::Other(frame),
             },
             _ => PortableFrame::Other(frame),
@@ -56,39 +53,24 @@ impl PortableFrame {
     }
 
     fn is_failure(&self) -> bool {
-        matches!(self, PortableFrame::Entry(entry) if entry.failure.is_some())
+        matches!(self, PortableFrame::Entry(entry) if entry.header.content.is_failure())
     }
 }
 
-fn read_entry(frame: &[u8], header: FrameHeader, shared: &SharedFields) -> Option<PortableEntry> {
-    let head = frame.get(..header.head_len as usize)?;
-    let (note, _) = frame::note(head)?.split_last_chunk::<CRC>()?;
-    let (summary, failure, details) = match header.content {
-        FrameContent::Reply(summary) => (summary, None, postcard::take_from_bytes::<EntrySummary>(note).ok()?.1),
-        FrameContent::Failure { summary, class, message } => {
-            let (_, details): ((EntrySummary, String, String), _) = postcard::take_from_bytes(note).ok()?;
-            (summary, Some((class, message)), details)
-        }
-        _ => return None,
-    };
-    let ((answered, requested), fields) = postcard::take_from_bytes(details).ok()?;
-    let explanation = if head.starts_with(&PACKED) {
+/// The models of an entry, and what it was made from; `None` for the latter where a shared field was lost. `bytes` begin
+/// with the header.
+fn read_details(
+    header: &FrameHeader,
+    bytes: &[u8],
+    shared: &SharedFields,
+) -> Option<(ModelNames, Option<EncodedProvenance>)> {
+    let ((answered, requested), fields) = postcard::take_from_bytes(header.details(bytes)?).ok()?;
+    let explanation = if bytes.starts_with(&PACKED) {
         EncodedProvenance::decode(fields, shared)
     } else {
-        Some(EncodedProvenance::of(&EntryMeta::decode(summary, details).ok()?).ok()?)
+        Some(EncodedProvenance::of(&header.meta(bytes)?).ok()?)
     };
-    Some(PortableEntry {
-        key: header.key,
-        digest: header.digest,
-        codec: header.codec,
-        raw_len: header.raw_len,
-        body_crc: header.body_crc,
-        body: frame.get(header.head_len as usize..)?.to_vec(),
-        summary,
-        failure,
-        models: ModelNames { requested, answered },
-        explanation,
-    })
+    Some((ModelNames { requested, answered }, explanation))
 }
 
 /// What an entry was made from.
@@ -98,14 +80,14 @@ pub(super) enum EntryOrigin {
     Lost,
 }
 
-/// Decodes the meta of an entry from the bytes of its header; `None` if they are not those of an entry.
-pub(super) fn explained(head: &[u8], shared: &SharedFields) -> Option<EntryOrigin> {
-    if !head.starts_with(&PACKED) {
-        return FrameHeader::meta(head).map(|meta| EntryOrigin::Known(Box::new(meta)));
-    }
-    let header = FrameHeader::decode(head).ok()?;
-    let PortableEntry { summary, models, explanation, .. } = read_entry(head, header, shared)?;
-    let meta = explanation.and_then(|explanation| explanation.meta(summary, models));
+/// Decodes the meta of an entry from its header and the bytes of it; `None` if they are not those of an entry.
+pub(super) fn explained(header: &FrameHeader, head: &[u8], shared: &SharedFields) -> Option<EntryOrigin> {
+    let meta = if head.starts_with(&PACKED) {
+        let (models, explanation) = read_details(header, head, shared)?;
+        explanation.zip(header.content.summary()).and_then(|(explanation, summary)| explanation.meta(*summary, models))
+    } else {
+        Some(header.meta(head)?)
+    };
     Some(meta.map_or(EntryOrigin::Lost, |meta| EntryOrigin::Known(Box::new(meta))))
 }
 
@@ -164,17 +146,16 @@ impl PackedFrames {
 
 impl PortableEntry {
     fn encode(&self, numbers: &mut FieldNumbers) -> Result<Vec<u8>, postcard::Error> {
-        let mut note = match &self.failure {
-            None => postcard::to_stdvec(&self.summary)?,
-            Some((class, message)) => postcard::to_stdvec(&(self.summary, clip(class), clip(message)))?,
-        };
-        note = postcard::to_extend(&(&self.models.answered, &self.models.requested), note)?;
-        match &self.explanation {
+        let PortableEntry { header, body, models, explanation } = self;
+        let mut note = header.content.summary().map_or(Ok(Vec::new()), postcard::to_stdvec)?;
+        if let FrameContent::Failure { class, message, .. } = &header.content {
+            note = postcard::to_extend(&(clip(class), clip(message)), note)?;
+        }
+        note = postcard::to_extend(&(&models.answered, &models.requested), note)?;
+        match explanation {
             None => note.push(0),
             Some(explanation) => note = explanation.encode(note, numbers)?,
         }
-        let PortableEntry { key, digest, codec, raw_len, body_crc, body, .. } = self;
-        let body = StoredBody { digest: *digest, codec: *codec, raw_len: *raw_len, crc: *body_crc, bytes: body };
-        frame::packed_entry(*key, self.failure.is_some(), body, &note)
+        frame::packed_entry(header, body, &note)
     }
 }

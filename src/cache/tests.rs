@@ -156,7 +156,7 @@ proptest! {
         prop_assert_eq!(&header.content, &note);
         prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
         let is_entry = matches!(note, FrameContent::Reply(_) | FrameContent::Failure { .. });
-        prop_assert_eq!(FrameHeader::meta(&frame[..header.head_len as usize]).is_some(), is_entry);
+        prop_assert_eq!(header.meta(&frame[..header.head_len as usize]).is_some(), is_entry);
     }
 
     #[test]
@@ -179,7 +179,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = Record::decode(ActionKey(Digest::of("k")), &bytes);
-        let _ = FrameHeader::meta(&bytes);
+        let _ = EntryMeta::decode(meta().summary(), &bytes);
         let read = FrameHeader::decode(&bytes);
         prop_assert!(matches!(read, Err(FrameHeaderError::Short(_) | FrameHeaderError::Damaged(_))));
     }
@@ -294,7 +294,7 @@ proptest! {
                 shared.add(new);
                 continue;
             }
-            let Some(EntryOrigin::Known(meta)) = explained(&frame[..header.head_len as usize], &shared) else {
+            let Some(EntryOrigin::Known(meta)) = explained(&header, &frame[..header.head_len as usize], &shared) else {
                 panic!("an entry is explained");
             };
             found.push(*meta);
@@ -303,8 +303,9 @@ proptest! {
             let PortableFrame::Entry(_) = &again else { panic!("an entry stays one") };
             let once = pack(vec![again], &mut FieldNumbers::default()).unwrap().frames;
             let first = once.first().unwrap();
-            let head = FrameHeader::decode(first).unwrap().head_len as usize;
-            prop_assert!(matches!(explained(&first[..head], &SharedFields::default()), Some(EntryOrigin::Known(_))));
+            let header = FrameHeader::decode(first).unwrap();
+            let found = explained(&header, &first[..header.head_len as usize], &SharedFields::default());
+            prop_assert!(matches!(found, Some(EntryOrigin::Known(_))));
         }
         let expected: Vec<EntryMeta> = kinds.iter().map(|(n, _)| entry(*n).0).collect();
         prop_assert_eq!(found, expected);

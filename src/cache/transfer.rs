@@ -422,7 +422,7 @@ pub(super) fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>,
         }
     };
     let head = bytes.len();
-    let meta = FrameHeader::meta(&bytes);
+    let meta = header.meta(&bytes);
     let whole = head + header.body_len as usize;
     read_up_to(stream, &mut bytes, whole)?;
     if bytes.len() < whole {

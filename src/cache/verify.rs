@@ -148,9 +148,9 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
 fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io::Result<Option<&'static str>> {
     let bytes = read_frame(file, at)?;
     let head = at.head as usize;
-    let entry = matches!(header.content, FrameContent::Reply(_) | FrameContent::Failure { .. });
+    let entry = header.content.summary().is_some();
     // a shared field that is damaged is reported at its own place
-    if entry && explained(&bytes[..head], &SharedFields::default()).is_none() {
+    if entry && explained(header, &bytes[..head], &SharedFields::default()).is_none() {
         return Ok(Some("its header cannot be read"));
     }
     let with_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
