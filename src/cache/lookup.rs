@@ -6,15 +6,6 @@ use super::entry::{Day, EntryMeta, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use crate::action::{ActionKey, Digest};
 
-/// An entry without its body.
-#[derive(Clone, Debug)]
-pub struct CacheEntry {
-    pub record: Record,
-    /// The damage, if the header cannot be read.
-    pub meta: Result<EntryMeta, Damage>,
-    pub last_used: Day,
-}
-
 /// A body and the models of the call that gave it.
 #[derive(Clone, Debug)]
 pub struct StoredReply {
@@ -80,18 +71,6 @@ pub trait Lookup {
 
     /// All records, in their order on disk.
     fn records(&self) -> Vec<Record>;
-
-    /// All entries, each read when the iterator reaches it.
-    fn scan(&self) -> impl Iterator<Item = CacheEntry>
-    where
-        Self: Sized,
-    {
-        self.records().into_iter().map(|record| CacheEntry {
-            meta: self.meta(&record),
-            last_used: self.last_used(&record),
-            record,
-        })
-    }
 
     /// The key that begins with `prefix` (hexadecimal digits).
     fn resolve(&self, prefix: &str) -> Result<ActionKey, CacheError> {

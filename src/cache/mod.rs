@@ -63,7 +63,7 @@ pub use journal::{
 };
 pub use journal_steps::BatchNonce;
 pub use layered::Layered;
-pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};
+pub use lookup::{Lookup, ModelNames, StoredReply};
 pub use prune::PruneCounts;
 pub use refresh::Refresh;
 pub use share::{pack_entry, pack_text};
