@@ -391,37 +391,25 @@ impl LiveFrames<'_> {
 
     /// Keeps the results that entries have.
     fn results(&self, results: &[ParsedBody]) -> Result<FrameAction, IndexFault> {
-        let mut kept = Vec::new();
-        for parsed in results {
-            let record = self.index.find(&parsed.key)?;
-            if record.is_some_and(|record| parsed.is_of(&record) && record.status == EntryStatus::from(&parsed.result))
-            {
-                kept.push(parsed.clone());
-            }
-        }
-        Ok(shortened(kept.len(), results.len(), || frame::parse_results(&kept)))
+        let has = |parsed: &ParsedBody, record: &Record| {
+            parsed.is_of(record) && record.status == EntryStatus::from(&parsed.result)
+        };
+        let is_kept =
+            |parsed: &ParsedBody| Ok(self.index.find(&parsed.key)?.is_some_and(|record| has(parsed, &record)));
+        shortened(results, is_kept, frame::parse_results)
     }
 
     /// Keeps only the last use of each entry.
     fn touches(&self, day: Day, keys: &[KeyPrefix]) -> Result<FrameAction, IndexFault> {
-        let mut last = Vec::new();
-        for key in keys {
-            if self.index.day(key)? == Some(day) {
-                last.push(*key);
-            }
-        }
-        Ok(shortened(last.len(), keys.len(), || frame::touch(day, &last)))
+        shortened(keys, |key| Ok(self.index.day(key)? == Some(day)), |last| frame::touch(day, last))
     }
 
     /// Keeps what is in use at a place while its entry exists.
     fn latest(&self, places: &[(Digest, ActionKey)]) -> Result<FrameAction, IndexFault> {
-        let mut kept = Vec::new();
-        for (place, key) in places {
-            if self.index.latest_at(place)? == Some(*key) && self.index.find(key)?.is_some() {
-                kept.push((*place, *key));
-            }
-        }
-        Ok(shortened(kept.len(), places.len(), || frame::latest(&kept)))
+        let is_kept = |(place, key): &(Digest, ActionKey)| {
+            Ok(self.index.latest_at(place)? == Some(*key) && self.index.find(key)?.is_some())
+        };
+        shortened(places, is_kept, frame::latest)
     }
 
     /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its
@@ -433,27 +421,34 @@ impl LiveFrames<'_> {
         keys: &[(ActionKey, Option<Digest>)],
     ) -> Result<FrameAction, IndexFault> {
         let is_remembered = self.remember_from.is_some_and(|from| at >= from);
-        let mut kept = Vec::new();
-        for (key, coordinate) in keys {
+        let is_kept = |(key, coordinate): &(ActionKey, Option<Digest>)| {
             let is_back = self.index.find(key)?.is_some();
             let explains = match coordinate.filter(|_| is_remembered) {
                 Some(coordinate) => self.index.latest_at(&coordinate)? == Some(*key),
                 None => false,
             };
-            if !is_back && (explains || !self.older_rewritten) {
-                kept.push((*key, *coordinate));
-            }
-        }
-        Ok(shortened(kept.len(), keys.len(), || frame::remove(why, &kept)))
+            Ok(!is_back && (explains || !self.older_rewritten))
+        };
+        shortened(keys, is_kept, |kept| frame::remove(why, kept))
     }
 }
 
-/// The fate of a list of which `kept` items are kept.
-fn shortened(kept: usize, all: usize, frame: impl FnOnce() -> Result<Vec<u8>, postcard::Error>) -> FrameAction {
-    match kept {
-        0 => FrameAction::Drop,
-        _ if kept == all => FrameAction::Copy,
-        // if the shorter list cannot be encoded, the longer one does no harm
-        _ => frame().map_or(FrameAction::Copy, FrameAction::Replace),
+/// The fate of a frame of `items`, of which some are kept.
+fn shortened<T: Clone>(
+    items: &[T],
+    is_kept: impl Fn(&T) -> Result<bool, IndexFault>,
+    frame: impl FnOnce(&[T]) -> Result<Vec<u8>, postcard::Error>,
+) -> Result<FrameAction, IndexFault> {
+    let mut kept = Vec::new();
+    for item in items {
+        if is_kept(item)? {
+            kept.push(item.clone());
+        }
     }
+    Ok(match kept.len() {
+        0 => FrameAction::Drop,
+        len if len == items.len() => FrameAction::Copy,
+        // if the shorter list cannot be encoded, the longer one does no harm
+        _ => frame(&kept).map_or(FrameAction::Copy, FrameAction::Replace),
+    })
 }
