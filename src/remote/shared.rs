@@ -43,10 +43,11 @@ pub struct SharedCache {
     url: String,
     remote: Box<dyn Remote>,
     turns: RequestSlots,
+    started: Instant,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// `None` until the remote was marked as one of this program.
     namespace: Option<Namespace>,
@@ -65,7 +66,7 @@ struct State {
     /// Entries to upload, and about how many bytes they have.
     waiting: BTreeSet<ActionKey>,
     waiting_bytes: u64,
-    last_upload: Instant,
+    last_upload: Option<Instant>,
     uploaded: HashSet<Digest>,
     /// Footers outside of all roll-ups that this process has written.
     footers: BTreeMap<Digest, SignedFooter>,
@@ -99,27 +100,8 @@ impl SharedCache {
 
     /// The same over any place.
     pub(super) fn over(remote: Box<dyn Remote>, settings: RemoteSettings) -> SharedCache {
-        let state = State {
-            namespace: None,
-            writable: None,
-            index: None,
-            is_unavailable: false,
-            damaged: HashSet::new(),
-            tried: HashSet::new(),
-            segments: HashMap::new(),
-            pulled: PullCounts::default(),
-            waiting: BTreeSet::new(),
-            waiting_bytes: 0,
-            last_upload: Instant::now(),
-            uploaded: HashSet::new(),
-            footers: BTreeMap::new(),
-            has_rolled_up: false,
-            pushed: PushCounts::default(),
-            upload_error: None,
-            warnings: Vec::new(),
-        };
-        let url = settings.url.to_string();
-        SharedCache { settings, url, remote, turns: RequestSlots::new(PULLS), state: Mutex::new(state) }
+        let (url, turns) = (settings.url.to_string(), RequestSlots::new(PULLS));
+        SharedCache { settings, url, remote, turns, started: Instant::now(), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -387,7 +369,7 @@ impl SharedCache {
         let is_due = {
             let state = self.state();
             let is_much = state.waiting_bytes >= SEGMENT_BYTES as u64;
-            let is_time = is_much || state.last_upload.elapsed() >= UPLOAD_EVERY;
+            let is_time = is_much || state.last_upload.unwrap_or(self.started).elapsed() >= UPLOAD_EVERY;
             is_time && !state.waiting.is_empty() && state.upload_error.is_none() && state.index.is_some()
         };
         if is_due {
@@ -416,7 +398,7 @@ impl SharedCache {
         let waiting: Vec<ActionKey> = self.state().waiting.iter().copied().collect();
         let result = self.push(store, &waiting).await;
         let mut state = self.state();
-        state.last_upload = Instant::now();
+        state.last_upload = Some(Instant::now());
         match result {
             Ok(_) => {
                 for key in &waiting {
