@@ -131,7 +131,7 @@ impl RemoteIndex {
         trust: &[TrustedWriter],
         own: Option<PublicKey>,
     ) -> Option<(Segment, Vec<SegmentItem>)> {
-        let key = footer.writer();
+        let key = footer.writer;
         let writer = trust.iter().find(|writer| writer.key == key).cloned();
         if writer.is_none() && own != Some(key) {
             *self.unused.untrusted.entry(key).or_default() += 1;

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
 
 use crate::redaction;
 
@@ -17,8 +18,8 @@ const SECRET: &str = "cesec_";
 /// Bytes of a signature.
 pub(super) const SIGNATURE: usize = 64;
 
-/// A public key. It is the id of its writer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A public key. It is the id of its writer. Signed objects have its bytes, and everything that people read has its text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PublicKey([u8; 32]);
 
 /// Why a text is not a key.
@@ -39,14 +40,6 @@ pub enum KeyError {
 }
 
 impl PublicKey {
-    pub(super) fn bytes(&self) -> [u8; 32] {
-        self.0
-    }
-
-    pub(super) fn of_bytes(bytes: [u8; 32]) -> PublicKey {
-        PublicKey(bytes)
-    }
-
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
     }

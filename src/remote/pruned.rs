@@ -21,7 +21,7 @@ const NAME: &str = "index/pruned-";
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
     namespace: Namespace,
-    writer: [u8; 32],
+    writer: PublicKey,
     segments: BTreeSet<Digest>,
 }
 
@@ -54,7 +54,6 @@ pub(super) fn decode(
 ) -> Option<PrunedSegments> {
     let SignedList { list: signed, signature } = postcard::from_bytes(bytes).ok()?;
     let List { namespace: of, writer, segments } = postcard::from_bytes(&signed).ok()?;
-    let writer = PublicKey::of_bytes(writer);
     let is_trusted = of == namespace && writers.contains(&writer);
     let is_signed = || writer.verifies(&[TAG, &signed].concat(), &signature);
     (is_trusted && is_signed()).then(|| PrunedSegments { object: object.to_owned(), writer, segments })
@@ -71,7 +70,7 @@ pub(super) async fn write(
     let own = || earlier.iter().filter(|list| list.writer == key.public());
     let mut segments = pruned;
     segments.extend(own().flat_map(|list| &list.segments));
-    let list = List { namespace, writer: key.public().bytes(), segments };
+    let list = List { namespace, writer: key.public(), segments };
     let encode = |error| RemoteError::Failed {
         operation: "write to",
         url: NAME.to_owned(),
@@ -96,7 +95,7 @@ mod tests {
     fn a_list_counts_for_its_remote_alone_and_only_if_a_trusted_writer_signed_it() {
         let (key, stranger) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
         let namespace = Namespace([3; 16]);
-        let list = List { namespace, writer: key.public().bytes(), segments: [Digest::of("a")].into() };
+        let list = List { namespace, writer: key.public(), segments: [Digest::of("a")].into() };
         let list = postcard::to_stdvec(&list).unwrap();
         let signed = |by: &SigningKey| {
             let signature = by.sign(&[TAG, list.as_slice()].concat()).to_vec();

@@ -66,16 +66,10 @@ impl SegmentItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Footer {
     pub(super) namespace: Namespace,
-    writer: [u8; 32],
+    pub(super) writer: PublicKey,
     /// Milliseconds since 1970 by the writer's clock.
     pub(super) created: u64,
     pub(super) items: Vec<SegmentItem>,
-}
-
-impl Footer {
-    pub(super) fn writer(&self) -> PublicKey {
-        PublicKey::of_bytes(self.writer)
-    }
 }
 
 /// The end of a segment as it is stored, also in roll-ups: footer and signature.
@@ -185,7 +179,7 @@ impl SegmentBuilder {
         key: &SigningKey,
         created: u64,
     ) -> Result<(SignedFooter, Bytes), postcard::Error> {
-        let footer = Footer { namespace, writer: key.public().bytes(), created, items: self.items };
+        let footer = Footer { namespace, writer: key.public(), created, items: self.items };
         let footer = postcard::to_stdvec(&footer)?;
         let signature = key.sign(&signed_bytes(&footer)).to_vec();
         let signed = SignedFooter { footer, signature };
@@ -219,12 +213,30 @@ mod tests {
         assert_eq!((&read, read.name()), (&signed, signed.name()));
         assert!(read.is_signed_by(&key.public()));
         let footer = read.decode().unwrap();
-        assert_eq!((footer.writer(), footer.created, footer.namespace), (key.public(), 42, Namespace([3; 16])));
+        assert_eq!((footer.writer, footer.created, footer.namespace), (key.public(), 42, Namespace([3; 16])));
         let item = footer.items[1];
         let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];
         assert_eq!((packed, Digest::of(packed)), (b"second".as_slice(), item.digest));
         let tail = &bytes[bytes.len() - 40..];
         assert!(matches!(SignedFooter::of_tail(tail), Ok(SegmentEnd::Needs(n)) if n < bytes.len() as u64));
+    }
+
+    #[test]
+    fn the_bytes_of_a_footer_are_pinned() {
+        let writer = "cepub_6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw".parse().unwrap();
+        let item = SegmentItem {
+            kind: SegmentItemKind::Text,
+            key: Digest([1; 32]),
+            offset: 300,
+            bytes: 5,
+            digest: Digest([2; 32]),
+        };
+        let footer = Footer { namespace: Namespace([3; 16]), writer, created: 42, items: vec![item] };
+        let bytes = postcard::to_stdvec(&footer).unwrap();
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (namespace, key, digest) = ("03".repeat(16), "01".repeat(32), "02".repeat(32));
+        let writer = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+        assert_eq!(hex, format!("{namespace}{writer}2a0101{key}ac0205{digest}"));
     }
 
     #[test]
