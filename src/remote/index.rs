@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use bytes::Bytes;
 use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
 use super::keys::{PublicKey, TrustedWriter};
-use super::pruned::{self, PrunedSegments};
-use super::rollup::{self, Indexes, SIDE_BY_SIDE};
+use super::pruned::{self, ListObject, PrunedSegments};
+use super::rollup::{self, SIDE_BY_SIDE};
 use super::segment::{
     self, Footer, Namespace, SegmentEnd, SegmentFault, SegmentItem, SegmentItemKind, SignedFooter, TAIL,
 };
@@ -74,7 +73,7 @@ impl RemoteIndex {
         (trust, own): (&[TrustedWriter], Option<PublicKey>),
     ) -> Result<RemoteIndex, RemoteError> {
         let mut index = RemoteIndex::default();
-        let FoundSegments { segments: mut footers, lists } = read_footers(remote).await?;
+        let (mut footers, lists) = read_footers(remote).await?;
         let pruned = trusted_lists(&lists, namespace, (trust, own));
         index.unused.lists = (lists.len() - pruned.len()) as u64;
         let before = footers.len();
@@ -180,16 +179,9 @@ pub(super) struct FoundSegment {
     is_rolled_up: bool,
 }
 
-/// What stands in a remote.
-pub(super) struct FoundSegments {
-    pub(super) segments: Vec<FoundSegment>,
-    /// Objects that list pruned segments, with what is in them.
-    pub(super) lists: Vec<(String, Bytes)>,
-}
-
 /// Those of the lists of pruned segments that a trusted writer signed, or the own key.
 pub(super) fn trusted_lists(
-    lists: &[(String, Bytes)],
+    lists: &[ListObject],
     namespace: Namespace,
     (trust, own): (&[TrustedWriter], Option<PublicKey>),
 ) -> Vec<PrunedSegments> {
@@ -205,10 +197,9 @@ impl FoundSegment {
     }
 }
 
-/// The footers of all segments, read with few requests.
-pub(super) async fn read_footers(remote: &dyn Remote) -> Result<FoundSegments, RemoteError> {
-    let (listed, indexes) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
-    let Indexes { footers: mut rolled_up, pruned: lists } = indexes;
+/// The footers of all segments, read with few requests, and the lists of pruned segments.
+pub(super) async fn read_footers(remote: &dyn Remote) -> Result<(Vec<FoundSegment>, Vec<ListObject>), RemoteError> {
+    let (listed, (mut rolled_up, lists)) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for object in listed {
         let Some(name) = object.name.rsplit('/').next().and_then(|name| name.parse::<Digest>().ok()) else {
@@ -229,7 +220,7 @@ pub(super) async fn read_footers(remote: &dyn Remote) -> Result<FoundSegments, R
             Err(error) => return Err(error),
         }
     }
-    Ok(FoundSegments { segments: found, lists })
+    Ok((found, lists))
 }
 
 /// Verifies what needs no knowledge of writers.

@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
-use super::index::{FoundSegment, FoundSegments, read_footers, trusted_lists};
+use super::index::{FoundSegment, read_footers, trusted_lists};
 use super::keys::{SigningKey, TrustedWriter};
 use super::rollup::SIDE_BY_SIDE;
 use super::segment::{Namespace, SegmentFault};
@@ -112,7 +112,7 @@ impl Prune<'_> {
     /// Marks what no label stands on, and deletes what was marked long ago, or deleted before and put back.
     pub(super) async fn run(self) -> Result<RemotePruneCounts, RemoteError> {
         let (remote, is_dry) = (self.remote, self.writer.is_none());
-        let FoundSegments { segments, lists } = read_footers(remote).await?;
+        let (segments, lists) = read_footers(remote).await?;
         let own = self.writer.map(SigningKey::public);
         let lists = trusted_lists(&lists, self.namespace, (self.trust, own));
         let (keys, labels) = protected(remote, self.url).await?;

@@ -32,6 +32,9 @@ struct SignedList {
     signature: Vec<u8>,
 }
 
+/// An object that may be a list, and what is in it.
+pub(super) type ListObject = (String, Bytes);
+
 /// A list of a trusted writer.
 #[derive(Debug)]
 pub(super) struct PrunedSegments {

@@ -11,7 +11,7 @@ use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
-use super::pruned;
+use super::pruned::{self, ListObject};
 use super::segment::SignedFooter;
 use crate::action::Digest;
 
@@ -24,41 +24,34 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Requests under way at once.
 pub(super) const SIDE_BY_SIDE: usize = 16;
 
+/// By the names of their segments.
 type Footers = BTreeMap<Digest, SignedFooter>;
 
-/// What stands in the folder.
-#[derive(Debug, Default)]
-pub(super) struct Indexes {
-    /// The footers in all roll-ups by the names of their segments.
-    pub(super) footers: Footers,
-    /// Objects that list pruned segments, with what is in them.
-    pub(super) pruned: Vec<(String, Bytes)>,
-}
-
-/// Reads the folder. A roll-up that cannot be read is left out: its segments are read one by one.
-pub(super) async fn read(remote: &dyn Remote) -> Result<Indexes, RemoteError> {
+/// The footers in all roll-ups, and the lists of pruned segments. A roll-up that cannot be read is left out: its segments
+/// are read one by one.
+pub(super) async fn read(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>), RemoteError> {
     // A writer may have replaced some between the list and the reading.
     match read_listed(remote).await? {
-        (indexes, true) => Ok(indexes),
-        (_, false) => Ok(read_listed(remote).await?.0),
+        (footers, lists, true) => Ok((footers, lists)),
+        (.., false) => read_listed(remote).await.map(|(footers, lists, _)| (footers, lists)),
     }
 }
 
 /// Returns also whether everything that was listed was there.
-async fn read_listed(remote: &dyn Remote) -> Result<(Indexes, bool), RemoteError> {
+async fn read_listed(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>, bool), RemoteError> {
     let mut objects = remote.list(FOLDER).await?;
     objects.retain(|object| is_rollup(object) || pruned::is_list(&object.name));
     let read = |object: ListedObject| async move { (read_object(remote, &object.name).await, object) };
     let mut replies = futures::stream::iter(objects).map(read).buffer_unordered(SIDE_BY_SIDE);
-    let (mut indexes, mut is_whole) = (Indexes::default(), true);
+    let (mut footers, mut lists, mut is_whole) = (Footers::new(), Vec::new(), true);
     while let Some((reply, object)) = replies.next().await {
         match reply? {
-            Some(bytes) if is_rollup(&object) => indexes.footers.extend(decode(&bytes)),
-            Some(bytes) => indexes.pruned.push((object.name, bytes)),
+            Some(bytes) if is_rollup(&object) => footers.extend(decode(&bytes)),
+            Some(bytes) => lists.push((object.name, bytes)),
             None => is_whole = false,
         }
     }
-    Ok((indexes, is_whole))
+    Ok((footers, lists, is_whole))
 }
 
 fn is_rollup(object: &ListedObject) -> bool {
