@@ -21,6 +21,7 @@ use super::rollup::SIDE_BY_SIDE;
 use super::url::{BucketUrl, StoreKind};
 use crate::provider::http_client;
 use crate::redaction;
+use crate::text::{one_line, shortened};
 
 /// The variables that hold secrets, and the ids that vendors put beside them.
 const SECRETS: [&str; 10] = [
@@ -63,24 +64,22 @@ struct WebServer(Objects);
 pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError> {
     redact_secrets();
     let url = at.to_string();
-    let (credentials, create) = match at.store {
+    let (operators, credentials, create) = match at.store {
         StoreKind::S3 => (
+            s3(at),
             "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
             "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
         ),
         StoreKind::GoogleCloudStorage => (
+            gcs(at),
             "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
             "Create the bucket, or correct its name",
         ),
         StoreKind::AzureBlobs => (
+            azblob(at),
             "Check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY or the other AZURE variables, and the roles",
             "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
         ),
-    };
-    let operators = match at.store {
-        StoreKind::S3 => s3(at),
-        StoreKind::GoogleCloudStorage => gcs(at),
-        StoreKind::AzureBlobs => azblob(at),
     };
     let (operator, anonymous) = operators.map_err(|what| RemoteError::Setup { url: url.clone(), what })?;
     Ok(Box::new(Bucket { objects: Objects { url, operator, credentials, create }, anonymous }))
@@ -213,8 +212,7 @@ fn layered(operator: Operator) -> Operator {
 /// The beginning of a service's message, without keys.
 fn short(text: &str) -> String {
     const MOST: usize = 200;
-    let line: String = redaction::redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= MOST { line } else { line.chars().take(MOST).chain(['…']).collect() }
+    shortened(&one_line(&redaction::redact(text)), MOST)
 }
 
 /// What went wrong below: the last of the sources says it best.
