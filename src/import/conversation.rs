@@ -94,24 +94,34 @@ pub enum CompactionKind {
 
 /// A piece of readable reasoning.
 #[derive(Clone, Debug, PartialEq, Eq)]
+    #[error("unknown record kind `{0}`")]
 pub struct Reasoning {
     /// The index of the message it belongs to or precedes.
+    #[error("bookkeeping `{0}`")]
     pub message: usize,
     pub text: String,
+    #[error("injected text `{0}`")]
 }
 
+    #[error("repeated record")]
 /// Why a piece of a log did not become a message.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+    #[error("copy for the screen")]
 pub enum DropReason {
     /// A kind of record this program does not know.
+    #[error("on an abandoned branch")]
     Unknown(String),
     /// State of the tool that wrote the log; the model never saw it.
+    #[error("summary of a compaction")]
     Bookkeeping(String),
     /// Text that the tool put in without the person, such as reminders.
+    #[error("demonstration in the prompt")]
     Injected(String),
     /// The same record or message again.
+    #[error("empty message")]
     Duplicate,
     /// A second copy made for the screen.
+    #[error("encrypted reasoning")]
     DisplayCopy,
     /// On a branch that the person went back from.
     AbandonedBranch,
@@ -123,38 +133,6 @@ pub enum DropReason {
     Empty,
     /// Reasoning that is encrypted or redacted.
     SealedReasoning,
-}
-
-impl fmt::Display for DropReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DropReason::Unknown(kind) => write!(f, "unknown record kind `{kind}`"),
-            DropReason::Bookkeeping(kind) => write!(f, "bookkeeping `{kind}`"),
-            DropReason::Injected(kind) => write!(f, "injected text `{kind}`"),
-            DropReason::Duplicate => f.write_str("repeated record"),
-            DropReason::DisplayCopy => f.write_str("copy for the screen"),
-            DropReason::AbandonedBranch => f.write_str("on an abandoned branch"),
-            DropReason::CompactSummary => f.write_str("summary of a compaction"),
-            DropReason::Demonstration => f.write_str("demonstration in the prompt"),
-            DropReason::Empty => f.write_str("empty message"),
-            DropReason::SealedReasoning => f.write_str("encrypted reasoning"),
-        }
-    }
-}
-
-/// Something put right in a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
-    /// The message's index.
-    pub message: usize,
-    pub kind: RepairKind,
-}
-
-impl Repair {
-    /// The message is a copy of another session's.
-    pub(super) fn copied(message: usize) -> Repair {
-        Repair { message, kind: RepairKind::Copied }
-    }
 }
 
 /// The things that are put right.

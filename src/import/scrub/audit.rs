@@ -1,6 +1,5 @@
 //! What still looks suspicious in a fixture, with its place; what was found is never shown in full.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -10,20 +9,27 @@ use super::edit::unescaped;
 use super::{personal, secrets, shape};
 use crate::transcript::Fixture;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum SuspicionKind {
     /// A secret of this kind.
     Secret(String),
-    /// An account name in a path.
+    #[error("secret ({0})")]
+    #[error("account name in a path")]
     HomeFolder,
     Address,
+    #[error("e-mail address")]
     /// A mention of a person on a platform.
     Mention,
+    #[error("mention of a person")]
     /// The name of a personal machine.
     Machine,
+    #[error("name of a machine")]
     NetworkAddress,
+    #[error("public network address")]
     Random,
-    /// A word where a password stands.
+    #[error("long random string")]
+    /// A word in the position of a password.
+    #[error("possible password")]
     Password,
 }
 
@@ -43,22 +49,7 @@ impl SuspicionKind {
     }
 }
 
-impl fmt::Display for SuspicionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SuspicionKind::Secret(kind) => write!(f, "secret ({kind})"),
-            SuspicionKind::HomeFolder => f.write_str("account name in a path"),
-            SuspicionKind::Address => f.write_str("e-mail address"),
-            SuspicionKind::Mention => f.write_str("mention of a person"),
-            SuspicionKind::Machine => f.write_str("name of a machine"),
-            SuspicionKind::NetworkAddress => f.write_str("public network address"),
-            SuspicionKind::Random => f.write_str("long random string"),
-            SuspicionKind::Password => f.write_str("possible password"),
-        }
-    }
-}
-
-/// The text of a fixture in which something stands.
+/// The text of a fixture in which something occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// The content of a message.

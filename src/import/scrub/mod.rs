@@ -18,7 +18,6 @@ mod values;
 mod word_lists;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
@@ -68,43 +67,35 @@ pub struct ScrubSettings {
 }
 
 /// The kinds of replacement, as the audit lists them.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Replacement {
     /// A secret of this kind.
     Secret(String),
-    /// An account name in a path.
+    #[error("secret ({0})")]
+    #[error("account name in a path")]
     HomeFolder,
     Handle,
+    #[error("personal handle")]
     /// An e-mail address or the author of a commit.
     Address,
+    #[error("e-mail address or author")]
     /// Reasoning inside the text of an answer.
     Reasoning,
+    #[error("reasoning block")]
     /// A mention of a person.
     Mention,
+    #[error("mention")]
     SystemPrompt,
+    #[error("system prompt")]
     /// An assistant message that said nothing any more.
     EmptyMessage,
+    #[error("empty assistant message")]
     /// A tool result whose call is not there.
     OrphanResult,
+    #[error("result without call")]
     /// A tool output over 2,000 characters.
     LongOutput,
-}
-
-impl fmt::Display for Replacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Replacement::Secret(kind) => write!(f, "secret ({kind})"),
-            Replacement::HomeFolder => f.write_str("account name in a path"),
-            Replacement::Handle => f.write_str("personal handle"),
-            Replacement::Address => f.write_str("e-mail address or author"),
-            Replacement::Reasoning => f.write_str("reasoning block"),
-            Replacement::Mention => f.write_str("mention"),
-            Replacement::SystemPrompt => f.write_str("system prompt"),
-            Replacement::EmptyMessage => f.write_str("empty assistant message"),
-            Replacement::OrphanResult => f.write_str("result without call"),
-            Replacement::LongOutput => f.write_str("long tool output"),
-        }
-    }
+    #[error("long tool output")]
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
