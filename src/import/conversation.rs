@@ -57,12 +57,10 @@ pub struct Conversation {
     pub begins_midway: bool,
     /// References of attachments that are no messages: those in front of each of these messages, or behind the last.
     pub attached: Vec<(usize, Vec<String>)>,
-    /// Readable reasoning, apart from the messages.
-    pub reasoning: Vec<Reasoning>,
     /// What was left out, and why, with counts.
     pub dropped: BTreeMap<DropReason, usize>,
-    /// What was put right, message by message.
-    pub flags: Vec<Repair>,
+    /// What was put right, with counts of messages.
+    pub repairs: BTreeMap<RepairKind, usize>,
 }
 
 /// A compaction as the log records it.
@@ -92,46 +90,38 @@ pub enum CompactionKind {
     Clearing,
 }
 
-/// A piece of readable reasoning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-    #[error("unknown record kind `{0}`")]
-pub struct Reasoning {
-    /// The index of the message it belongs to or precedes.
-    #[error("bookkeeping `{0}`")]
-    pub message: usize,
-    pub text: String,
-    #[error("injected text `{0}`")]
-}
-
-    #[error("repeated record")]
 /// Why a piece of a log did not become a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
-    #[error("copy for the screen")]
 pub enum DropReason {
     /// A kind of record this program does not know.
-    #[error("on an abandoned branch")]
+    #[error("unknown record kind `{0}`")]
     Unknown(String),
     /// State of the tool that wrote the log; the model never saw it.
-    #[error("summary of a compaction")]
+    #[error("bookkeeping `{0}`")]
     Bookkeeping(String),
     /// Text that the tool put in without the person, such as reminders.
-    #[error("demonstration in the prompt")]
+    #[error("injected text `{0}`")]
     Injected(String),
     /// The same record or message again.
-    #[error("empty message")]
+    #[error("repeated record")]
     Duplicate,
     /// A second copy made for the screen.
-    #[error("encrypted reasoning")]
+    #[error("copy for the screen")]
     DisplayCopy,
     /// On a branch that the person went back from.
+    #[error("on an abandoned branch")]
     AbandonedBranch,
     /// A summary written at a compaction; see [`Conversation::summaries`].
+    #[error("summary of a compaction")]
     CompactSummary,
     /// An example from the prompt, not of this session.
+    #[error("demonstration in the prompt")]
     Demonstration,
     /// A message that says nothing and calls nothing.
+    #[error("empty message")]
     Empty,
     /// Reasoning that is encrypted or redacted.
+    #[error("encrypted reasoning")]
     SealedReasoning,
 }
 

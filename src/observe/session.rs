@@ -64,7 +64,7 @@ pub struct SessionFindings {
 pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let messages = &conversation.messages;
     let actions = SessionActions::of(messages);
-    let copied = conversation.flags.iter().filter(|flag| flag.kind == RepairKind::Copied).count();
+    let copied = conversation.repairs.get(&RepairKind::Copied).copied().unwrap_or(0);
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
     let of_control =

@@ -52,9 +52,8 @@ fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
 
 /// The assistant's text without `<think>` and `<tool_call>` blocks, which are kept as what they stand for.
 fn reply(value: &str, draft: &mut ConversationDraft) {
-    let (text, thoughts) = without_blocks(value, "think");
+    let (text, _) = without_blocks(value, "think");
     let (text, calls) = without_blocks(&text, "tool_call");
-    thoughts.iter().for_each(|thought| draft.think(thought));
     let calls = calls.iter().flat_map(|call| written_calls(call, draft)).collect();
     draft.assistant(text.trim(), calls);
 }
