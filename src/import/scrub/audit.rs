@@ -7,27 +7,28 @@ use regex::Regex;
 
 use super::edit::unescaped;
 use super::{personal, secrets, shape};
+use crate::text::pattern;
 use crate::transcript::Fixture;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum SuspicionKind {
     /// A secret of this kind.
-    Secret(String),
     #[error("secret ({0})")]
+    Secret(String),
     #[error("account name in a path")]
     HomeFolder,
-    Address,
     #[error("e-mail address")]
+    Address,
     /// A mention of a person on a platform.
-    Mention,
     #[error("mention of a person")]
+    Mention,
     /// The name of a personal machine.
-    Machine,
     #[error("name of a machine")]
-    NetworkAddress,
+    Machine,
     #[error("public network address")]
-    Random,
+    NetworkAddress,
     #[error("long random string")]
+    Random,
     /// A word in the position of a password.
     #[error("possible password")]
     Password,
@@ -75,18 +76,14 @@ pub struct Suspicion {
     pub place: Range<usize>,
 }
 
-static MENTION: LazyLock<Regex> = LazyLock::new(|| compiled(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
+static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
 static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    pattern(
         r"\b[A-Za-z][A-Za-z0-9-]*(?:MacBook|iMac|Laptop|Desktop|ThinkPad|-PC|-mbp)[A-Za-z0-9-]*(?:\.(?:local|lan|home))?\b",
     )
 });
-static NETWORK: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"));
-static RANDOM: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9_-]{32,}"));
-
-fn compiled(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
-}
+static NETWORK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"));
+static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}"));
 
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
 use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
+use crate::text::each_string;
 use crate::transcript::{Fixture, Message, Role};
 use cut::cut;
 use personal::HandleMatcher;
@@ -70,32 +71,32 @@ pub struct ScrubSettings {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Replacement {
     /// A secret of this kind.
-    Secret(String),
     #[error("secret ({0})")]
+    Secret(String),
     #[error("account name in a path")]
     HomeFolder,
-    Handle,
     #[error("personal handle")]
+    Handle,
     /// An e-mail address or the author of a commit.
-    Address,
     #[error("e-mail address or author")]
+    Address,
     /// Reasoning inside the text of an answer.
-    Reasoning,
     #[error("reasoning block")]
+    Reasoning,
     /// A mention of a person.
-    Mention,
     #[error("mention")]
-    SystemPrompt,
+    Mention,
     #[error("system prompt")]
+    SystemPrompt,
     /// An assistant message that said nothing any more.
-    EmptyMessage,
     #[error("empty assistant message")]
+    EmptyMessage,
     /// A tool result whose call is not there.
-    OrphanResult,
     #[error("result without call")]
+    OrphanResult,
     /// A tool output over 2,000 characters.
-    LongOutput,
     #[error("long tool output")]
+    LongOutput,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -234,7 +235,7 @@ impl Scrubber {
             report.add(Replacement::Mention, count);
         }
         fixture.description = self.text(&fixture.description, report);
-        self.value(&mut fixture.notes, report);
+        each_string(&mut fixture.notes, &mut |text| *text = self.text(text, report));
         record_references(fixture, &settings.facts);
         system_prompts(fixture, report);
         drop_messages(fixture, report);
@@ -274,15 +275,6 @@ impl Scrubber {
             report.add(Replacement::Secret("found elsewhere".to_owned()), count);
         }
         out
-    }
-
-    fn value(&mut self, value: &mut Value, report: &mut ScrubReport) {
-        match value {
-            Value::String(text) => *text = self.text(text, report),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, report)),
-            Value::Object(object) => object.values_mut().for_each(|item| self.value(item, report)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
     }
 }
 
