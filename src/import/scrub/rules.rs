@@ -5,29 +5,22 @@
 //! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] hold those that no key word introduces, see
 //! [`super::passwords`].
 
-/// How a rule knows a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Basis {
-    /// By its own shape: then the same string is a secret wherever it stands.
-    Form,
-    /// By its position, so that it must also look like a secret.
-    Place,
-}
-
 /// One kind of machine token. Group 1 of the pattern, where there is one, is the secret; else the whole match is.
 pub(super) struct TokenRule {
     /// In lower case with hyphens: names the replacement.
     pub(super) kind: &'static str,
     pub(super) pattern: &'static str,
-    pub(super) basis: Basis,
+    /// Whether its own shape makes it a secret: then the same string is one wherever it occurs. Otherwise its position
+    /// does, and it must also look like a secret.
+    pub(super) by_form: bool,
 }
 
 const fn form(kind: &'static str, pattern: &'static str) -> TokenRule {
-    TokenRule { kind, pattern, basis: Basis::Form }
+    TokenRule { kind, pattern, by_form: true }
 }
 
 const fn place(kind: &'static str, pattern: &'static str) -> TokenRule {
-    TokenRule { kind, pattern, basis: Basis::Place }
+    TokenRule { kind, pattern, by_form: false }
 }
 
 /// All rules. Of two that match at one place the earlier names the kind.
