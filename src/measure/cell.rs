@@ -9,7 +9,7 @@ use super::attribution::{FactClass, stated_as_current};
 use super::depth::{Depth, Mentions};
 use super::fabrication::{Fabrication, unknown_names};
 use super::overclaim::{AnswerWhenLost, KnownValues};
-use super::refetch::{Refetch, refetch, smallest_holders};
+use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{presence, share};
 use crate::probe::{FactFinder, History, Probe};
 use crate::transcript::fold;
@@ -96,7 +96,7 @@ impl ProbeMeasure {
         let mentions = |fact| Mentions::of(fact, history, start, points, &tokens);
         let mentions = expected.iter().map(mentions).collect();
         let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
-        let replaced = tokens.get(prefix.clone()).unwrap_or_default().iter().copied().sum();
+        let replaced = tokens_of(&tokens, prefix.clone());
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),

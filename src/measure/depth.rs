@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::refetch::tokens_of;
 use crate::named::named_enum;
 use crate::probe::{FactFinder, History};
 use crate::units::Tokens;
@@ -59,9 +60,7 @@ impl Mentions {
             last = Some(holder);
         }
         let last = last?;
-        let count = |range: Range<usize>| -> f64 {
-            tokens.get(range).unwrap_or_default().iter().map(|tokens| tokens.0 as f64).sum()
-        };
+        let count = |messages: Range<usize>| tokens_of(tokens, messages).0 as f64;
         let depth = if last < span.start {
             Depth::EarlierSpan
         } else {

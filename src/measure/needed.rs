@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::refetch::refetch;
+use super::refetch::{refetch, tokens_of};
 use crate::probe::{Fact, FactFinder, History};
 use crate::references::{
     PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, references_in, targets,
@@ -222,13 +222,12 @@ impl SessionReferences {
     }
 
     fn caveat(&self, point: usize, tokens: &[Tokens]) -> Option<RecallCaveat> {
-        let before: Tokens = tokens.get(self.start..point).unwrap_or_default().iter().copied().sum();
         if self.compactions.iter().any(|at| *at <= point) {
             Some(RecallCaveat::AfterCompaction)
         } else if self.is_cut {
             Some(RecallCaveat::Cut)
         } else {
-            (before < SHORTEST).then_some(RecallCaveat::Short)
+            (tokens_of(tokens, self.start..point) < SHORTEST).then_some(RecallCaveat::Short)
         }
     }
 

@@ -25,6 +25,12 @@ pub struct Refetch {
     pub unlocated: u32,
 }
 
+/// The tokens of a range of messages; `tokens` are those of all messages, so the range lies within them.
+pub(super) fn tokens_of(tokens: &[Tokens], messages: Range<usize>) -> Tokens {
+    debug_assert!(messages.end <= tokens.len(), "{messages:?} of {} messages", tokens.len());
+    tokens.iter().take(messages.end).skip(messages.start).copied().sum()
+}
+
 /// For each fact the smallest message among `prefix` that holds it, the earlier of equals; `tokens` are those of
 /// the transcript's messages. `None` where no message does.
 pub fn smallest_holders(
