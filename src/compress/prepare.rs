@@ -110,7 +110,7 @@ fn previous_and_span(previous: Digest, span: &SpanText) -> InputValue {
         .build()
 }
 
-/// The prompt with its values; the built-in rules also get the instructions that stand in it.
+/// The prompt with its values; the built-in rules also get the instructions in it.
 fn fill(
     method: &Method,
     model: &ModelUse,

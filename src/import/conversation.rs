@@ -66,7 +66,7 @@ pub struct Conversation {
 /// A compaction as the log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCompaction {
-    /// The index of the message that it stands before.
+    /// The index of the message that it is before.
     pub message: usize,
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.
@@ -128,7 +128,7 @@ pub enum DropReason {
 /// The things that are put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RepairKind {
-    /// A call had no result; [`NO_RESULT`] stands in.
+    /// A call had no result; [`NO_RESULT`] takes its place.
     NoResult,
     /// A result had no call and was dropped.
     OrphanResult,
@@ -140,7 +140,7 @@ pub enum RepairKind {
     Copied,
 }
 
-/// What stands where a call has no result.
+/// The result of a call that has none.
 pub const NO_RESULT: &str = "[no result recorded]";
 
 /// The line before a result whose call is not in the log.

@@ -69,7 +69,7 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let is_whole = |line: &str| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
     let complete = is_whole(first);
     let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
-    // Behind a damaged first line stands a whole value; behind the first line of a document, a part of it.
+    // Behind a damaged first line there is a whole value; behind the first line of a document, a part of it.
     let damaged = first.len() > 2 && second.is_some_and(is_whole);
     if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
         LogShape::Lines

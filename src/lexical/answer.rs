@@ -98,7 +98,7 @@ impl Retriever {
         let all = self.passages.len() as f64;
         let weight = |term: &Term| {
             let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
-            // What stands nowhere weighs as much as what stands once: it is missing from every answer.
+            // What occurs nowhere weighs as much as what occurs once: it is missing from every answer.
             ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
         };
         terms(question).into_iter().map(|term| QueryTerm { weight: weight(&term), term }).collect()

@@ -33,7 +33,7 @@ pub(super) fn sections(prompt: &str) -> Vec<PromptSection> {
     sections
 }
 
-/// A kind that several headings name stands under the most specific of them: "Constraints" before "Session intent".
+/// A kind that several headings name goes under the most specific of them: "Constraints" before "Session intent".
 fn give_each_kind_one_place(sections: &mut [PromptSection]) {
     for kind in Kind::ALL {
         let naming = sections.iter().enumerate().filter(|(_, section)| section.kinds.contains(&kind));

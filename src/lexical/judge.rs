@@ -1,7 +1,7 @@
 //! Grading by rules: which of the expected facts the answer asserts, and where.
 //!
 //! It sees what any judge sees: the request. The ground truth decides, never the context. A fact is asserted where one
-//! of its spellings stands in the answer and the words around it neither deny it nor report it as rejected. A
+//! of its spellings occurs in the answer and the words around it neither deny it nor report it as rejected. A
 //! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each dimension has
 //! a signal of its own: accuracy how much of what is asserted is right, completeness the share of the facts, the
 //! artifact trail paths and what is said about them, continuity open work and reasons, instruction following how much of
@@ -27,7 +27,7 @@ struct Finding {
     facts: Vec<FoundFact>,
     /// How many superseded facts the answer asserts.
     stale: usize,
-    /// The share of the answer's characters that stand in lines with an expected fact, 0 to 1.
+    /// The share of the answer's characters that are in lines with an expected fact, 0 to 1.
     relevant: f64,
     /// The facts in words, for the reasoning.
     words: String,
@@ -223,7 +223,7 @@ fn score(criterion: &CriterionId, finding: &Finding) -> u8 {
     (share * 5.0).round().clamp(0.0, 5.0) as u8
 }
 
-/// What a fact counts where it stands in the answer, but not in the kind of line that a criterion asks for.
+/// What a fact counts that occurs in the answer, but not in the kind of line that a criterion asks for.
 const ELSEWHERE: f64 = 0.7;
 
 /// Signals between 0 and 1.
@@ -250,7 +250,7 @@ impl Finding {
         (self.asserted() - self.stale as f64).max(0.0) / (self.facts.len() as f64).max(1.0)
     }
 
-    /// The share found of the facts that a criterion is `about`, or of all if it is about none. One that does not stand
+    /// The share found of the facts that a criterion is `about`, or of all if it is about none. One that does not occur
     /// in the `right_place` counts less.
     fn share_of(&self, about: impl Fn(&FoundFact) -> bool, right_place: impl Fn(&FoundFact) -> bool) -> f64 {
         let chosen: Vec<&FoundFact> = self.facts.iter().filter(|fact| about(fact)).collect();

@@ -44,7 +44,7 @@ pub(super) struct Mentions {
 impl Mentions {
     /// Of a fact in the messages from `start` to the last of `points`, which is what contexts replace. The newest
     /// compression took away those behind the point before; `tokens` are those of all messages. `None` of a fact that
-    /// stands in no message whole.
+    /// occurs in no message whole.
     pub(super) fn of(
         fact: &FactFinder,
         history: &History,

@@ -21,7 +21,7 @@ pub struct Refetch {
     pub tokens: Tokens,
     /// Nothing in the context points to one of the messages.
     pub unguided: bool,
-    /// Lost facts that stand in no message whole; what finding them takes is not known.
+    /// Lost facts that occur in no message whole; what finding them takes is not known.
     pub unlocated: u32,
 }
 

@@ -16,7 +16,7 @@ pub struct BankText {
     parsed: ParsedBank,
 }
 
-/// What stands around the probes.
+/// What is around the probes.
 #[derive(Deserialize)]
 struct BankHeader<'a> {
     #[serde(borrow)]

@@ -1,6 +1,6 @@
 //! Probes from a truncated span: a model is asked for candidates, code decides which of them hold.
 //!
-//! The prompt and the shape of the reply are here, the reading of the reply, and the proof: every expected fact stands
+//! The prompt and the shape of the reply are here, the reading of the reply, and the proof: every expected fact occurs
 //! in the span word for word, no question gives its answer away, none is asked twice, no type crowds out another.
 
 use std::collections::{BTreeMap, HashSet};

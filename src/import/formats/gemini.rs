@@ -32,7 +32,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 struct GeminiSession {
     messages: Vec<Value>,
     known: HashSet<String>,
-    /// Compactions: how many messages stood before each, and its summary.
+    /// Compactions: how many messages were before each, and its summary.
     compactions: Vec<(usize, Option<String>)>,
 }
 

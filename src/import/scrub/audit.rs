@@ -66,12 +66,12 @@ pub enum Field {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// The message's index; `None` for what stands in description or notes.
+    /// The message's index; `None` for what occurs in description or notes.
     pub message: Option<usize>,
     pub kind: SuspicionKind,
     /// Its first characters and its length.
     pub excerpt: String,
-    /// The text in which it stands.
+    /// The text in which it occurs.
     pub field: Field,
     pub place: Range<usize>,
 }
