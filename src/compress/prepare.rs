@@ -83,7 +83,7 @@ fn conversation(
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let previous = input.previous.map_or(InputValue::from(""), |state| InputValue::Output(state));
+    let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let system = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
     let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
     let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
@@ -168,7 +168,7 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
 /// The JSON object on a program's standard input (the command protocol, version 1).
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
     let number = |n: Option<u64>| InputValue::from(n.map_or("null".to_owned(), |n| n.to_string()));
-    let previous = input.previous.map_or(InputValue::from("null"), |state| InputValue::Output(state));
+    let previous = input.previous.map_or(InputValue::from("null"), InputValue::Output);
     let builder = ComposedValue::builder()
         .literal("{\"version\":1,\"messages\":")
         .json("span", input.span.json.clone())
