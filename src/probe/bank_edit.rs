@@ -164,6 +164,9 @@ mod tests {
         let listed = BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\n    \"x\"\n  ],");
         let listed = BankText::read(listed).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
         assert!(listed.text().contains("    \"x\",\n    \"a\"\n  ],"), "{}", listed.text());
+        let empty = BANK.replace("[\"1\"]", "[\"reviewed\"]").replace("  ]\n}", "  ],\n  \"reviewed\": []\n}");
+        let marked = BankText::read(empty).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
+        assert!(marked.text().ends_with("  ],\n  \"reviewed\": [\"a\"]\n}\n"), "{}", marked.text());
     }
 
     #[test]
