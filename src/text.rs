@@ -1,4 +1,7 @@
-//! Short forms of texts, and places in them.
+//! Short forms of texts, places in them, and patterns.
+
+use regex::Regex;
+use serde_json::Value;
 
 /// The first `limit` characters of a text, with `…` if that is not all of it.
 pub fn shortened(text: &str, limit: usize) -> String {
@@ -25,4 +28,19 @@ pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or("");
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
     (before.matches('\n').count() + 1, column)
+}
+
+/// Compiles a pattern that is part of the program.
+pub fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
+}
+
+/// Hands every string of a JSON value to `edit`; keys are not touched.
+pub fn each_string(value: &mut Value, edit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => edit(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_string(item, edit)),
+        Value::Object(object) => object.values_mut().for_each(|item| each_string(item, edit)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

@@ -1,4 +1,4 @@
-//! What a strategy yields: a context, its names, and the state that goes on to the next point.
+//! What a strategy yields: a context and its names.
 
 use std::sync::Arc;
 
@@ -18,8 +18,6 @@ pub enum Context {
     Bound {
         /// A JSON array, byte for byte as received.
         items: Arc<str>,
-        endpoint: Endpoint,
-        model: ModelName,
         /// What they say, where the provider lets it be read.
         text: Option<String>,
     },
@@ -103,20 +101,6 @@ impl ContextRef {
             ContextRef::Bound { text, .. } => text.map(InputValue::Output),
         }
     }
-}
-
-/// The state a point leaves to the next one, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateRef {
-    /// Names its text: a summary, a JSON array of items, or the JSON object a program returned.
-    pub digest: Digest,
-}
-
-/// The state a point leaves to the next one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompressState {
-    /// A summary, a JSON array of items, or the JSON object that a program is given as `previous`.
-    pub text: Arc<str>,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::truncate::units;
 use crate::references::{Target, targets};
+use crate::text::each_string;
 use crate::transcript::{Message, Role, ToolCall, file_operation};
 use crate::units::Tokens;
 
@@ -71,21 +72,17 @@ fn mask_arguments(calling: Option<&mut Message>, call: &ToolCall) {
     let own = calling.into_iter().flat_map(|message| &mut message.tool_calls).find(|own| own.id == call.id);
     let Some(own) = own.filter(|own| own.function.arguments.len() >= LONG_ARGUMENT) else { return };
     let Ok(mut arguments) = serde_json::from_str::<Value>(&own.function.arguments) else { return };
-    if mask_strings(&mut arguments, &what(call)) {
-        own.function.arguments = arguments.to_string();
-    }
-}
-
-/// Masks long strings in a value; whether there was one.
-fn mask_strings(value: &mut Value, what: &str) -> bool {
-    match value {
-        Value::String(text) if text.chars().count() >= LONG_ARGUMENT => {
-            *text = format!("[masked: {what}, {} characters]", text.chars().count());
-            true
+    let what = what(call);
+    let mut is_masked = false;
+    each_string(&mut arguments, &mut |text| {
+        let length = text.chars().count();
+        if length >= LONG_ARGUMENT {
+            *text = format!("[masked: {what}, {length} characters]");
+            is_masked = true;
         }
-        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_strings(item, what) | found),
-        Value::Object(object) => object.values_mut().fold(false, |found, item| mask_strings(item, what) | found),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    });
+    if is_masked {
+        own.function.arguments = arguments.to_string();
     }
 }
 

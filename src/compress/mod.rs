@@ -1,7 +1,7 @@
 //! Compression strategies: (previous state, truncated span, whole prefix, settings) to work, and an output to a context.
 //!
 //! `prepare` makes the work of a point, `read` its context. Both know outputs that are not at hand by digest only:
-//! `context_ref` and `state_ref` name what goes downstream from the one digest that the store keeps.
+//! `context_ref` and `state_digest` name what goes downstream from the one digest that the store keeps.
 //!
 //! Invariants: a tool call is never parted from its results; a bound context goes back byte for byte; nothing a model
 //! or program returns may panic, and an empty output is a failure, never a context.
@@ -22,13 +22,13 @@ mod read;
 mod compute;
 
 pub use compute::compute;
-pub use context::{CompressState, Context, ContextRef, StateRef, with_index};
+pub use context::{Context, ContextRef, with_index};
 pub use fault::{CompressFault, Warning};
 pub use index::{FileNote, NotedFailure, SessionNotes, artifact_index, rules};
 pub(crate) use index::{allocate, file_entry, readable};
 pub use prepare::{CompressInput, SpanText, prepare};
-pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
-pub use read::{CompressOutput, Compressed, context_ref, read, state_ref};
+pub use prompts::{VARIABLES, built_in, sections};
+pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
 pub use reference_list::ReferenceList;
 pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 

@@ -1,11 +1,10 @@
 //! Turns a strategy and the inputs of a point into work. This is the only `match` over strategies that makes work.
 
-use super::context::StateRef;
-use super::prompts::{built_in_compaction, earlier_summary, summary_request};
+use super::prompts::{COMPACTION, EARLIER_SUMMARY, SUMMARY_REQUEST};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
-    BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, INSTRUCTIONS, InputValue, ModelRequest, Program,
-    Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
+    BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
+    Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation};
@@ -31,8 +30,8 @@ pub struct CompressInput<'a> {
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
-    /// What the point before left, if the strategy keeps state and there was one.
-    pub previous: Option<&'a StateRef>,
+    /// Names what the point before left, if the strategy keeps state and there was one.
+    pub previous: Option<Digest>,
     /// What the work goes on with, in the user's words.
     pub focus_topic: Option<&'a str>,
     /// The model of the session, as its log named it; empty if unknown.
@@ -68,7 +67,7 @@ fn prompted(
 ) -> Result<Work, TemplateFault> {
     let (transcript, previous) = match (style, input.previous) {
         (_, None) => (input.span.text.clone(), InputValue::from("")),
-        (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous.digest)),
+        (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous)),
         (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), InputValue::from("")),
     };
     let prompt = fill(method, model, template, input, transcript, previous)?;
@@ -84,33 +83,34 @@ fn conversation(
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let previous = input.previous.map_or(InputValue::from(""), |state| InputValue::Output(state.digest));
+    let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let system = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
     let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
     let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
     if input.previous.is_some() && !inserts_previous {
-        let earlier = earlier_summary(input.locale).fill("earlier summary", vec![("previous_summary", previous)])?;
+        let earlier =
+            EARLIER_SUMMARY.get(input.locale).fill("earlier summary", vec![("previous_summary", previous)])?;
         turns.push(RequestTurn::Text(Role::User, earlier));
     }
     if !inserts_transcript {
         turns.push(RequestTurn::Messages(input.span.json.clone()));
     }
-    turns.push(RequestTurn::Text(Role::User, summary_request(input.locale).fill("request", Vec::new())?));
+    turns.push(RequestTurn::Text(Role::User, SUMMARY_REQUEST.get(input.locale).fill("request", Vec::new())?));
     Ok(Work::Ask(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.
-fn previous_and_span(previous: &StateRef, span: &SpanText) -> InputValue {
+fn previous_and_span(previous: Digest, span: &SpanText) -> InputValue {
     ComposedValue::builder()
         .literal("[assistant]\n")
-        .json("previous output", InputValue::Output(previous.digest))
+        .json("previous output", InputValue::Output(previous))
         .literal("\n\n")
         .json("span", span.text.clone())
         .build()
 }
 
-/// The prompt with its values; the built-in rules also get the instructions that stand in it.
+/// The prompt with its values; the built-in rules also get the instructions in it.
 fn fill(
     method: &Method,
     model: &ModelUse,
@@ -134,7 +134,7 @@ fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable,
 
 /// The vendors' compactions: the items they returned before, then the new messages.
 fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> ModelRequest {
-    let previous = input.previous.map(|state| RequestTurn::Items(InputValue::Output(state.digest)));
+    let previous = input.previous.map(|state| RequestTurn::Items(InputValue::Output(state)));
     let turns = previous.into_iter().chain([RequestTurn::Messages(input.span.json.clone())]).collect();
     ModelRequest::new(model, operation, turns)
 }
@@ -148,7 +148,7 @@ fn vendor(
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
     let needs_instructions = input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
-    let template = template.cloned().or_else(|| needs_instructions.then(|| built_in_compaction(input.locale)));
+    let template = template.cloned().or_else(|| needs_instructions.then(|| COMPACTION.get(input.locale)));
     let mut request = compaction(model, Operation::Summarize, input);
     if let Some(template) = template {
         request.instructions = Some(template.fill("prompt", instruction_values(method, input).to_vec())?);
@@ -168,7 +168,7 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
 /// The JSON object on a program's standard input (the command protocol, version 1).
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
     let number = |n: Option<u64>| InputValue::from(n.map_or("null".to_owned(), |n| n.to_string()));
-    let previous = input.previous.map_or(InputValue::from("null"), |state| InputValue::Output(state.digest));
+    let previous = input.previous.map_or(InputValue::from("null"), InputValue::Output);
     let builder = ComposedValue::builder()
         .literal("{\"version\":1,\"messages\":")
         .json("span", input.span.json.clone())

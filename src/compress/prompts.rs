@@ -17,7 +17,8 @@ static REGENERATIVE: BuiltInTemplate = BuiltInTemplate::new(
     include_str!("../../assets/prompts/zh/regenerative.md"),
     VARIABLES,
 );
-static VENDOR: BuiltInTemplate = BuiltInTemplate::new(
+/// Instructions for a vendor's compaction, where its own cannot carry what the user asked for.
+pub(super) static COMPACTION: BuiltInTemplate = BuiltInTemplate::new(
     include_str!("../../assets/prompts/en/provider-compaction.md"),
     include_str!("../../assets/prompts/zh/provider-compaction.md"),
     VARIABLES,
@@ -30,31 +31,18 @@ pub fn built_in(style: PromptStyle, locale: Locale) -> Template {
     }
 }
 
-/// Instructions for a vendor's compaction, where its own cannot carry what the user asked for.
-pub fn built_in_compaction(locale: Locale) -> Template {
-    VENDOR.get(locale)
-}
-
-static EARLIER: BuiltInTemplate = BuiltInTemplate::new(
+/// Begins a conversation that goes on from a summary, where the prompt is the system message.
+pub(super) static EARLIER_SUMMARY: BuiltInTemplate = BuiltInTemplate::new(
     "Summary of the session so far, in place of its messages:\n\n{{ previous_summary }}",
     "此前会话的摘要，代替其中的消息：\n\n{{ previous_summary }}",
     VARIABLES,
 );
-static REQUEST: BuiltInTemplate = BuiltInTemplate::new(
+/// Ends a conversation that is to be summarised by the system message.
+pub(super) static SUMMARY_REQUEST: BuiltInTemplate = BuiltInTemplate::new(
     "Write the summary of this conversation now, as the system message says.",
     "现在请按照系统消息的要求，写出这段对话的摘要。",
     VARIABLES,
 );
-
-/// Begins a conversation that goes on from a summary, where the prompt is the system message.
-pub(super) fn earlier_summary(locale: Locale) -> Template {
-    EARLIER.get(locale)
-}
-
-/// Ends a conversation that is to be summarised by the system message.
-pub(super) fn summary_request(locale: Locale) -> Template {
-    REQUEST.get(locale)
-}
 
 const ANCHORED_EN: &[&str] = &[
     "Session intent", "Files created", "Files modified", "Files read", "Decisions and why",
@@ -115,7 +103,7 @@ mod tests {
             }
         }
         for locale in [Locale::En, Locale::Zh] {
-            assert!(built_in_compaction(locale).text().contains("{{ focus_topic }}"));
+            assert!(COMPACTION.get(locale).text().contains("{{ focus_topic }}"));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::command;
-use super::context::{CompressState, Context, ContextRef, StateRef, with_index};
+use super::context::{Context, ContextRef, with_index};
 use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
 use super::spec::{Method, Strategy};
@@ -17,10 +17,8 @@ use crate::units::Usage;
 pub enum CompressOutput<'a> {
     /// A model's or vendor's reply.
     Reply(&'a Completion),
-    /// What a program wrote to its standard output.
-    Stdout(&'a [u8]),
-    /// What [`super::compute`] returned.
-    Computed(&'a [u8]),
+    /// What a program wrote to its standard output, or [`super::compute`] returned.
+    Bytes(&'a [u8]),
 }
 
 #[derive(Clone, Debug)]
@@ -31,8 +29,9 @@ pub struct Compressed {
     pub context: Context,
     /// The names of the context; equal to what [`context_ref`] makes of `out`.
     pub reference: ContextRef,
-    /// What the next point is given, if the strategy keeps state.
-    pub state: Option<CompressState>,
+    /// What the next point is given, if the strategy keeps state: a summary, a JSON array of items, or the JSON object
+    /// that a program gets as `previous`.
+    pub state: Option<Arc<str>>,
     /// What a program says it used; a model's usage is in its reply.
     pub usage: Option<Usage>,
     /// Findings that do not invalidate the output.
@@ -45,31 +44,39 @@ pub struct Compressed {
 /// # Errors
 /// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
 pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<Compressed, CompressFault> {
-    let mut compressed = match (&method.strategy, output) {
+    let (mut usage, mut warnings) = (None, Vec::new());
+    let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
         (Strategy::Prompted { style, template, .. }, CompressOutput::Reply(reply)) => {
             let text = summary_of(&reply.text)?;
             let missing = missing_sections(template, *style, text);
-            let warnings = if missing.is_empty() { Vec::new() } else { vec![Warning::MissingSections(missing)] };
-            Compressed { warnings, ..plain(Context::summary(text), Some(text)) }
+            if !missing.is_empty() {
+                warnings.push(Warning::MissingSections(missing));
+            }
+            (Context::summary(text), Some(text.into()))
         }
-        (Strategy::Opaque { model }, CompressOutput::Reply(reply)) => bound(method, model, reply, None)?,
-        (Strategy::ProviderCompaction { model, .. }, CompressOutput::Reply(reply)) => {
-            let text = summary_of(&reply.text)?.to_owned();
-            bound(method, model, reply, Some(text))?
+        (Strategy::Opaque { .. }, CompressOutput::Reply(reply)) => bound(reply, None)?,
+        (Strategy::ProviderCompaction { .. }, CompressOutput::Reply(reply)) => {
+            bound(reply, Some(summary_of(&reply.text)?))?
         }
-        (Strategy::Command(_), CompressOutput::Stdout(bytes)) => program(method, bytes)?,
-        (Strategy::Rule(_), CompressOutput::Computed(bytes)) => {
+        (Strategy::Command(_), CompressOutput::Bytes(stdout)) => {
+            let returned = command::read(stdout)?;
+            (usage, warnings) = (returned.usage, returned.warnings);
+            (returned.context, Some(returned.previous.into()))
+        }
+        (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => {
             let messages: Vec<Message> =
                 serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))?;
-            plain(Context::Readable { messages }, None)
+            (Context::Readable { messages }, None)
         }
         (strategy, _) => return Err(CompressFault::WrongKind { strategy: strategy.name() }),
     };
+    // A state holds all that goes on, so it names the output.
+    let out = state.as_deref().map_or_else(|| Digest::of(&*context.text().unwrap_or_default()), Digest::of);
     if method.wants_index() {
-        compressed.context = compressed.context.with_index(index);
+        context = context.with_index(index);
     }
-    compressed.reference = context_ref(method, compressed.out, Digest::of(index));
-    Ok(compressed)
+    let reference = context_ref(method, out, Digest::of(index));
+    Ok(Compressed { out, context, reference, state, usage, warnings })
 }
 
 /// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact
@@ -90,9 +97,9 @@ pub fn context_ref(method: &Method, out: Digest, index: Digest) -> ContextRef {
     }
 }
 
-/// The state that a compression with this `out` leaves to the next point, if its strategy keeps any.
-pub fn state_ref(method: &Method, out: Digest) -> Option<StateRef> {
-    method.strategy.keeps_state().then_some(StateRef { digest: out })
+/// Names the state that a compression with this `out` leaves to the next point, if its strategy keeps any.
+pub fn state_digest(method: &Method, out: Digest) -> Option<Digest> {
+    method.strategy.keeps_state().then_some(out)
 }
 
 /// Names a text that is a part of the output named `out`.
@@ -103,7 +110,7 @@ fn derived(what: &str, out: Digest) -> Digest {
 impl Compressed {
     /// Every text that a name in [`Compressed::reference`] or the next point's state stands for.
     pub fn texts(&self) -> Vec<(Digest, Arc<str>)> {
-        let state = self.state.as_ref().map(|state| (self.out, state.text.clone()));
+        let state = self.state.as_ref().map(|state| (self.out, state.clone()));
         let mut texts: Vec<_> = state.into_iter().collect();
         match (&self.reference, &self.context) {
             (ContextRef::Bound { items: name, .. }, Context::Bound { items, .. }) => texts.push((*name, items.clone())),
@@ -128,44 +135,8 @@ fn summary_of(text: &str) -> Result<&str, CompressFault> {
     if text.is_empty() { Err(CompressFault::Empty) } else { Ok(text) }
 }
 
-/// A context that is named by its own text.
-fn plain(context: Context, state: Option<&str>) -> Compressed {
-    let out = Digest::of(context.text().unwrap_or_default().as_bytes());
-    Compressed {
-        out,
-        context,
-        reference: ContextRef::Readable { text: out },
-        state: state.map(|text| CompressState { text: text.into() }),
-        usage: None,
-        warnings: Vec::new(),
-    }
-}
-
-fn bound(
-    method: &Method,
-    model: &ModelUse,
-    reply: &Completion,
-    text: Option<String>,
-) -> Result<Compressed, CompressFault> {
+/// A context that only its provider can take back; its items are the state, too.
+fn bound(reply: &Completion, text: Option<&str>) -> Result<(Context, Option<Arc<str>>), CompressFault> {
     let items: Arc<str> = reply.items.as_deref().ok_or(CompressFault::NoItems)?.into();
-    let out = Digest::of(items.as_bytes());
-    let state = Some(CompressState { text: items.clone() });
-    let endpoint = model.provider.endpoint.clone();
-    let context = Context::Bound { items, endpoint, model: model.reference.model.clone(), text };
-    let reference = context_ref(method, out, Digest::of(""));
-    Ok(Compressed { out, context, reference, state, usage: None, warnings: Vec::new() })
-}
-
-fn program(method: &Method, stdout: &[u8]) -> Result<Compressed, CompressFault> {
-    let returned = command::read(stdout)?;
-    // The state goes downstream too, so it belongs to what `out` names.
-    let out = Digest::of(&returned.previous);
-    Ok(Compressed {
-        out,
-        context: returned.context,
-        reference: context_ref(method, out, Digest::of("")),
-        state: Some(CompressState { text: returned.previous.into() }),
-        usage: returned.usage,
-        warnings: returned.warnings,
-    })
+    Ok((Context::Bound { items: items.clone(), text: text.map(str::to_owned) }, Some(items)))
 }

@@ -35,7 +35,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// Whether the artifact index stands behind the context: asked for, and by a strategy that can have one.
+    /// Whether the artifact index is behind the context: asked for, and by a strategy that can have one.
     pub fn wants_index(&self) -> bool {
         self.artifact_index && self.strategy.takes_index()
     }
@@ -55,7 +55,7 @@ impl Method {
 }
 
 named_enum! {
-    /// Where a compress prompt stands in its request.
+    /// Where a compress prompt is in its request.
     #[derive(Default)]
     pub enum PromptPlacement {
         /// The prompt is the request and inserts the transcript as text.
@@ -77,7 +77,7 @@ pub enum Strategy {
         model: ModelUse,
         /// The prompt (variables: [`crate::compress::VARIABLES`]).
         template: Template,
-        /// Where the prompt stands in the request.
+        /// Where the prompt is in the request.
         placement: PromptPlacement,
         /// The prompt's file, relative to the pipeline; `None` for the built-in one.
         prompt_path: Option<String>,

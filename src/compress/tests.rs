@@ -69,11 +69,10 @@ fn reply(text: &str, items: Option<&str>) -> Completion {
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {
     let span = SpanText::of(&[Message::text(Role::User, "new")]);
     let prefix = SpanText::of(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
-    let previous = previous.map(|digest| StateRef { digest });
     let input = CompressInput {
         span: &span,
         prefix: &prefix,
-        previous: previous.as_ref(),
+        previous,
         focus_topic: focus,
         fixture_model: "",
         context_length: Some(8192),
@@ -107,7 +106,7 @@ fn anchored_hands_over_its_summary_and_regenerative_its_history() {
         let method = prompted(style);
         assert_eq!(text(&work(&method, None, None), &[]), "T:[user]\nnew P:");
         let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), "").expect("read");
-        let state = state_ref(&method, first.out).expect("state").digest;
+        let state = state_digest(&method, first.out).expect("state");
         assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
     }
 }
@@ -123,7 +122,7 @@ fn a_program_gets_the_protocol_and_its_state_back() {
         "focus_topic": "say \"hi\"", "target_tokens": null, "model": "big/one", "fixture_model": null, "context_length": 8192
     });
     assert_eq!(first, expected);
-    let done = read(&method, CompressOutput::Stdout(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");
+    let done = read(&method, CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");
     let second = parse(&text(&work(&method, Some(done.out), None), &done.texts()));
     assert_eq!(second["previous"], serde_json::json!({"summary": "S", "state": {"n": 1}}));
 }
@@ -168,8 +167,7 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
     for (mut method, completion, bytes) in outputs {
         method.artifact_index = true;
         let output = match &method.strategy {
-            Strategy::Command(_) => CompressOutput::Stdout(bytes),
-            Strategy::Rule(_) => CompressOutput::Computed(bytes),
+            Strategy::Command(_) | Strategy::Rule(_) => CompressOutput::Bytes(bytes),
             _ => CompressOutput::Reply(&completion),
         };
         let done = read(&method, output, index).expect("read");
@@ -178,21 +176,24 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
         if let Some(material) = done.reference.text() {
             assert_eq!(known.get(&material.digest()), done.context.text().as_ref());
         }
-        assert_eq!(state_ref(&method, done.out).is_some_and(|s| known.contains_key(&s.digest)), done.state.is_some());
+        assert_eq!(
+            state_digest(&method, done.out).is_some_and(|state| known.contains_key(&state)),
+            done.state.is_some()
+        );
     }
 }
 
 #[test]
-fn failures_of_a_method_are_told_apart() {
+fn failures_of_a_method_are_distinguished() {
     fn fault(method: &Method, output: CompressOutput<'_>) -> CompressFault {
         read(method, output, "").expect_err("a fault")
     }
     let anchored = prompted(PromptStyle::Anchored);
     assert_eq!(fault(&anchored, CompressOutput::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
     assert_eq!(fault(&vendor(Operation::Compact), CompressOutput::Reply(&reply("", None))), CompressFault::NoItems);
-    assert!(matches!(fault(&anchored, CompressOutput::Stdout(b"{}")), CompressFault::WrongKind { .. }));
+    assert!(matches!(fault(&anchored, CompressOutput::Bytes(b"{}")), CompressFault::WrongKind { .. }));
     assert!(matches!(
-        fault(&method(Strategy::Rule(BuiltInStrategy::Full)), CompressOutput::Computed(b"{")),
+        fault(&method(Strategy::Rule(BuiltInStrategy::Full)), CompressOutput::Bytes(b"{")),
         CompressFault::Damaged(_)
     ));
 }
@@ -239,7 +240,7 @@ fn rules_compute_contexts_that_read_back() {
         method.target_tokens = Some(Tokens(3));
         let Work::Compute(computation) = work(&method, None, None) else { panic!("computes") };
         let bytes = compute(&computation, &messages, &estimate_tokens);
-        let context = read(&method, CompressOutput::Computed(&bytes), "").expect("read").context;
+        let context = read(&method, CompressOutput::Bytes(&bytes), "").expect("read").context;
         match rule {
             BuiltInStrategy::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
             BuiltInStrategy::Truncate | BuiltInStrategy::Mask { .. } => {
@@ -269,7 +270,7 @@ proptest! {
             let computation = Computation { rule, messages: "".into(), target_tokens: Some(Tokens(target)) };
             let bytes = compute(&computation, &messages, &estimate_tokens);
             prop_assert_eq!(&bytes, &compute(&computation, &messages, &estimate_tokens));
-            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Computed(&bytes), "").is_ok());
+            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Bytes(&bytes), "").is_ok());
         }
     }
 }

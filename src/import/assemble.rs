@@ -27,8 +27,6 @@ pub struct FixtureOptions {
     pub scrubbed_at: Option<String>,
     /// Where to put compression points.
     pub points: PointRules,
-    /// The context window of the model in tokens, if known.
-    pub context_length: Option<u64>,
 }
 
 /// The limits of a session: the stricter one applies, at the end of a whole turn.
@@ -92,7 +90,7 @@ pub fn assemble(
         name: unique_name(&plain_name(wanted), taken),
         description: format!("Imported from a log of {format}. Say in a sentence or two what happened in the session."),
         model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
-        context_length: options.context_length,
+        context_length: None,
         tags: Vec::new(),
         points: Vec::new(),
         truncated_to: None,
@@ -132,8 +130,7 @@ fn notes_of(conversation: &Conversation, format: Format) -> Value {
     if !dropped.is_empty() {
         note("left_out", json!(dropped));
     }
-    let copied = conversation.flags.iter().filter(|flag| flag.kind == RepairKind::Copied).count();
-    if copied > 0 {
+    if let Some(copied) = conversation.repairs.get(&RepairKind::Copied) {
         note("copied_messages", json!(copied));
     }
     if !conversation.summaries.is_empty() {

@@ -52,8 +52,8 @@ pub(super) fn say_content(role: Role, message: &Value, draft: &mut ConversationD
     draft.say(role, text);
 }
 
-/// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning and
-/// what cannot be shown go to the draft.
+/// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning is
+/// left out; what of it is sealed, and what cannot be shown, is counted in the draft.
 pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -71,8 +71,10 @@ fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
     let Value::Object(object) = part else { return text_of_scalar(part) };
     match str_of(part, "type") {
         "thinking" | "reasoning" => {
-            let text = ["thinking", "reasoning", "text"].into_iter().map(|key| str_of(part, key));
-            think(text.max_by_key(|text| text.len()).unwrap_or(""), draft);
+            let texts = ["thinking", "reasoning", "text"].map(|key| str_of(part, key));
+            if texts.into_iter().max_by_key(|text| text.len()).unwrap_or("").trim().is_empty() {
+                draft.count(DropReason::SealedReasoning);
+            }
             String::new()
         }
         "redacted_thinking" => {
@@ -101,11 +103,6 @@ fn unknown_part(kind: &str, part: &Value, draft: &mut ConversationDraft) -> Stri
     }
     draft.count(DropReason::Unknown(format!("part {}", if kind.is_empty() { "without type" } else { kind })));
     String::new()
-}
-
-/// Keeps readable reasoning apart and counts what is sealed.
-pub(super) fn think(text: &str, draft: &mut ConversationDraft) {
-    if text.trim().is_empty() { draft.count(DropReason::SealedReasoning) } else { draft.think(text) }
 }
 
 /// The placeholder of an image, a sound or a document; `None` for anything else.
@@ -178,7 +175,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn images_become_placeholders_and_reasoning_goes_aside() {
+    fn images_become_placeholders_and_reasoning_is_left_out() {
         let mut draft = ConversationDraft::new("x");
         let content = json!([
             {"type":"thinking","thinking":"hm"},
@@ -189,7 +186,7 @@ mod tests {
         ]);
         assert_eq!(text_of(&content, &mut draft), "see\n[image: image/png, 6 bytes]\n[image: image/jpeg, 3 bytes]");
         let done = draft.finish();
-        assert_eq!(done.reasoning[0].text, "hm");
+        assert_eq!(done.dropped.get(&DropReason::SealedReasoning), None, "it is readable");
         assert_eq!(done.dropped[&DropReason::Unknown("part hologram".into())], 1);
     }
 }

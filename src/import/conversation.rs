@@ -57,18 +57,16 @@ pub struct Conversation {
     pub begins_midway: bool,
     /// References of attachments that are no messages: those in front of each of these messages, or behind the last.
     pub attached: Vec<(usize, Vec<String>)>,
-    /// Readable reasoning, apart from the messages.
-    pub reasoning: Vec<Reasoning>,
     /// What was left out, and why, with counts.
     pub dropped: BTreeMap<DropReason, usize>,
-    /// What was put right, message by message.
-    pub flags: Vec<Repair>,
+    /// What was put right, with counts of messages.
+    pub repairs: BTreeMap<RepairKind, usize>,
 }
 
 /// A compaction as the log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCompaction {
-    /// The index of the message that it stands before.
+    /// The index of the message that it is before.
     pub message: usize,
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.
@@ -92,75 +90,45 @@ pub enum CompactionKind {
     Clearing,
 }
 
-/// A piece of readable reasoning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reasoning {
-    /// The index of the message it belongs to or precedes.
-    pub message: usize,
-    pub text: String,
-}
-
 /// Why a piece of a log did not become a message.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum DropReason {
     /// A kind of record this program does not know.
+    #[error("unknown record kind `{0}`")]
     Unknown(String),
     /// State of the tool that wrote the log; the model never saw it.
+    #[error("bookkeeping `{0}`")]
     Bookkeeping(String),
     /// Text that the tool put in without the person, such as reminders.
+    #[error("injected text `{0}`")]
     Injected(String),
     /// The same record or message again.
+    #[error("repeated record")]
     Duplicate,
     /// A second copy made for the screen.
+    #[error("copy for the screen")]
     DisplayCopy,
     /// On a branch that the person went back from.
+    #[error("on an abandoned branch")]
     AbandonedBranch,
     /// A summary written at a compaction; see [`Conversation::summaries`].
+    #[error("summary of a compaction")]
     CompactSummary,
     /// An example from the prompt, not of this session.
+    #[error("demonstration in the prompt")]
     Demonstration,
     /// A message that says nothing and calls nothing.
+    #[error("empty message")]
     Empty,
     /// Reasoning that is encrypted or redacted.
+    #[error("encrypted reasoning")]
     SealedReasoning,
-}
-
-impl fmt::Display for DropReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DropReason::Unknown(kind) => write!(f, "unknown record kind `{kind}`"),
-            DropReason::Bookkeeping(kind) => write!(f, "bookkeeping `{kind}`"),
-            DropReason::Injected(kind) => write!(f, "injected text `{kind}`"),
-            DropReason::Duplicate => f.write_str("repeated record"),
-            DropReason::DisplayCopy => f.write_str("copy for the screen"),
-            DropReason::AbandonedBranch => f.write_str("on an abandoned branch"),
-            DropReason::CompactSummary => f.write_str("summary of a compaction"),
-            DropReason::Demonstration => f.write_str("demonstration in the prompt"),
-            DropReason::Empty => f.write_str("empty message"),
-            DropReason::SealedReasoning => f.write_str("encrypted reasoning"),
-        }
-    }
-}
-
-/// Something put right in a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
-    /// The message's index.
-    pub message: usize,
-    pub kind: RepairKind,
-}
-
-impl Repair {
-    /// The message is a copy of another session's.
-    pub(super) fn copied(message: usize) -> Repair {
-        Repair { message, kind: RepairKind::Copied }
-    }
 }
 
 /// The things that are put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RepairKind {
-    /// A call had no result; [`NO_RESULT`] stands in.
+    /// A call had no result; [`NO_RESULT`] takes its place.
     NoResult,
     /// A result had no call and was dropped.
     OrphanResult,
@@ -172,7 +140,7 @@ pub enum RepairKind {
     Copied,
 }
 
-/// What stands where a call has no result.
+/// The result of a call that has none.
 pub const NO_RESULT: &str = "[no result recorded]";
 
 /// The line before a result whose call is not in the log.

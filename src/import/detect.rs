@@ -1,7 +1,8 @@
 //! Detects the format of a log by its content; the name of the file only breaks ties.
 
-use crate::named::named_enum;
 use serde_json::Value;
+
+use crate::named::named_enum;
 
 named_enum! {
     /// The formats that can be read.
@@ -68,7 +69,7 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let is_whole = |line: &str| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
     let complete = is_whole(first);
     let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
-    // Behind a damaged first line stands a whole value; behind the first line of a document, a part of it.
+    // Behind a damaged first line there is a whole value; behind the first line of a document, a part of it.
     let damaged = first.len() > 2 && second.is_some_and(is_whole);
     if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
         LogShape::Lines
@@ -131,54 +132,89 @@ fn has_list(record: &Value, key: &str) -> bool {
     record.get(key).is_some_and(Value::is_array)
 }
 
-fn of_lines(records: &[&Value]) -> Option<Format> {
-    let first = records.first()?;
-    let any = |rule: fn(&Value) -> bool| records.iter().any(|record| rule(record));
-    if any(is_codex) {
-        return Some(Format::Codex);
-    }
-    if !has(first, "type") && has(first, "timestamp") && (has(first, "instructions") || has(first, "git")) {
-        return Some(Format::Codex);
-    }
-    if records.iter().take(2).any(|r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd")) {
-        return Some(Format::Pi);
-    }
-    if any(|r| text(r, "type") == Some("session.start") || text(r, "type") == Some("assistant.message")) {
-        return Some(Format::CopilotCli);
-    }
-    if has(first, "sessionId") && has(first, "projectHash") && !has(first, "type") {
-        return Some(Format::Gemini);
-    }
-    if any(is_claude) {
-        return Some(Format::ClaudeCode);
-    }
-    of_conversation_lines(&any)
+/// The list under `key`; empty if there is none.
+fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
+    record.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn of_conversation_lines(any: &impl Fn(fn(&Value) -> bool) -> bool) -> Option<Format> {
-    if any(|r| has_list(r, "conversations")) {
-        return Some(if any(|r| has(r, "completed") && has(r, "timestamp")) {
-            Format::Hermes
-        } else {
-            Format::ShareGpt
-        });
+/// Whether a JSON value has the marks of a format.
+type Marks = fn(&Value) -> bool;
+
+/// JSON lines: among how many of the first records one has the marks. The first row that holds decides.
+const OF_LINES: &[(usize, Marks, Format)] = &[
+    (LOOKED_AT, is_codex, Format::Codex),
+    (1, |r| !has(r, "type") && has(r, "timestamp") && (has(r, "instructions") || has(r, "git")), Format::Codex),
+    (2, |r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd"), Format::Pi),
+    (LOOKED_AT, |r| matches!(text(r, "type"), Some("session.start" | "assistant.message")), Format::CopilotCli),
+    (1, |r| has(r, "sessionId") && has(r, "projectHash") && !has(r, "type"), Format::Gemini),
+    (LOOKED_AT, is_claude, Format::ClaudeCode),
+    (LOOKED_AT, |r| has_list(r, "conversations"), Format::ShareGpt),
+    (LOOKED_AT, is_openhands_evaluation, Format::OpenHands),
+    (LOOKED_AT, |r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source"), Format::OpenHands),
+    (LOOKED_AT, |r| text(r, "role") == Some("session_meta"), Format::Hermes),
+    (LOOKED_AT, |r| has(r, "role") && has(r, "finish_reason"), Format::Hermes),
+    (LOOKED_AT, |r| has(r, "run_type"), Format::LangSmith),
+    (LOOKED_AT, is_message, Format::OpenAi),
+];
+
+/// One JSON document.
+const OF_DOCUMENT: &[(Marks, Format)] = &[
+    (
+        |d| has(d, "info") && list(d, "messages").first().is_some_and(|m| has(m, "info") && has(m, "parts")),
+        Format::OpenCode,
+    ),
+    (|d| has(d, "sessionId") && has(d, "projectHash") && has_list(d, "messages"), Format::Gemini),
+    (|d| text(d, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent")), Format::MiniSweAgent),
+    (|d| d.pointer("/info/mini_version").is_some(), Format::MiniSweAgent),
+    (|d| has_list(d, "trajectory"), Format::SweAgent),
+    (|d| has(d, "eval") && has(d, "version"), Format::Inspect),
+    (|d| has(d, "session_id") && (has(d, "system_prompt") || has(d, "message_count")), Format::Hermes),
+    (is_openhands_evaluation, Format::OpenHands),
+    (|d| has_list(d, "history"), Format::Gemini),
+    (|d| has(d, "run_type") || has_list(d, "post") || has_list(d, "patch"), Format::LangSmith),
+    (|d| has_list(d, "conversations"), Format::ShareGpt),
+    (|d| has_list(d, "messages") && has(d, "started_at"), Format::Hermes),
+    (|d| has_list(d, "input") && (has(d, "model") || has(d, "instructions")), Format::OpenAi),
+    (|d| list(d, "messages").iter().any(|m| has_list(m, "conversations")), Format::ShareGpt),
+];
+
+/// A document that is a list: what one of its first items looks like.
+const OF_LIST: &[(Marks, Format)] = &[
+    (|item| has(item, "role") && has(item, "parts"), Format::Gemini),
+    (|item| has(item, "source") && (has(item, "action") || has(item, "observation")), Format::OpenHands),
+    (|item| has_list(item, "conversations"), Format::ShareGpt),
+    (is_returncode, Format::MiniSweAgent),
+    (is_message, Format::OpenAi),
+];
+
+fn of_lines(records: &[&Value]) -> Option<Format> {
+    let any = |marks: Marks, first: usize| records.iter().take(first).any(|record| marks(record));
+    let (.., format) = OF_LINES.iter().find(|(first, marks, _)| any(*marks, *first))?;
+    Some(match format {
+        Format::ShareGpt if any(|r| has(r, "completed") && has(r, "timestamp"), LOOKED_AT) => Format::Hermes,
+        Format::OpenAi if any(is_anthropic_message, LOOKED_AT) => Format::Anthropic,
+        format => *format,
+    })
+}
+
+fn of_document(document: &Value) -> Option<Format> {
+    if let Value::Array(items) = document {
+        return of_list(items);
     }
-    if any(|r| has_list(r, "history") && (has(r, "instance_id") || has(r, "instruction"))) {
-        return Some(Format::OpenHands);
+    let found = OF_DOCUMENT.iter().find(|(marks, _)| marks(document)).map(|(_, format)| *format);
+    let messages = list(document, "messages");
+    let speaks = |message: &Value| has(message, "role");
+    found.or_else(|| messages.iter().any(speaks).then(|| anthropic_or_openai(document, messages)))
+}
+
+fn of_list(items: &[Value]) -> Option<Format> {
+    let any = |marks: Marks| items.iter().take(LOOKED_AT).any(marks);
+    match OF_LIST.iter().find(|(marks, _)| any(*marks)) {
+        Some((_, Format::OpenAi)) => Some(anthropic_or_openai(&Value::Null, items)),
+        Some((_, format)) => Some(*format),
+        None if any(|item| has_list(item, "messages")) => items.iter().find_map(of_document),
+        None => None,
     }
-    if any(|r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source")) {
-        return Some(Format::OpenHands);
-    }
-    if any(|r| text(r, "role") == Some("session_meta") || has(r, "role") && has(r, "finish_reason")) {
-        return Some(Format::Hermes);
-    }
-    if any(|r| has(r, "run_type")) {
-        return Some(Format::LangSmith);
-    }
-    if any(|r| has(r, "role") && has(r, "content") || has(r, "role") && has(r, "tool_calls")) {
-        return Some(if any(is_anthropic_message) { Format::Anthropic } else { Format::OpenAi });
-    }
-    None
 }
 
 fn is_codex(record: &Value) -> bool {
@@ -196,93 +232,22 @@ fn is_claude(record: &Value) -> bool {
         || (known && has(record, "uuid") && has(record, "parentUuid"))
 }
 
-fn of_document(document: &Value) -> Option<Format> {
-    if let Value::Array(items) = document {
-        return of_list(items);
-    }
-    if !document.is_object() {
-        return None;
-    }
-    let messages = document.get("messages").and_then(Value::as_array);
-    let first = messages.and_then(|messages| messages.first());
-    if has(document, "info") && first.is_some_and(|m| has(m, "info") && has(m, "parts")) {
-        return Some(Format::OpenCode);
-    }
-    if has(document, "sessionId") && has(document, "projectHash") && messages.is_some() {
-        return Some(Format::Gemini);
-    }
-    let format = text(document, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent"));
-    if format || document.pointer("/info/mini_version").is_some() {
-        return Some(Format::MiniSweAgent);
-    }
-    if has_list(document, "trajectory") {
-        return Some(Format::SweAgent);
-    }
-    if has(document, "eval") && has(document, "version") {
-        return Some(Format::Inspect);
-    }
-    if has(document, "session_id") && (has(document, "system_prompt") || has(document, "message_count")) {
-        return Some(Format::Hermes);
-    }
-    of_other_document(document, messages)
+fn is_openhands_evaluation(record: &Value) -> bool {
+    has_list(record, "history") && (has(record, "instance_id") || has(record, "instruction"))
 }
 
-fn of_other_document(document: &Value, messages: Option<&Vec<Value>>) -> Option<Format> {
-    if has_list(document, "history") {
-        let evaluation = has(document, "instance_id") || has(document, "instruction");
-        return Some(if evaluation { Format::OpenHands } else { Format::Gemini });
-    }
-    if has(document, "run_type") || has_list(document, "post") || has_list(document, "patch") {
-        return Some(Format::LangSmith);
-    }
-    if has_list(document, "conversations") {
-        return Some(Format::ShareGpt);
-    }
-    if messages.is_some() && has(document, "started_at") {
-        return Some(Format::Hermes);
-    }
-    if has_list(document, "input") && (has(document, "model") || has(document, "instructions")) {
-        return Some(Format::OpenAi);
-    }
-    let messages = messages?;
-    if messages.iter().any(|m| has_list(m, "conversations")) {
-        return Some(Format::ShareGpt);
-    }
-    messages.iter().any(|m| has(m, "role")).then(|| anthropic_or_openai(document, messages))
+fn is_message(record: &Value) -> bool {
+    has(record, "role") && (has(record, "content") || has(record, "tool_calls"))
 }
 
-fn of_list(items: &[Value]) -> Option<Format> {
-    let any = |rule: fn(&Value) -> bool| items.iter().take(LOOKED_AT).any(rule);
-    if any(|item| has(item, "role") && has(item, "parts")) {
-        return Some(Format::Gemini);
-    }
-    if any(|item| has(item, "source") && (has(item, "action") || has(item, "observation"))) {
-        return Some(Format::OpenHands);
-    }
-    if any(|item| has_list(item, "conversations")) {
-        return Some(Format::ShareGpt);
-    }
-    if any(|item| text(item, "role") == Some("user") && text(item, "content").is_some_and(is_returncode)) {
-        return Some(Format::MiniSweAgent);
-    }
-    if any(|item| has(item, "role") && (has(item, "content") || has(item, "tool_calls"))) {
-        return Some(anthropic_or_openai(&Value::Null, items));
-    }
-    if any(|item| has_list(item, "messages")) {
-        return items.iter().find_map(of_document);
-    }
-    None
-}
-
-fn is_returncode(text: &str) -> bool {
-    text.starts_with("<returncode>")
+fn is_returncode(item: &Value) -> bool {
+    text(item, "role") == Some("user") && text(item, "content").is_some_and(|text| text.starts_with("<returncode>"))
 }
 
 /// Which of the two APIs a list of messages is for. Where both readings agree, OpenAI's.
 fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
     let openai = |m: &Value| has(m, "tool_calls") || matches!(text(m, "role"), Some("tool" | "system" | "function"));
-    let tools = document.get("tools").and_then(Value::as_array);
-    let anthropic_tools = tools.is_some_and(|tools| tools.iter().any(|tool| has(tool, "input_schema")));
+    let anthropic_tools = list(document, "tools").iter().any(|tool| has(tool, "input_schema"));
     if messages.iter().any(is_anthropic_message) {
         Format::Anthropic
     } else if messages.iter().any(openai) {
@@ -295,9 +260,8 @@ fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
 }
 
 fn is_anthropic_message(message: &Value) -> bool {
-    let blocks = message.get("content").and_then(Value::as_array);
     let own = |block: &Value| matches!(text(block, "type"), Some("tool_use" | "tool_result" | "thinking"));
-    !has(message, "tool_calls") && blocks.is_some_and(|blocks| blocks.iter().any(own))
+    !has(message, "tool_calls") && list(message, "content").iter().any(own)
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::conversation::{
-    CompactionKind, Conversation, DropReason, NO_RESULT, Reasoning, RecordedCompaction, Repair, RepairKind,
-};
+use super::conversation::{CompactionKind, Conversation, DropReason, NO_RESULT, RecordedCompaction, RepairKind};
 use super::scrub::held;
 use crate::references::references_in;
 use crate::transcript::{Message, Role, ToolCall};
@@ -22,7 +20,6 @@ pub(super) struct ConversationDraft {
     /// Compactions and clearings; their messages are indices of entries until the end.
     recorded: Vec<RecordedCompaction>,
     pub(super) begins_midway: bool,
-    reasoning: Vec<(usize, String)>,
     attached: Vec<(usize, Vec<String>)>,
     dropped: BTreeMap<DropReason, usize>,
     keys: HashMap<String, usize>,
@@ -146,12 +143,6 @@ impl ConversationDraft {
         format!("call_{}", self.made)
     }
 
-    pub(super) fn think(&mut self, text: &str) {
-        if !text.trim().is_empty() {
-            self.reasoning.push((self.entries.len(), text.trim().to_owned()));
-        }
-    }
-
     /// The model was shown a text here that is no message. Right after a compaction it is part of the new context.
     pub(super) fn attach(&mut self, text: &str) {
         let message = self.entries.len();
@@ -239,12 +230,12 @@ impl ConversationDraft {
         let mut compactions: Vec<usize> =
             self.compactions.into_iter().map(place).filter(|&at| has_said(&conversation.messages, at)).collect();
         compactions.dedup();
-        conversation.reasoning =
-            self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
         conversation.attached =
             self.attached.into_iter().map(|(entry, references)| (place(entry), references)).collect();
-        let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Repair::copied);
-        conversation.flags.extend(copied.collect::<Vec<_>>());
+        let copied = if self.copied == 0 { 0 } else { place(self.copied) };
+        if copied > 0 {
+            conversation.repairs.insert(RepairKind::Copied, copied);
+        }
         let recorded = self.recorded.into_iter().map(|mut recorded| {
             recorded.message = place(recorded.message);
             recorded.kept.iter_mut().for_each(|entry| *entry = place(*entry));
@@ -299,7 +290,7 @@ impl Pairing {
                 continue;
             }
             if message.role == Role::Tool {
-                flag(into, RepairKind::OrphanResult);
+                count_repair(into, RepairKind::OrphanResult);
             } else {
                 self.emit(index, message, into);
             }
@@ -314,17 +305,17 @@ impl Pairing {
             let written = std::mem::take(&mut call.id);
             call.id = self.unique(&written);
             if call.id != written {
-                flag(into, RepairKind::RepeatedId);
+                count_repair(into, RepairKind::RepeatedId);
             }
             if serde_json::from_str::<Value>(&call.function.arguments).is_err() {
-                flag(into, RepairKind::BrokenArguments);
+                count_repair(into, RepairKind::BrokenArguments);
             }
             results.push((call.id.clone(), result));
         }
         into.messages.push(message);
         for (id, result) in results {
             if result.is_none() {
-                flag(into, RepairKind::NoResult);
+                count_repair(into, RepairKind::NoResult);
             }
             into.messages.push(Message::result(id, result.unwrap_or_else(|| NO_RESULT.to_owned())));
         }
@@ -351,9 +342,8 @@ impl Pairing {
     }
 }
 
-fn flag(into: &mut Conversation, kind: RepairKind) {
-    let message = into.messages.len();
-    into.flags.push(Repair { message, kind });
+fn count_repair(into: &mut Conversation, kind: RepairKind) {
+    *into.repairs.entry(kind).or_default() += 1;
 }
 
 #[cfg(test)]
@@ -383,11 +373,11 @@ mod tests {
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=one", "2=two", "user:hm"]);
         assert_eq!(done.compactions, [4]);
-        assert_eq!(done.flags, []);
+        assert_eq!(done.repairs, BTreeMap::new());
     }
 
     #[test]
-    fn what_has_no_partner_is_put_right_and_flagged() {
+    fn what_has_no_partner_is_put_right_and_counted() {
         let mut draft = ConversationDraft::new("x");
         draft.result("0", "from before");
         draft.assistant("a", vec![call("1")]);
@@ -395,8 +385,8 @@ mod tests {
         draft.result("1", "late");
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
-        let kinds: Vec<RepairKind> = done.flags.iter().map(|flag| flag.kind).collect();
-        assert_eq!(kinds, [RepairKind::OrphanResult, RepairKind::NoResult, RepairKind::RepeatedId]);
+        let once = [RepairKind::OrphanResult, RepairKind::NoResult, RepairKind::RepeatedId].map(|kind| (kind, 1));
+        assert_eq!(done.repairs, BTreeMap::from(once));
     }
 
     #[test]

@@ -28,8 +28,8 @@ use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble};
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, NO_RESULT, ORPHAN_HEAD, Reasoning,
-    RecordedCompaction, Repair, RepairKind,
+    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, NO_RESULT, ORPHAN_HEAD,
+    RecordedCompaction, RepairKind,
 };
 pub use detect::Format;
 pub use folder::{Log, log_files};

@@ -1,4 +1,14 @@
 //! Answering by retrieval: the passages that share the rarest terms with the question, word for word.
+//!
+//! A rule cannot formulate, so it quotes: what is in the context is in the answer as it was written, and no fact is
+//! invented. A small context is given as a whole. In a larger one passages are ranked by BM25 with what their
+//! neighbours hold, since a reason often follows in the next sentence; by who said them, since what the person said
+//! holds more than what a tool printed; and by the kind of thing that the question asks for. Each passage taken lowers
+//! the weight of the terms it has, so that every part of a question is served.
+//!
+//! Limits: a passage that says the same in other words shares no term and is not found; a passage on the subject that
+//! lacks the answer is quoted all the same, so the rules admit ignorance only where nothing is related. Superseded and
+//! current values are quoted side by side, with a small preference for the later passage.
 
 use std::collections::HashMap;
 
@@ -88,7 +98,7 @@ impl Retriever {
         let all = self.passages.len() as f64;
         let weight = |term: &Term| {
             let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
-            // What stands nowhere weighs as much as what stands once: it is missing from every answer.
+            // What occurs nowhere weighs as much as what occurs once: it is missing from every answer.
             ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
         };
         terms(question).into_iter().map(|term| QueryTerm { weight: weight(&term), term }).collect()
@@ -139,13 +149,13 @@ impl Retriever {
     }
 
     /// The passages worth looking at closer, with what their kind is worth to the question.
-    fn candidates(&self, wants: &QuestionKinds, own: &[f64]) -> Vec<(usize, f64)> {
+    fn candidates(&self, kinds: &QuestionKinds, own: &[f64]) -> Vec<(usize, f64)> {
         const LOOKED_AT: usize = 160;
         let mut all: Vec<(usize, f64)> =
             (0..self.passages.len()).map(|at| (at, self.around(at, own))).filter(|(_, score)| *score > 0.0).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         all.truncate(LOOKED_AT);
-        all.into_iter().map(|(at, _)| (at, self.factor(at, wants))).collect()
+        all.into_iter().map(|(at, _)| (at, self.factor(at, kinds))).collect()
     }
 
     /// The score of a passage with what its neighbours in the block hold.
@@ -165,12 +175,12 @@ impl Retriever {
     }
 
     /// How well the kind of a passage goes with the kind of the question.
-    fn factor(&self, at: usize, wants: &QuestionKinds) -> f64 {
+    fn factor(&self, at: usize, kinds: &QuestionKinds) -> f64 {
         let Some(passage) = self.passages.get(at) else {
             return 0.0;
         };
         let origin = match passage.origin {
-            Origin::Said if wants.user => 1.7,
+            Origin::Said if kinds.of_user => 1.7,
             Origin::Said => 1.15,
             Origin::Replied => 1.15,
             Origin::Returned => 0.55,
@@ -179,7 +189,7 @@ impl Retriever {
         // The later of two that say alike is the one that holds.
         let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;
         let tiny = if passage.text.len() < 16 { 0.6 } else { 1.0 };
-        origin * late * tiny * wants.factor(&passage.text)
+        origin * late * tiny * kinds.factor(&passage.text)
     }
 
     fn quoted(&self, chosen: &[usize], question: &str, form: AnswerFormat) -> String {
@@ -228,53 +238,46 @@ pub(super) fn is_chinese(text: &str) -> bool {
     ideographs * 4 > text.chars().count()
 }
 
-/// What kind of thing is asked for, by the question's wording.
-struct QuestionKinds {
-    reason: bool,
-    files: bool,
-    errors: bool,
-    numbers: bool,
-    tasks: bool,
-    user: bool,
-}
+/// Whether a passage holds a kind of thing.
+type Holds = fn(&str) -> bool;
 
-/// Words of a question that tell what is asked for; alternatives.
-const REASON: &str = "why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决";
-const FILES: &str = "file|path|module|script|文件|路径|脚本";
-const ERRORS: &str = "error|fail|exception|message|log|错误|报错|失败|异常";
-const NUMBERS: &str =
-    "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小";
-const TASKS: &str = "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来";
+/// The kinds of things that a question may ask for: alternatives of its words, what a passage that holds such a thing
+/// counts more, and whether it does.
+const KINDS: [(&str, f64, Holds); 6] = [
+    ("why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决", 1.25, |text| {
+        rules::states_decision(text) || rules::states_reason(text)
+    }),
+    ("file|path|module|script|文件|路径|脚本", 1.25, has_path),
+    ("error|fail|exception|message|log|错误|报错|失败|异常", 1.2, |text| {
+        rules::is_error_line(text) || rules::mentions_trouble(text)
+    }),
+    (
+        "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小",
+        1.15,
+        |text| text.contains(|c: char| c.is_ascii_digit()),
+    ),
+    ("left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来", 1.3, rules::states_task),
+    (USER, 1.2, rules::states_demand),
+];
+/// Words of a question about what the person said.
 const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
+
+/// What a question asks for, by its wording.
+struct QuestionKinds {
+    of_user: bool,
+    wanted: Vec<(f64, Holds)>,
+}
 
 impl QuestionKinds {
     fn of(question: &str) -> QuestionKinds {
         let lower = question.to_lowercase();
         let any = |words: &str| words.split('|').any(|word| lower.contains(word));
-        QuestionKinds {
-            reason: any(REASON),
-            files: any(FILES),
-            errors: any(ERRORS),
-            numbers: any(NUMBERS),
-            tasks: any(TASKS),
-            user: any(USER),
-        }
+        let wanted = KINDS.iter().filter(|(words, ..)| any(words)).map(|(_, factor, holds)| (*factor, *holds));
+        QuestionKinds { of_user: any(USER), wanted: wanted.collect() }
     }
 
     fn factor(&self, text: &str) -> f64 {
-        let mut factor = 1.0;
-        let mut raise = |wanted: bool, by: f64, has: &dyn Fn() -> bool| {
-            if wanted && has() {
-                factor *= by;
-            }
-        };
-        raise(self.reason, 1.25, &|| rules::states_decision(text) || rules::states_reason(text));
-        raise(self.files, 1.25, &|| has_path(text));
-        raise(self.errors, 1.2, &|| rules::is_error_line(text) || rules::mentions_trouble(text));
-        raise(self.numbers, 1.15, &|| text.contains(|c: char| c.is_ascii_digit()));
-        raise(self.tasks, 1.3, &|| rules::states_task(text));
-        raise(self.user, 1.2, &|| rules::states_demand(text));
-        factor
+        self.wanted.iter().filter(|(_, holds)| holds(text)).map(|(factor, _)| factor).product()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::transcript::{Message, Role, count_tokens, estimate_tokens};
 
 /// The values of a compress prompt.
 pub(super) struct PromptValues<'a> {
-    /// The rendered messages; a former summary may stand in front as the assistant's message.
+    /// The rendered messages; a former summary may come first as the assistant's message.
     pub(super) transcript: &'a str,
     pub(super) previous_summary: &'a str,
     /// What the work goes on with.
@@ -73,7 +73,7 @@ fn history(span: &mut Vec<Message>) -> String {
     if span.first().is_some_and(is_summary) { span.remove(0).content } else { String::new() }
 }
 
-/// The entries of a former summary, by the kind of the heading they stand under; `first` is the order of the first.
+/// The entries of a former summary, by the kind of the heading they are under; `first` is the order of the first.
 fn carried(summary: &str, first: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut kinds: Vec<Kind> = Vec::new();

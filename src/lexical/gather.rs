@@ -23,7 +23,7 @@ named_enum! {
         Error = "error",
         State = "state",
         Next = "next",
-        /// What stood under a heading that names no kind.
+        /// What was under a heading that names no kind.
         Other = "other",
     }
 }

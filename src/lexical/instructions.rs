@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::gather::Kind;
 use crate::measure::prompt_headings;
+use crate::text::pattern;
 
 /// A section that a prompt asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub(super) fn sections(prompt: &str) -> Vec<PromptSection> {
     sections
 }
 
-/// A kind that several headings name stands under the most specific of them: "Constraints" before "Session intent".
+/// A kind that several headings name goes under the most specific of them: "Constraints" before "Session intent".
 fn give_each_kind_one_place(sections: &mut [PromptSection]) {
     for kind in Kind::ALL {
         let naming = sections.iter().enumerate().filter(|(_, section)| section.kinds.contains(&kind));
@@ -79,8 +80,7 @@ static NAMED: LazyLock<Vec<(Regex, &'static [Kind])>> = LazyLock::new(|| {
         (r"\bconstraints?\b|\brules of the user\b|\bdemands?\b|约束|要求", &[Kind::Demand]),
         (r"\bgoals?\b|\bintent\b|\brequests?\b|目标|请求", &[Kind::Intent]),
     ];
-    let regex = |pattern: &str| Regex::new(pattern).expect("a constant that the tests compile");
-    nouns.into_iter().map(|(pattern, kinds)| (regex(pattern), kinds)).collect()
+    nouns.into_iter().map(|(noun, kinds)| (pattern(noun), kinds)).collect()
 });
 
 fn named_kinds(prompt: &str) -> Vec<Kind> {
@@ -91,18 +91,17 @@ fn named_kinds(prompt: &str) -> Vec<Kind> {
 /// Whether a prompt asks for the transcript as it is.
 pub(super) fn wants_copy(prompt: &str) -> bool {
     static COPY: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = r"(?i)\b(?:repeat|copy|reproduce|echo)\b[^.\n]*\b(?:transcript|conversation|session|messages|everything)\b|逐字|原样";
-        Regex::new(pattern).expect("a constant that the tests compile")
+        pattern(
+            r"(?i)\b(?:repeat|copy|reproduce|echo)\b[^.\n]*\b(?:transcript|conversation|session|messages|everything)\b|逐字|原样",
+        )
     });
     COPY.is_match(prompt)
 }
 
 /// The smallest limit of length that a prompt names, in tokens.
 pub(super) fn limit(prompt: &str) -> Option<u64> {
-    static LIMIT: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = r"(?i)(\d[\d,]*)[\s-]*(words?\b|tokens?\b|characters?\b|个?词|个?字|个?令牌)";
-        Regex::new(pattern).expect("a constant that the tests compile")
-    });
+    static LIMIT: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)(\d[\d,]*)[\s-]*(words?\b|tokens?\b|characters?\b|个?词|个?字|个?令牌)"));
     let limits = LIMIT.captures_iter(prompt).filter_map(|found| {
         let number: u64 = found.get(1)?.as_str().replace(',', "").parse().ok()?;
         let unit = found.get(2)?.as_str().to_lowercase();

@@ -1,7 +1,7 @@
 //! Grading by rules: which of the expected facts the answer asserts, and where.
 //!
 //! It sees what any judge sees: the request. The ground truth decides, never the context. A fact is asserted where one
-//! of its spellings stands in the answer and the words around it neither deny it nor report it as rejected. A
+//! of its spellings occurs in the answer and the words around it neither deny it nor report it as rejected. A
 //! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each dimension has
 //! a signal of its own: accuracy how much of what is asserted is right, completeness the share of the facts, the
 //! artifact trail paths and what is said about them, continuity open work and reasons, instruction following how much of
@@ -18,6 +18,7 @@ use crate::compress::rules;
 use crate::judge::{CriterionId, GradingRequest};
 use crate::measure::{abstains, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
+use crate::text::pattern;
 use crate::transcript::fold;
 
 /// What was found in the answer, once for all criteria.
@@ -26,7 +27,7 @@ struct Finding {
     facts: Vec<FoundFact>,
     /// How many superseded facts the answer asserts.
     stale: usize,
-    /// The share of the answer's characters that stand in lines with an expected fact, 0 to 1.
+    /// The share of the answer's characters that are in lines with an expected fact, 0 to 1.
     relevant: f64,
     /// The facts in words, for the reasoning.
     words: String,
@@ -68,12 +69,12 @@ fn find(brief: &GradingRequest) -> Finding {
         return unanswerable(response);
     }
     let folded = fold(response);
-    let polarity = Polarity { reads_rejection: !REJECTION_ASKED.is_match(&fold(&brief.probe_question)) };
+    let reads_rejection = !REJECTION_ASKED.is_match(&fold(&brief.probe_question));
     let lines: Vec<(&str, String)> = response.lines().map(|line| (line, fold(line))).collect();
     let finders = FactFinder::all(&truth.expected_facts);
     let expected = truth.expected_facts.iter().zip(&finders);
     let facts: Vec<FoundFact> =
-        expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, polarity)).collect();
+        expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, reads_rejection)).collect();
     let outdated = stale(response, &truth.superseded_facts, &finders);
     let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.occurs_in(line)));
     let length = |text: &str| text.chars().count();
@@ -106,13 +107,13 @@ fn find_fact(
     finder: &FactFinder,
     folded: &str,
     lines: &[(&str, String)],
-    polarity: Polarity,
+    reads_rejection: bool,
 ) -> FoundFact {
     let around: Vec<&str> = lines.iter().filter(|(_, line)| finder.occurs_in(line)).map(|(line, _)| *line).collect();
     let has_letters = |ending: &str| ending.contains(|c: char| c.is_alphabetic());
     let is_path = paths(fact.name()).any(|path| path.contains('/') || path.rsplit('.').next().is_some_and(has_letters));
     FoundFact {
-        asserted: polarity.asserts(folded, finder),
+        asserted: asserts(folded, finder, reads_rejection),
         is_path,
         described: around.iter().any(|line| words_of(line).count() > words_of(fact.name()).count() + 2),
         in_task: around.iter().any(|line| rules::states_task(line)),
@@ -134,12 +135,6 @@ fn words(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact]) -> String {
         words.push_str(&format!(" Superseded facts stated as current: {}.", names(outdated.to_vec())));
     }
     words
-}
-
-/// Whether the words around a fact are read.
-#[derive(Clone, Copy, Debug)]
-struct Polarity {
-    reads_rejection: bool,
 }
 
 /// Questions whose right answer names something as rejected, absent or no longer so.
@@ -191,15 +186,13 @@ static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
-    Regex::new(&format!("{start}(?:{}){end}", alternatives.join("|"))).expect("a constant that the tests compile")
+    pattern(&format!("{start}(?:{}){end}", alternatives.join("|")))
 }
 
-impl Polarity {
-    /// Whether the folded answer asserts the fact somewhere.
-    fn asserts(self, folded: &str, fact: &FactFinder) -> bool {
-        let places = fact.ranges(folded);
-        places.iter().any(|place| !self.reads_rejection || !is_denied(folded, place))
-    }
+/// Whether the folded answer asserts the fact somewhere. Words of rejection around it count unless the question asks
+/// for what was rejected.
+fn asserts(folded: &str, fact: &FactFinder, reads_rejection: bool) -> bool {
+    fact.ranges(folded).iter().any(|place| !reads_rejection || !is_denied(folded, place))
 }
 
 fn is_denied(folded: &str, place: &Range<usize>) -> bool {
@@ -230,7 +223,7 @@ fn score(criterion: &CriterionId, finding: &Finding) -> u8 {
     (share * 5.0).round().clamp(0.0, 5.0) as u8
 }
 
-/// What a fact counts where it stands in the answer, but not in the kind of line that a criterion asks for.
+/// What a fact counts that occurs in the answer, but not in the kind of line that a criterion asks for.
 const ELSEWHERE: f64 = 0.7;
 
 /// Signals between 0 and 1.
@@ -257,7 +250,7 @@ impl Finding {
         (self.asserted() - self.stale as f64).max(0.0) / (self.facts.len() as f64).max(1.0)
     }
 
-    /// The share found of the facts that a criterion is `about`, or of all if it is about none. One that does not stand
+    /// The share found of the facts that a criterion is `about`, or of all if it is about none. One that does not occur
     /// in the `right_place` counts less.
     fn share_of(&self, about: impl Fn(&FoundFact) -> bool, right_place: impl Fn(&FoundFact) -> bool) -> f64 {
         let chosen: Vec<&FoundFact> = self.facts.iter().filter(|fact| about(fact)).collect();

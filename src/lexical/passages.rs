@@ -23,7 +23,7 @@ pub(super) struct Passage {
     pub(super) text: String,
     /// Where it comes from.
     pub(super) origin: Origin,
-    /// The number of the message or paragraph it stands in: neighbours share it.
+    /// The number of the message or paragraph it is in: neighbours share it.
     pub(super) block: usize,
 }
 

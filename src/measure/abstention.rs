@@ -7,7 +7,7 @@
 //!
 //! A negation alone is no admission: "the parser could not determine the encoding" and "the function returns None when
 //! the key is missing" speak of the work. So a pattern asks for a word for the record, for the first person, or for the
-//! end of the segment besides; what stands behind "because" counts only with one of the first two, and what the record
+//! end of the segment besides; what is behind "because" counts only with one of the first two, and what the record
 //! is said to state ("the summary says that no test failed") does not count.
 
 use std::sync::LazyLock;
@@ -183,7 +183,7 @@ fn pattern(alternatives: &[&str]) -> Regex {
     Regex::new(&whole).expect("the patterns are part of the program and compiled by its tests")
 }
 
-/// A stretch of an answer, and whether a word of contrast stands before it.
+/// A stretch of an answer, and whether a word of contrast is before it.
 struct AnswerStretch {
     text: String,
     follows_contrast: bool,

@@ -1,4 +1,14 @@
 //! Loss attribution: who lost a fact, and what was said though it no longer holds.
+//!
+//! The class of a fact follows from two literal findings, in the context and in the answer, because only they can be
+//! had for every cell without a model, and alike in every run. They separate the loss of the compressor from that of
+//! the answerer, which a grade cannot. A superseded fact in an answer is no mistake by itself: a good answer may say
+//! what held before. So the words around it decide, by the patterns below, and each place that no pattern explains
+//! counts as stated.
+//!
+//! Limits: a paraphrase is not found, in the context or in the answer. A fact counted as answered elsewhere may so
+//! have been in the context in other words. Patterns are English and Chinese; in other languages a former value that
+//! is marked as former counts as stated. Irony and questions are read as statements.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -23,7 +33,7 @@ named_enum! {
 }
 
 impl FactClass {
-    /// The class of a fact by where it stands.
+    /// The class of a fact by where it occurs.
     pub fn of(in_context: bool, in_answer: bool) -> FactClass {
         match (in_context, in_answer) {
             (true, true) => FactClass::Answered,
@@ -76,7 +86,7 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     // between two commas it is an apposition, and the sentence goes on behind it: "the first value, 8080, was dropped"
     let goes_on = after.strip_prefix(',').filter(|rest| before.contains(',') && VERB.is_match(rest)).unwrap_or(after);
     let clause_after = goes_on.split(CLAUSE).next().unwrap_or(goes_on);
-    // what stands right before the new value speaks of that
+    // what is right before the new value speaks of that
     let speaks_of_new =
         |clause: &str| meets_new && clause.len() == goes_on.len() && GOVERNS.is_match(clause.trim_end());
     let reaches_old = !BECOMES.is_match(clause_before);
@@ -102,7 +112,7 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
 /// Where a clause ends within a folded sentence.
 const CLAUSE: [char; 5] = [',', ':', '(', ')', '、'];
 
-/// Words that deny what stands in their clause.
+/// Words that deny what occurs in their clause.
 static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
     words(
         r"\b(?:no longer|not|don't|avoid(?:s|ed|ing)?|isn't|wasn't|aren't|never|no more|instead of|rather than|ruled out)\b|不再|不是|不用|不要|并非|而非|而不是|没有用",

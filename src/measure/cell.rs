@@ -9,7 +9,7 @@ use super::attribution::{FactClass, stated_as_current};
 use super::depth::{Depth, Mentions};
 use super::fabrication::{Fabrication, unknown_names};
 use super::overclaim::{AnswerWhenLost, KnownValues};
-use super::refetch::{Refetch, refetch, smallest_holders};
+use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{presence, share};
 use crate::probe::{FactFinder, History, Probe};
 use crate::transcript::fold;
@@ -24,7 +24,7 @@ pub struct ProbeMeasure {
     superseded: Vec<FactFinder>,
     question: String,
     answerable: bool,
-    /// Facts that are paraphrases stand nowhere literally: where they were kept or lost is then unknown.
+    /// Facts that are paraphrases occur nowhere literally: where they were kept or lost is then unknown.
     literal: bool,
     /// How often each expected fact was said, and where.
     mentions: Vec<Option<Mentions>>,
@@ -44,11 +44,11 @@ pub struct ProbeMeasure {
 pub struct FactOutcome {
     /// The fact, in the spelling that is shown.
     pub fact: String,
-    /// Whether it stands in the answer.
+    /// Whether it occurs in the answer.
     pub answered: bool,
     /// Where it was kept or lost; `None` of a context that cannot be read, and of a paraphrase.
     pub class: Option<FactClass>,
-    /// Where the transcript said it last; `None` of a fact that stands in no message whole, and of results from before
+    /// Where the transcript said it last; `None` of a fact that occurs in no message whole, and of results from before
     /// this was recorded.
     #[serde(default)]
     pub depth: Option<Depth>,
@@ -64,7 +64,7 @@ pub struct FactOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub facts: Vec<FactOutcome>,
-    /// The share of expected facts that stand in the context; `None` of a context that cannot be read, of
+    /// The share of expected facts that occur in the context; `None` of a context that cannot be read, of
     /// paraphrases, and of a probe without facts.
     pub fact_survival: Option<f64>,
     /// What the answer does where the context lost every expected fact; `None` where it kept one, and as for
@@ -96,7 +96,7 @@ impl ProbeMeasure {
         let mentions = |fact| Mentions::of(fact, history, start, points, &tokens);
         let mentions = expected.iter().map(mentions).collect();
         let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
-        let replaced = tokens.get(prefix.clone()).unwrap_or_default().iter().copied().sum();
+        let replaced = tokens_of(&tokens, prefix.clone());
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),
@@ -115,14 +115,14 @@ impl ProbeMeasure {
         }
     }
 
-    /// For each expected fact whether it stands in `context`, a text made by [`fold`]. The same for all answers
+    /// For each expected fact whether it occurs in `context`, a text made by [`fold`]. The same for all answers
     /// given from it: worth keeping, for a context may be long.
     pub fn presence(&self, context: &str) -> Vec<bool> {
         presence(context, &self.expected)
     }
 
     /// Measures one answer. `present` is what [`ProbeMeasure::presence`] says of its context; `None` if that cannot
-    /// be read. `points_to` says of a message whether an exact token of it stands in that context.
+    /// be read. `points_to` says of a message whether an exact token of it occurs in that context.
     pub fn measure(
         &self,
         history: &History,

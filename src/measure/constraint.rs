@@ -1,4 +1,4 @@
-//! Constraints, literally: whether a rule that the user gave stands in a context, word for word or nearly so.
+//! Constraints, literally: whether a rule that the user gave occurs in a context, word for word or nearly so.
 //!
 //! A rule is put into a session as a message of the user, in memory alone. Nothing else in the session states it, so
 //! that a context which has it kept it. What an agent does with a rule that it still has is not measured.
@@ -24,7 +24,7 @@ pub struct Rule {
     pub text: String,
     /// What the rule is about, exactly; any of these spellings.
     pub object: Vec<String>,
-    /// The words of which one must stand in the sentence with the object; those of the language where it is empty.
+    /// The words of which one must occur in the sentence with the object; those of the language where it is empty.
     pub prohibition: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ named_enum! {
 }
 
 impl RulePosition {
-    /// The share of the tokens of the first span that stand before the rule.
+    /// The share of the tokens of the first span that are before the rule.
     fn share(self) -> f64 {
         match self {
             RulePosition::Early => 1.0 / 6.0,
@@ -63,7 +63,7 @@ impl RulePosition {
     }
 }
 
-/// Whether a rule stands in a context.
+/// Whether a rule occurs in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleSurvival {
     /// Word for word.
@@ -96,7 +96,7 @@ impl RuleFinder {
         &self.object
     }
 
-    /// Whether the rule stands in `text`; `folded` is the text made by [`crate::transcript::fold_document`].
+    /// Whether the rule occurs in `text`; `folded` is the text made by [`crate::transcript::fold_document`].
     pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
         let literal = self.whole.occurs_in(folded);
         RuleSurvival { literal, near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text) }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::refetch::tokens_of;
 use crate::named::named_enum;
 use crate::probe::{FactFinder, History};
 use crate::units::Tokens;
@@ -43,7 +44,7 @@ pub(super) struct Mentions {
 impl Mentions {
     /// Of a fact in the messages from `start` to the last of `points`, which is what contexts replace. The newest
     /// compression took away those behind the point before; `tokens` are those of all messages. `None` of a fact that
-    /// stands in no message whole.
+    /// occurs in no message whole.
     pub(super) fn of(
         fact: &FactFinder,
         history: &History,
@@ -59,9 +60,7 @@ impl Mentions {
             last = Some(holder);
         }
         let last = last?;
-        let count = |range: Range<usize>| -> f64 {
-            tokens.get(range).unwrap_or_default().iter().map(|tokens| tokens.0 as f64).sum()
-        };
+        let count = |messages: Range<usize>| tokens_of(tokens, messages).0 as f64;
         let depth = if last < span.start {
             Depth::EarlierSpan
         } else {

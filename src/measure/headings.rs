@@ -1,6 +1,6 @@
 //! The headings that a compression prompt asks for, and the one under which the facts of a probe belong.
 //!
-//! A lost fact stands under no heading, so it is assigned by words: the question and the type of its probe against each
+//! A lost fact is under no heading, so it is assigned by words: the question and the type of its probe against each
 //! heading and the paragraph below it. A word counts for less the more headings have it.
 
 use std::collections::BTreeSet;

@@ -7,13 +7,13 @@
 //!    point (*fetched again*). Without the second case a compaction after which everything is read again would look
 //!    perfect. What such a call reads is needed itself.
 //! 3. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
-//!    stand in it: a single message often has a third of all.
+//!    occur in it: a single message often has a third of all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::refetch::refetch;
+use super::refetch::{refetch, tokens_of};
 use crate::probe::{Fact, FactFinder, History};
 use crate::references::{
     PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, references_in, targets,
@@ -53,7 +53,7 @@ pub enum ReferenceSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecallCaveat {
-    /// Under 20,000 tokens stand before the point.
+    /// Under 20,000 tokens are before the point.
     Short,
     /// The session behind the point was written from a context that its product had compacted.
     AfterCompaction,
@@ -92,15 +92,15 @@ pub struct NeededRecall {
     pub count: u32,
     /// Messages that first use one.
     pub messages: u32,
-    /// The mean over these messages of the share that stands in the context; null under three messages.
+    /// The mean over these messages of the share that occurs in the context; null under three messages.
     pub recall: Option<f64>,
     /// Needed references that nothing showed again.
     pub carried: u32,
     /// Needed references that were fetched again.
     pub fetched_again: u32,
-    /// The share of those carried that stands in the context.
+    /// The share of those carried that occurs in the context.
     pub recall_carried: Option<f64>,
-    /// The share of those fetched again that stands in the context.
+    /// The share of those fetched again that occurs in the context.
     pub recall_fetched_again: Option<f64>,
     /// Tokens of fetching the lost ones again.
     pub refetch_tokens: u64,
@@ -110,7 +110,7 @@ pub struct NeededRecall {
     pub caveat: Option<RecallCaveat>,
 }
 
-/// A session with the references that its assistant uses, and the messages in which each stands.
+/// A session with the references that its assistant uses, and the messages in which each occurs.
 #[derive(Clone, Debug)]
 pub struct SessionReferences {
     references: Vec<Reference>,
@@ -222,13 +222,12 @@ impl SessionReferences {
     }
 
     fn caveat(&self, point: usize, tokens: &[Tokens]) -> Option<RecallCaveat> {
-        let before: Tokens = tokens.get(self.start..point).unwrap_or_default().iter().copied().sum();
         if self.compactions.iter().any(|at| *at <= point) {
             Some(RecallCaveat::AfterCompaction)
         } else if self.is_cut {
             Some(RecallCaveat::Cut)
         } else {
-            (before < SHORTEST).then_some(RecallCaveat::Short)
+            (tokens_of(tokens, self.start..point) < SHORTEST).then_some(RecallCaveat::Short)
         }
     }
 
@@ -322,12 +321,12 @@ impl WindowScan<'_> {
 }
 
 impl NeededAtPoint {
-    /// For each needed reference whether it stands in `context`, a text made by [`crate::transcript::fold_document`].
+    /// For each needed reference whether it occurs in `context`, a text made by [`crate::transcript::fold_document`].
     pub fn presence(&self, context: &str) -> Vec<bool> {
         self.finders.iter().map(|finder| finder.occurs_in(context)).collect()
     }
 
-    /// The figures of a context in which the needed references stand as `present` says; `text` is the context as written.
+    /// The figures of a context with the needed references that `present` names; `text` is the context as written.
     /// `None` where nothing is needed.
     pub fn recall(&self, present: &[bool], text: &str, tokens: &[Tokens]) -> Option<NeededRecall> {
         if self.references.is_empty() {
@@ -347,7 +346,7 @@ impl NeededAtPoint {
             fetched_again: count(NeedState::FetchedAgain),
             recall_carried: super::share(in_state(NeedState::Carried)),
             recall_fetched_again: super::share(in_state(NeedState::FetchedAgain)),
-            // An agent that works on knows where to look: the reference itself stands in its next message.
+            // An agent that works on knows where to look: the reference itself occurs in its next message.
             refetch_tokens: refetch(lost, tokens, Tokens(0), |_| true).tokens.0,
             precision: super::share(references_in(text).iter().map(|reference| self.used.contains(&reference.key()))),
             caveat: self.caveat,

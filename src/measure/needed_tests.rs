@@ -199,7 +199,7 @@ fn recall_is_a_mean_over_messages_and_under_three_there_is_none() {
         session.says("`open_index`, `close_index`, `lib_name`").says("`late_name`").says("port 8081").fixture();
     let kept = recall(&fixture, point, "open_index and late_name");
     assert_eq!((kept.count, kept.messages, kept.recall), (5, 3, Some((1.0 / 3.0 + 1.0 + 0.0) / 3.0)));
-    // `close_index`, `lib_name` and the port stand in two messages.
+    // `close_index`, `lib_name` and the port occur in two messages.
     assert_eq!(kept.refetch_tokens, 2 * (10_000 + 300));
     let two = before().says("`open_index`").says("`late_name`").fixture();
     assert_eq!(recall(&two, point, "open_index").recall, None);

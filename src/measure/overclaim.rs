@@ -2,7 +2,7 @@
 //! all the same.
 //!
 //! Only exact values can be compared by rule: paths, numbers, names as programs spell them, proper names. An answer
-//! asserts *another value* if it names one of a kind that the expected facts have, and that stands neither in them nor
+//! asserts *another value* if it names one of a kind that the expected facts have, and that occurs neither in them nor
 //! in the question. An assertion in plain words counts as vague, because no rule can tell it from a paraphrase of what
 //! is right; so the share of other values is a lower bound of what answers make up.
 
@@ -87,9 +87,9 @@ impl KnownValues {
 }
 
 impl AnswerWhenLost {
-    /// Of an answer and whether each expected fact stands in it. The context has none of them.
+    /// Of an answer and whether each expected fact occurs in it. The context has none of them.
     pub(super) fn of(answer: &str, answered: &[bool], known: &KnownValues) -> AnswerWhenLost {
-        if answered.iter().all(|stands| *stands) {
+        if answered.iter().all(|occurs| *occurs) {
             AnswerWhenLost::Right
         } else if abstains(answer) {
             AnswerWhenLost::Admission

@@ -21,8 +21,14 @@ pub struct Refetch {
     pub tokens: Tokens,
     /// Nothing in the context points to one of the messages.
     pub unguided: bool,
-    /// Lost facts that stand in no message whole; what finding them takes is not known.
+    /// Lost facts that occur in no message whole; what finding them takes is not known.
     pub unlocated: u32,
+}
+
+/// The tokens of a range of messages; `tokens` are those of all messages, so the range lies within them.
+pub(super) fn tokens_of(tokens: &[Tokens], messages: Range<usize>) -> Tokens {
+    debug_assert!(messages.end <= tokens.len(), "{messages:?} of {} messages", tokens.len());
+    tokens.iter().take(messages.end).skip(messages.start).copied().sum()
 }
 
 /// For each fact the smallest message among `prefix` that holds it, the earlier of equals; `tokens` are those of

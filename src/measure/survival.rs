@@ -1,8 +1,8 @@
-//! Fact survival: which expected facts stand in the compressed context.
+//! Fact survival: which expected facts occur in the compressed context.
 
 use crate::probe::FactFinder;
 
-/// For each fact whether it stands in `context`, a text made by [`crate::transcript::fold`].
+/// For each fact whether it occurs in `context`, a text made by [`crate::transcript::fold`].
 pub fn presence(context: &str, facts: &[FactFinder]) -> Vec<bool> {
     facts.iter().map(|fact| fact.occurs_in(context)).collect()
 }

@@ -1,10 +1,11 @@
 //! Whether the result of a call is an error, and which.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 use crate::import::NO_RESULT;
+use crate::text::pattern;
 
 /// Characters of both ends of a result in which its exit code is looked for.
 const ENDS: usize = 400;
@@ -49,10 +50,9 @@ pub(super) fn is_failed_read(result: &str) -> bool {
 }
 
 fn exit_code(text: &str) -> Option<&str> {
-    static CODE: OnceLock<Option<Regex>> = OnceLock::new();
-    let pattern = r#"(?i)(?:exit code:?|exited with code|"exit_code"\s*:)\s*(\d+)"#;
-    let code = CODE.get_or_init(|| Regex::new(pattern).ok()).as_ref()?;
-    Some(code.captures(text)?.get(1)?.as_str())
+    static CODE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"(?i)(?:exit code:?|exited with code|"exit_code"\s*:)\s*(\d+)"#));
+    Some(CODE.captures(text)?.get(1)?.as_str())
 }
 
 fn describes_an_error(line: &str) -> bool {

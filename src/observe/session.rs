@@ -18,7 +18,7 @@ use crate::transcript::{Message, Role};
 pub struct ObservedCompaction {
     pub session: String,
     pub format: &'static str,
-    /// The message that it stands before, as in a fixture's points.
+    /// The message that it is before, as in a fixture's points.
     pub at: usize,
     pub time: Option<String>,
     /// `summary`, or `clearing` where only old tool results were cleared.
@@ -64,7 +64,7 @@ pub struct SessionFindings {
 pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let messages = &conversation.messages;
     let actions = SessionActions::of(messages);
-    let copied = conversation.flags.iter().filter(|flag| flag.kind == RepairKind::Copied).count();
+    let copied = conversation.repairs.get(&RepairKind::Copied).copied().unwrap_or(0);
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
     let of_control =
@@ -91,7 +91,7 @@ struct Session<'s> {
     conversation: &'s Conversation,
     format: Format,
     actions: &'s SessionActions,
-    /// The turns that compactions stand before.
+    /// The turns that compactions are before.
     borders: &'s [usize],
     noise: &'s SessionNoise,
 }

@@ -274,8 +274,13 @@ impl FixtureLoader<'_> {
 
     fn report_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
         let quoted = format!("\"{name}\"");
-        let at = source.text.find(&quoted).unwrap_or(0);
-        self.problems.push(Problem::error(message).at(source, at..at + quoted.len()).help(help));
+        let problem = Problem::error(message).help(help);
+        // A name written with escapes is not found by its letters.
+        let place = source.text.find(&quoted).map(|at| at..at + quoted.len());
+        self.problems.push(match place {
+            Some(place) => problem.at(source, place),
+            None => problem,
+        });
     }
 }
 

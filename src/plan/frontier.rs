@@ -143,7 +143,7 @@ impl<'p> Frontier<'p> {
     /// What a compression with an output comes to.
     pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Option<Rc<ResolvedContext>> {
         let method = self.pipeline.methods.get(task.cell.chain.method.0)?;
-        let (state, reference) = (compress::state_ref(method, resolved.out), task.reference(method, resolved.out));
+        let (state, reference) = (compress::state_digest(method, resolved.out), task.reference(method, resolved.out));
         let (cell, texts) = (task.cell, task.texts.clone());
         let (waiting, judging) = (RefCell::default(), RefCell::default());
         let Resolved { key, cost, unchanged, .. } = resolved;

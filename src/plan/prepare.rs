@@ -83,7 +83,7 @@ impl<'p> Preparer<'p> {
         let input = CompressInput {
             span: &task.texts.span(task.cell.point),
             prefix: &task.texts.prefix(task.cell.point),
-            previous: task.before.as_ref().and_then(|before| before.state.as_ref()),
+            previous: task.before.as_ref().and_then(|before| before.state),
             focus_topic: self.pipeline.settings.focus_topic.as_deref(),
             fixture_model: &fixture.model,
             context_length: fixture.context_length,

@@ -107,10 +107,7 @@ impl Preparer<'_> {
                 let reply = completion(dialect, self.operation(task), body.bytes)?;
                 self.read_reply(task, &reply)
             }
-            (None, Task::Compress(task)) => match self.method(task)?.strategy {
-                Strategy::Command(_) => self.read_context(task, compress::CompressOutput::Stdout(body.bytes)),
-                _ => self.read_context(task, compress::CompressOutput::Computed(body.bytes)),
-            },
+            (None, Task::Compress(task)) => self.read_context(task, compress::CompressOutput::Bytes(body.bytes)),
             (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
         }
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::texts::FixtureTexts;
 use crate::action::{ActionKey, Digest, StageName};
-use crate::compress::{self, ContextRef, Method, StateRef};
+use crate::compress::{self, ContextRef, Method};
 use crate::pipeline::{
     AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx,
 };
@@ -57,8 +57,8 @@ pub struct ResolvedContext {
     pub cell: CompressCell,
     /// The compression that made it.
     pub key: ActionKey,
-    /// What it leaves to the next point.
-    pub state: Option<StateRef>,
+    /// Names what it leaves to the next point.
+    pub state: Option<Digest>,
     /// What is known of it without its bytes.
     pub reference: ContextRef,
     pub texts: Rc<FixtureTexts>,

@@ -16,13 +16,13 @@ pub struct BankText {
     parsed: ParsedBank,
 }
 
-/// What stands around the probes.
+/// What is around the probes.
 #[derive(Deserialize)]
 struct BankHeader<'a> {
     #[serde(borrow)]
     fixture: &'a RawValue,
     #[serde(borrow, default)]
-    reviewed: Option<Vec<&'a RawValue>>,
+    reviewed: Option<&'a RawValue>,
 }
 
 impl BankText {
@@ -62,21 +62,21 @@ impl BankText {
         let head: BankHeader<'_> =
             serde_json::from_str(&self.text).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
         let place = |raw: &RawValue| place_of(&self.text, raw.get());
-        let (at, words) = match head.reviewed.as_deref() {
-            Some([.., last]) => {
-                let last = place(last);
-                (last.end, format!(",{}{quoted}", self.blanks_before(last.start)))
-            }
-            // An empty list.
-            Some([]) => {
-                let at = self.text.find("\"reviewed\"").unwrap_or_default();
-                let at = at + self.text.get(at..).and_then(|text| text.find('[')).unwrap_or_default() + 1;
-                (at, quoted)
+        let (at, words) = match head.reviewed {
+            Some(list) => {
+                let ids: Vec<&RawValue> =
+                    serde_json::from_str(list.get()).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
+                match ids.last().map(|last| place(last)) {
+                    Some(last) => (last.end, format!(",{}{quoted}", self.blanks_before(last.start))),
+                    // Right behind the bracket of the empty list.
+                    None => (place(list).start + 1, quoted),
+                }
             }
             None => {
                 let fixture = place(head.fixture);
-                let key = self.text.get(..fixture.start).and_then(|text| text.rfind("\"fixture\"")).unwrap_or_default();
-                (fixture.end, format!(",{}\"reviewed\": [{quoted}]", self.blanks_before(key)))
+                let key = self.text.get(..fixture.start).and_then(|text| text.rfind("\"fixture\""));
+                let blanks = key.map_or("", |key| self.blanks_before(key));
+                (fixture.end, format!(",{blanks}\"reviewed\": [{quoted}]"))
             }
         };
         let mut text = self.text.clone();
@@ -100,13 +100,16 @@ impl BankText {
     /// # Errors
     /// It is the last one.
     pub fn without_probe(&self, id: &ProbeId) -> Result<BankText, Vec<Fault>> {
-        let places: Vec<&Range<usize>> = self.parsed.places.iter().map(|place| &place.probe).collect();
         let Some(at) = self.index(id) else { return Ok(self.clone()) };
-        let place = |at: usize| places.get(at).map_or(0..0, |place| (*place).clone());
-        match at {
-            0 => self.replaced(place(0).start..place(1).start.max(place(0).end), ""),
-            _ => self.replaced(place(at - 1).end..place(at).end, ""),
-        }
+        let place = |at: usize| self.parsed.places.get(at).map(|place| place.probe.clone());
+        let Some(own) = place(at) else { return Ok(self.clone()) };
+        // A comma goes too: the one before the probe, or the one behind the first.
+        let with_comma = match (at.checked_sub(1).and_then(place), place(at + 1)) {
+            (Some(before), _) => before.end..own.end,
+            (None, Some(next)) => own.start..next.start,
+            (None, None) => own,
+        };
+        self.replaced(with_comma, "")
     }
 
     fn replaced(&self, place: Range<usize>, words: &str) -> Result<BankText, Vec<Fault>> {
@@ -161,6 +164,9 @@ mod tests {
         let listed = BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\n    \"x\"\n  ],");
         let listed = BankText::read(listed).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
         assert!(listed.text().contains("    \"x\",\n    \"a\"\n  ],"), "{}", listed.text());
+        let empty = BANK.replace("[\"1\"]", "[\"reviewed\"]").replace("  ]\n}", "  ],\n  \"reviewed\": []\n}");
+        let marked = BankText::read(empty).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
+        assert!(marked.text().ends_with("  ],\n  \"reviewed\": [\"a\"]\n}\n"), "{}", marked.text());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct ParsedBank {
     pub places: Vec<ProbePlaces>,
 }
 
-/// Where a probe and its parts stand: byte ranges in the file's text.
+/// Where a probe and its parts are: byte ranges in the file's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbePlaces {
     pub probe: Range<usize>,
@@ -120,7 +120,7 @@ fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fau
     faults
 }
 
-/// The key itself stands before its value.
+/// The key itself is before its value.
 fn key_place(text: &str, key: &str, places: &ProbePlaces) -> Range<usize> {
     let value = places.value(key);
     let quoted = format!("\"{key}\"");

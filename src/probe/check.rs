@@ -17,11 +17,11 @@ pub enum FindingKind {
     UnprovenFact,
     /// What is said to be superseded occurs nowhere before the point.
     UnprovenSuperseded,
-    /// The fact stands in the question.
+    /// The fact occurs in the question.
     GivenAway,
-    /// The fact stands in the messages that are shown verbatim after the point.
+    /// The fact occurs in the messages that are shown verbatim after the point.
     InTail,
-    /// The fact is so short that it stands in many texts by chance.
+    /// The fact is so short that it occurs in many texts by chance.
     Weak,
     /// One text is both expected and superseded.
     Contradiction,
@@ -126,15 +126,15 @@ impl Proof<'_> {
         }
         if finder.occurs_in(question) {
             let help = "ask without naming the answer; whoever repeats the question has it right";
-            found.push((FindingKind::GivenAway, "stands in the question".to_owned(), help));
+            found.push((FindingKind::GivenAway, "occurs in the question".to_owned(), help));
         }
         if self.history.holds(finder, self.tail.clone()) {
             let help = "it is shown verbatim, so it says nothing about the compression; ask for another fact";
-            found.push((FindingKind::InTail, "also stands in the verbatim tail".to_owned(), help));
+            found.push((FindingKind::InTail, "also occurs in the verbatim tail".to_owned(), help));
         }
         if finder.shortest() < STRONG {
-            let help = "write what stands beside it too, as in \"retries: 5\" for \"5\"";
-            let message = format!("is under {STRONG} characters and may stand in any text by chance");
+            let help = "write what is beside it too, as in \"retries: 5\" for \"5\"";
+            let message = format!("is under {STRONG} characters and may occur in any text by chance");
             found.push((FindingKind::Weak, message, help));
         }
         if self.probe.superseded_facts.contains(fact) {
@@ -146,7 +146,7 @@ impl Proof<'_> {
 
     fn superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
         let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
-        let help = "what never stood there cannot be carried over by mistake; quote the transcript";
+        let help = "what never occurred there cannot be carried over by mistake; quote the transcript";
         let missing = self.probe.literal && !known;
         missing.then(|| (FindingKind::UnprovenSuperseded, "occurs nowhere before its point".to_owned(), help))
     }

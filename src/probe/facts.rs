@@ -1,11 +1,11 @@
 //! Facts in texts: literal matching that is blind to typography, and never matches inside a word, a number or a path.
 //!
-//! A fact stands in a text if one of its spellings does. At both ends of a match the text must not go on with the
-//! same word, number or version: "5" does not stand in "15", "-5" or "5.1", nor "1.2" in "1.2.3" or "1.2-beta".
+//! A fact occurs in a text if one of its spellings does. At both ends of a match the text must not go on with the
+//! same word, number or version: "5" does not occur in "15", "-5" or "5.1", nor "1.2" in "1.2.3" or "1.2-beta".
 //! Scripts that put no blanks between words have no such ends; there a spelling needs at least two characters. Between
 //! letters a hyphen and a space are the same.
 //!
-//! A path stands where the whole path does, and by its last parts (down to the file name) where no other path of the
+//! A path occurs where the whole path does, and by its last parts (down to the file name) where no other path of the
 //! transcript ends in them: `mod.rs` says nothing in a crate with ten of them. Without a transcript only the whole path
 //! counts.
 
@@ -32,7 +32,7 @@ enum Needle {
 #[derive(Clone, Debug)]
 struct TextNeedle {
     text: String,
-    /// The stretches between hyphens and spaces that stand between letters, where either will do; the byte range of
+    /// The stretches between hyphens and spaces between letters, where either will do; the byte range of
     /// each.
     fixed: Vec<Range<usize>>,
     /// The longest of them, which is searched for.
@@ -97,17 +97,17 @@ impl FactFinder {
         FactFinder { needles }
     }
 
-    /// Whether the fact stands in `folded`, a text made by [`crate::transcript::fold`].
+    /// Whether the fact occurs in `folded`, a text made by [`crate::transcript::fold`].
     pub fn occurs_in(&self, folded: &str) -> bool {
         self.needles.iter().any(|needle| needle.first(folded).is_some())
     }
 
-    /// Where it first stands in `folded`: the byte at which it begins.
+    /// Where it first occurs in `folded`: the byte at which it begins.
     pub fn first(&self, folded: &str) -> Option<usize> {
         self.needles.iter().filter_map(|needle| Some(needle.first(folded)?.start)).min()
     }
 
-    /// Where it stands in `folded`: byte ranges in rising order, none inside another.
+    /// Where it occurs in `folded`: byte ranges in rising order, none inside another.
     pub fn ranges(&self, folded: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
         self.needles.iter().for_each(|needle| needle.each(folded, |range| all.push(range)));
@@ -121,13 +121,13 @@ impl FactFinder {
         outer
     }
 
-    /// Where it stands in the text as written behind `text`: byte ranges in rising order.
+    /// Where it occurs in the text as written behind `text`: byte ranges in rising order.
     pub fn find(&self, text: &MappedFold) -> Vec<Range<usize>> {
         self.ranges(text.folded()).into_iter().map(|range| text.original(range)).collect()
     }
 
     /// The fewest characters that any spelling has, those of unspaced scripts counted double: they say more. A short
-    /// fact stands in many texts by chance; 0 is one that is never found.
+    /// fact occurs in many texts by chance; 0 is one that is never found.
     pub fn shortest(&self) -> usize {
         let length = |needle: &Needle| needle.text().chars().map(|c| 1 + usize::from(is_unspaced(c))).sum();
         self.needles.iter().map(length).min().unwrap_or(0)
@@ -179,7 +179,7 @@ impl Needle {
 }
 
 impl TextNeedle {
-    /// `None` for what could stand anywhere: nothing at all, or a lone character of an unspaced script.
+    /// `None` for what could occur anywhere: nothing at all, or a lone character of an unspaced script.
     fn new(text: String) -> Option<TextNeedle> {
         let first = text.chars().next()?;
         if is_unspaced(first) && text.chars().nth(1).is_none() {
@@ -221,7 +221,7 @@ impl TextNeedle {
         !(self.goes_on_before(before) && !is_escape(before) || self.goes_on_after(after))
     }
 
-    /// Whether what stands before belongs to the same word or number.
+    /// Whether the text before belongs to the same word or number.
     fn goes_on_before(&self, before: &str) -> bool {
         let (mut own, mut back) = (self.text.chars(), before.chars().rev());
         let (Some(first), Some(last)) = (own.next(), back.next()) else { return false };
@@ -242,7 +242,7 @@ impl TextNeedle {
         }
     }
 
-    /// Whether what stands behind belongs to the same word, number, version or path.
+    /// Whether the text behind belongs to the same word, number, version or path.
     fn goes_on_after(&self, after: &str) -> bool {
         let Some(last) = self.text.chars().next_back() else { return false };
         let mut ahead = after.chars();
@@ -302,7 +302,7 @@ impl PathNeedle {
         })
     }
 
-    /// Where the run of path characters at the end of `before` begins, without what stands before paths.
+    /// Where the run of path characters at the end of `before` begins, without what is before paths.
     fn start_of_run(&self, before: &str) -> usize {
         let run = before.len() - before.trim_end_matches(|c: char| is_path_char(c) && !is_unspaced(c)).len();
         let text = before.get(before.len() - run..).unwrap_or("");
@@ -360,28 +360,28 @@ mod tests {
         Fact { spellings: vec![spelling.to_owned()] }
     }
 
-    fn stands(spelling: &str, text: &str) -> bool {
+    fn occurs(spelling: &str, text: &str) -> bool {
         FactFinder::new(&fact(spelling)).occurs_in(&fold(text))
     }
 
     #[test]
     fn matches_whole_words_and_numbers_only() {
-        assert!(stands("5", "retry 5 times"));
-        assert!(stands("5", "It is 5."));
-        assert!(!stands("5", "15 or 51 or a5"));
-        assert!(!stands("5", "1.5 or 5.1"));
-        assert!(stands("1.2", "version 1.2, then"));
-        assert!(!stands("1.2", "version 1.2.3"));
-        assert!(stands("127.0.0.1:8080", "on http://127.0.0.1:8080/x"));
-        assert!(!stands("open", "reopened"));
-        assert!(!stands("id", "open_id"));
-        assert!(stands("open_id", "`open_id`"));
+        assert!(occurs("5", "retry 5 times"));
+        assert!(occurs("5", "It is 5."));
+        assert!(!occurs("5", "15 or 51 or a5"));
+        assert!(!occurs("5", "1.5 or 5.1"));
+        assert!(occurs("1.2", "version 1.2, then"));
+        assert!(!occurs("1.2", "version 1.2.3"));
+        assert!(occurs("127.0.0.1:8080", "on http://127.0.0.1:8080/x"));
+        assert!(!occurs("open", "reopened"));
+        assert!(!occurs("id", "open_id"));
+        assert!(occurs("open_id", "`open_id`"));
     }
 
     #[test]
     fn folds_case_width_and_white_space() {
-        assert!(stands("Connection refused", "CONNECTION\n   refused"));
-        assert!(stands("port 8080", "ｐｏｒｔ　８０８０"));
+        assert!(occurs("Connection refused", "CONNECTION\n   refused"));
+        assert!(occurs("port 8080", "ｐｏｒｔ　８０８０"));
     }
 
     #[test]
@@ -393,15 +393,15 @@ mod tests {
 
     #[test]
     fn chinese_needs_no_word_ends_but_two_characters() {
-        assert!(stands("连接超时", "报错：数据库连接超时，已重试"));
-        assert!(!stands("错", "报错"));
-        assert!(stands("Redis缓存", "改用Redis缓存层"));
-        assert!(stands("redis", "改用Redis做缓存"));
-        assert!(!stands("端口8080", "端口80801"));
-        assert!(stands("端口：８０８０", "端口:8080"));
+        assert!(occurs("连接超时", "报错：数据库连接超时，已重试"));
+        assert!(!occurs("错", "报错"));
+        assert!(occurs("Redis缓存", "改用Redis缓存层"));
+        assert!(occurs("redis", "改用Redis做缓存"));
+        assert!(!occurs("端口8080", "端口80801"));
+        assert!(occurs("端口：８０８０", "端口:8080"));
     }
 
-    fn stands_within(spelling: &str, text: &str, transcript: &str) -> bool {
+    fn occurs_within(spelling: &str, text: &str, transcript: &str) -> bool {
         let history = History::new(&[Message::text(Role::User, transcript)]);
         FactFinder::within(&fact(spelling), history.paths()).occurs_in(&fold(text))
     }
@@ -419,7 +419,7 @@ mod tests {
             (".5", "1.5"),
             ("三个", "第三个"),
         ] {
-            assert!(!stands(spelling, text), "{spelling} in {text}");
+            assert!(!occurs(spelling, text), "{spelling} in {text}");
         }
         for (spelling, text) in [
             ("5", "5-second timeout"),
@@ -431,37 +431,37 @@ mod tests {
             ("1,204", "1204"),
             ("十二", "十二个"),
         ] {
-            assert!(stands(spelling, text), "{spelling} in {text}");
+            assert!(occurs(spelling, text), "{spelling} in {text}");
         }
     }
 
     #[test]
     fn between_letters_a_hyphen_is_a_space() {
-        assert!(stands("re-run the build", "Re run the build"));
-        assert!(stands("dry run", "a dry\u{2010}run"));
-        assert!(!stands("dry-run", "dryrun"));
-        assert!(!stands("utf-8", "utf 8"));
-        assert!(!stands("-v", "a v"));
+        assert!(occurs("re-run the build", "Re run the build"));
+        assert!(occurs("dry run", "a dry\u{2010}run"));
+        assert!(!occurs("dry-run", "dryrun"));
+        assert!(!occurs("utf-8", "utf 8"));
+        assert!(!occurs("-v", "a v"));
     }
 
     #[test]
     fn a_path_stands_by_an_ending_that_no_other_path_has() {
         let one = "src/cache/store.rs was read";
-        assert!(stands_within("src/cache/store.rs", "changed store.rs", one));
-        assert!(stands_within("src/cache/store.rs", "changed cache/store.rs:12", one));
-        assert!(!stands_within("src/cache/store.rs", "changed src/api/store.rs", one));
-        assert!(!stands_within("src/cache/store.rs", "changed restore.rs or store.rs.bak", one));
+        assert!(occurs_within("src/cache/store.rs", "changed store.rs", one));
+        assert!(occurs_within("src/cache/store.rs", "changed cache/store.rs:12", one));
+        assert!(!occurs_within("src/cache/store.rs", "changed src/api/store.rs", one));
+        assert!(!occurs_within("src/cache/store.rs", "changed restore.rs or store.rs.bak", one));
         let two = "src/db/mod.rs, src/api/mod.rs and /home/user/src/db/mod.rs";
-        assert!(!stands_within("src/db/mod.rs", "changed mod.rs", two));
-        assert!(!stands_within("src/db/mod.rs", "changed src/api/mod.rs", two));
-        assert!(stands_within("src/db/mod.rs", "changed db/mod.rs", two));
-        assert!(stands_within("/home/user/src/db/mod.rs", "changed src/db/mod.rs", two));
-        assert!(!stands("src/cache/store.rs", "changed store.rs"), "without a transcript");
-        assert!(stands("src/cache/store.rs", "in ./src/cache/store.rs:12 and `a/src/cache/store.rs`"));
-        assert!(!stands("TCP/IP", "the IP address"));
-        assert!(!stands("https://example.org/a.html", "see a.html"));
-        assert!(!stands("src/db", "src/db-old and src/db2, old-src/db"));
-        assert!(stands("src/db", "in src/db/mod.rs"));
+        assert!(!occurs_within("src/db/mod.rs", "changed mod.rs", two));
+        assert!(!occurs_within("src/db/mod.rs", "changed src/api/mod.rs", two));
+        assert!(occurs_within("src/db/mod.rs", "changed db/mod.rs", two));
+        assert!(occurs_within("/home/user/src/db/mod.rs", "changed src/db/mod.rs", two));
+        assert!(!occurs("src/cache/store.rs", "changed store.rs"), "without a transcript");
+        assert!(occurs("src/cache/store.rs", "in ./src/cache/store.rs:12 and `a/src/cache/store.rs`"));
+        assert!(!occurs("TCP/IP", "the IP address"));
+        assert!(!occurs("https://example.org/a.html", "see a.html"));
+        assert!(!occurs("src/db", "src/db-old and src/db2, old-src/db"));
+        assert!(occurs("src/db", "in src/db/mod.rs"));
     }
 
     #[test]
@@ -479,10 +479,10 @@ mod tests {
         // A tool result that was cut inside its JSON.
         let cut = r#"{"diff": "a/x.py b/tools/id_tool.py\nnew file mode 100644\n8081 rows\n+++ b/tools/id_tool.py\ntools/new.py"#;
         for spelling in ["new file", "8081", "tools/id_tool.py", "tools/new.py"] {
-            assert!(stands(spelling, cut), "{spelling}");
+            assert!(occurs(spelling, cut), "{spelling}");
         }
-        assert!(!stands("ew file", r"C:\newfile and \\snew file"));
-        assert!(stands("new/file.py", r"src\new\file.py"));
+        assert!(!occurs("ew file", r"C:\newfile and \\snew file"));
+        assert!(occurs("new/file.py", r"src\new\file.py"));
     }
 
     #[test]
@@ -503,8 +503,8 @@ mod tests {
 
     #[test]
     fn nothing_stands_nowhere() {
-        assert!(!stands("", "any text"));
-        assert!(!stands("  ", "any text"));
+        assert!(!occurs("", "any text"));
+        assert!(!occurs("  ", "any text"));
     }
 
     proptest! {

@@ -1,10 +1,9 @@
 //! Probes from a truncated span: a model is asked for candidates, code decides which of them hold.
 //!
-//! The prompt and the shape of the reply are here, the reading of the reply, and the proof: every expected fact stands
+//! The prompt and the shape of the reply are here, the reading of the reply, and the proof: every expected fact occurs
 //! in the span word for word, no question gives its answer away, none is asked twice, no type crowds out another.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -102,34 +101,27 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
 }
 
 /// Why a candidate was dropped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectionReason {
+    #[error("it asks nothing")]
     NoQuestion,
+    #[error("it expects no fact")]
     NoFacts,
-    /// This fact does not stand in the span word for word.
+    /// This fact does not occur in the span word for word.
+    #[error("the fact \"{0}\" does not occur in the span")]
     NotInSpan(String),
-    /// This fact stands in the question.
+    /// This fact occurs in the question.
+    #[error("the question gives the fact \"{0}\" away")]
     GivenAway(String),
-    /// This fact is so short that it stands anywhere by chance.
+    /// This fact is so short that it occurs anywhere by chance.
+    #[error("the fact \"{0}\" is too short to mean anything")]
     Weak(String),
     /// The question, or a question for the same facts, is there already.
+    #[error("it repeats another probe")]
     Repeated,
     /// There are enough of its type.
+    #[error("there are enough of its type")]
     Surplus,
-}
-
-impl fmt::Display for RejectionReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RejectionReason::NoQuestion => f.write_str("it asks nothing"),
-            RejectionReason::NoFacts => f.write_str("it expects no fact"),
-            RejectionReason::NotInSpan(fact) => write!(f, "the fact \"{fact}\" does not stand in the span"),
-            RejectionReason::GivenAway(fact) => write!(f, "the question gives the fact \"{fact}\" away"),
-            RejectionReason::Weak(fact) => write!(f, "the fact \"{fact}\" is too short to mean anything"),
-            RejectionReason::Repeated => f.write_str("it repeats another probe"),
-            RejectionReason::Surplus => f.write_str("there are enough of its type"),
-        }
-    }
 }
 
 /// What is left of the candidates.

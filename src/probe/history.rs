@@ -40,18 +40,18 @@ impl History {
         self.messages.is_empty()
     }
 
-    /// The messages among `within` in which the fact stands, in order.
+    /// The messages among `within` in which the fact occurs, in order.
     pub fn holders(&self, fact: &FactFinder, within: Range<usize>) -> impl Iterator<Item = usize> {
         let texts = self.messages.iter().enumerate().take(within.end).skip(within.start);
         texts.filter(|(_, text)| fact.occurs_in(text)).map(|(index, _)| index)
     }
 
-    /// Whether the fact stands in a message among `within`.
+    /// Whether the fact occurs in a message among `within`.
     pub fn holds(&self, fact: &FactFinder, within: Range<usize>) -> bool {
         self.holders(fact, within).next().is_some()
     }
 
-    /// Where the fact first stands in a message, from 0 at its start to 1 at its end.
+    /// Where the fact first occurs in a message, from 0 at its start to 1 at its end.
     pub fn place_in(&self, message: usize, fact: &FactFinder) -> Option<f64> {
         let text = self.messages.get(message)?;
         Some(fact.first(text)? as f64 / text.len().max(1) as f64)

@@ -47,7 +47,7 @@ pub(super) fn is_topic(term: &str) -> bool {
 }
 
 /// A sentence as a question can quote it: without the marks of lists and of Markdown, with balanced brackets; `None`
-/// for what is no statement, or only tells what the agent does next.
+/// for what is no statement, or only announces what the agent does next.
 pub(super) fn statement(sentence: &str) -> Option<String> {
     const NARRATION: [&str; 17] = [
         "let me", "now let me", "let's", "i'll ", "i’ll ", "now i'll", "i will", "i'm going", "i’m going",
@@ -97,7 +97,7 @@ pub(super) fn with_gap(sentence: &str) -> Option<(String, String)> {
     (left >= 12 && (1..3).contains(&gapped.matches("____").count())).then_some((gapped, term))
 }
 
-/// The text with gaps where `term` stands as a word of its own.
+/// The text with gaps where `term` occurs as a word of its own.
 fn without(text: &str, term: &str) -> String {
     let mut gapped = String::with_capacity(text.len());
     let mut last = 0;

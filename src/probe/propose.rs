@@ -25,7 +25,7 @@ pub fn propose_candidates(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCand
     };
     let recall = failures(clues, &say).chain(values(clues, &say)).chain(findings(clues, &say));
     let mut all: Vec<ProbeCandidate> = recall.take(OF_ONE_TYPE).collect();
-    all.extend(files(clues, &say).into_iter().take(OF_ONE_TYPE));
+    all.extend(files(clues, &say).into_iter().chain(changes(clues, &say)).take(OF_ONE_TYPE));
     all.extend(decisions(clues, &say).take(OF_ONE_TYPE));
     all.extend(continuations(clues, &say).take(OF_ONE_TYPE));
     all
@@ -70,7 +70,6 @@ fn findings<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item
 }
 
 fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
-    let mut all = Vec::new();
     let work =
         |paths: Vec<&String>| paths.into_iter().filter(|path| is_project_file(path)).cloned().collect::<Vec<_>>();
     let modified = work(clues.modified.iter().map(|(path, _)| path).collect());
@@ -99,29 +98,33 @@ fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
             ],
         ),
     ];
-    for (paths, [[en, en_last], [zh, zh_last]]) in lists {
-        let newest: Vec<String> =
-            paths.iter().rev().take(FILES).rev().map(|path| short_path(path).to_owned()).collect();
-        if newest.is_empty() {
-            continue;
-        }
-        let question =
-            if paths.len() > FILES { say(en_last.into(), zh_last.into()) } else { say(en.into(), zh.into()) };
-        let reference = newest.join(", ");
-        all.push(candidate(ProbeType::Artifact, question, newest, &reference));
-    }
-    for (path, details) in clues.modified.iter().rev().filter(|(path, _)| is_project_file(path)) {
+    lists.iter().filter_map(|(paths, words)| file_list(paths, words, say)).collect()
+}
+
+/// A question about the newest of some files; its words ask, in both languages, for all of them or for the last.
+fn file_list(
+    paths: &[String],
+    [[en, en_last], [zh, zh_last]]: &[[&str; 2]; 2],
+    say: &Say<'_>,
+) -> Option<ProbeCandidate> {
+    let newest: Vec<String> = paths.iter().rev().take(FILES).rev().map(|path| short_path(path).to_owned()).collect();
+    let (en, zh) = if paths.len() > FILES { (en_last, zh_last) } else { (en, zh) };
+    let reference = newest.join(", ");
+    let question = say((*en).to_owned(), (*zh).to_owned());
+    (!newest.is_empty()).then(|| candidate(ProbeType::Artifact, question, newest, &reference))
+}
+
+/// What was changed in each of the files.
+fn changes<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
+    clues.modified.iter().rev().filter(|(path, _)| is_project_file(path)).filter_map(|(path, details)| {
         let mut facts: Vec<String> =
             details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).collect();
         facts.dedup();
         facts.truncate(3);
         let path = short_path(path);
         let question = say(format!("What was changed in `{path}`?"), format!("`{path}` 里改了什么？"));
-        if !facts.is_empty() {
-            all.push(candidate(ProbeType::Artifact, question, facts, &details.join("; ")));
-        }
-    }
-    all
+        (!facts.is_empty()).then(|| candidate(ProbeType::Artifact, question, facts, &details.join("; ")))
+    })
 }
 
 /// Whether two spellings name one file, where one is written from the home folder.

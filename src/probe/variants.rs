@@ -61,7 +61,7 @@ const FACTS: [&str; 48] = [
     "UTF-8",
 ];
 
-/// Sentences that a fact stands in; none is in brackets, where thousands are left alone.
+/// Sentences that a fact occurs in; none is in brackets, where thousands are left alone.
 const FRAMES: [&str; 7] = [
     "{}", "It is {}.", "We chose {}, then went on", "- {}\n- next", "结果是 {}。", "first line\n{}\nlast line",
     "> {} <",

@@ -14,7 +14,7 @@ const PROGRAMS: &[&str] = &[
 /// Where the text is, which decides what can begin a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// Prose: a command stands in code marks or behind a prompt.
+    /// Prose: a command occurs in code marks or behind a prompt.
     Prose,
     /// The argument of a shell tool: a command begins at each line too.
     Shell,

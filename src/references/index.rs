@@ -1,4 +1,4 @@
-//! Which of many references stand in a text, in one pass over it.
+//! Which of many references occur in a text, in one pass over it.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ impl ReferenceIndex {
         ReferenceIndex { automaton, kinds: references.iter().map(|reference| reference.kind).collect() }
     }
 
-    /// The positions, in the list this was made of, of the references that stand in `text`.
+    /// The positions, in the list this was made of, of the references that occur in `text`.
     pub fn occurrences_in(&self, text: &str) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let Some(automaton) = &self.automaton else { return found };

@@ -1,4 +1,4 @@
-//! What has the shape of a reference and is none: names that stand in every session.
+//! What has the shape of a reference and is none: names that occur in every session.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! What stands in code marks or quotation marks, within one line.
+//! What occurs in code marks or quotation marks, within one line.
 
 use std::ops::Range;
 

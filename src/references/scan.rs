@@ -1,4 +1,4 @@
-//! References in a text: one pass over its words, with a look at what stands around them.
+//! References in a text: one pass over its words, with a look at what is around them.
 
 use std::collections::HashSet;
 use std::ops::Range;

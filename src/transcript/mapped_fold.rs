@@ -134,7 +134,7 @@ impl Pieces {
         start..end.max(start)
     }
 
-    /// Where the byte `at` of the folded text came from; of a blank, what stands before it.
+    /// Where the byte `at` of the folded text came from; of a blank, what is before it.
     fn place(&self, at: usize) -> Option<Range<usize>> {
         let after = self.pieces.partition_point(|piece| piece.folded <= at);
         let Piece { folded, original, is_plain } = self.pieces.get(after.saturating_sub(1))?;

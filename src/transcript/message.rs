@@ -63,6 +63,18 @@ impl Message {
     pub fn result(call: impl Into<String>, content: impl Into<String>) -> Message {
         Message { tool_call_id: Some(call.into()), ..Message::text(Role::Tool, content) }
     }
+
+    /// The text of the message that counts as tokens: content, then the name and arguments of its calls.
+    pub fn countable_text(&self) -> String {
+        let mut text = self.content.clone();
+        for call in &self.tool_calls {
+            text.push('\n');
+            text.push_str(&call.function.name);
+            text.push(' ');
+            text.push_str(&call.function.arguments);
+        }
+        text
+    }
 }
 
 /// A call of a tool by the assistant.

@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-/// A byte range and what stands in its place.
+/// A byte range and what takes its place.
 pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
 
 /// A set of the rules that have a guard.
@@ -125,7 +125,7 @@ struct Scan<'t> {
     text: &'t str,
     rules: TypographyRules,
     edits: Vec<TextReplacement>,
-    /// Where a `**` stands that may begin bold text.
+    /// Where a `**` occurs that may begin bold text.
     bold: Option<usize>,
 }
 
@@ -297,7 +297,7 @@ fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> boo
 /// How far a bracket is looked for.
 const BRACKET: usize = 120;
 
-/// Whether what stands between these texts is an item of a list: in square or curly brackets, among the arguments of a
+/// Whether what is between these texts is an item of a list: in square or curly brackets, among the arguments of a
 /// call, or with nothing but numbers beside it. A remark in brackets is none.
 fn is_in_brackets(before: &str, after: &str) -> bool {
     let mut depth = 0;

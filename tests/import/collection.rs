@@ -35,14 +35,14 @@ fn every_log_of_the_collection_is_imported() {
         let sum = |of: fn(&import::Conversation) -> usize| all.iter().map(of).sum::<usize>();
         let calls = sum(|c| c.messages.iter().map(|m| m.tool_calls.len()).sum());
         let mut dropped: BTreeMap<DropReason, usize> = BTreeMap::new();
-        let mut flags = BTreeMap::new();
+        let mut repairs = BTreeMap::new();
         for conversation in all {
             conversation.dropped.iter().for_each(|(why, n)| *dropped.entry(why.clone()).or_default() += n);
-            conversation.flags.iter().for_each(|flag| *flags.entry(flag.kind).or_insert(0) += 1);
+            conversation.repairs.iter().for_each(|(kind, n)| *repairs.entry(*kind).or_insert(0) += n);
         }
         let results = sum(|c| c.messages.iter().filter(|m| m.tool_call_id.is_some()).count());
         eprintln!(
-            "{name}: {} conversations={} messages={} (without results {}) calls={calls} compactions={} model={:?} flags={flags:?} losses={:?}",
+            "{name}: {} conversations={} messages={} (without results {}) calls={calls} compactions={} model={:?} repairs={repairs:?} losses={:?}",
             imported.format,
             all.len(),
             sum(|c| c.messages.len()),

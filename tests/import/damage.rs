@@ -90,7 +90,7 @@ fn a_result_without_its_call_is_dropped_and_counted() {
     let imported = read("a.jsonl", log).expect("reads");
     let conversation = &imported.conversations[0];
     assert_eq!(conversation.messages.len(), 1);
-    assert_eq!(conversation.flags.iter().filter(|flag| flag.kind == RepairKind::OrphanResult).count(), 1);
+    assert_eq!(conversation.repairs.get(&RepairKind::OrphanResult), Some(&1));
 }
 
 #[test]

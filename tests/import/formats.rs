@@ -31,11 +31,8 @@ fn shown(imported: &ImportedLog) -> String {
         for summary in &conversation.summaries {
             let _ = writeln!(text, "summary: {summary:?}");
         }
-        for reasoning in &conversation.reasoning {
-            let _ = writeln!(text, "reasoning before {}: {:?}", reasoning.message, reasoning.text);
-        }
-        for flag in &conversation.flags {
-            let _ = writeln!(text, "flag at {}: {:?}", flag.message, flag.kind);
+        for (kind, count) in &conversation.repairs {
+            let _ = writeln!(text, "put right: {count} {kind:?}");
         }
         for (why, count) in &conversation.dropped {
             let _ = writeln!(text, "left out: {count} {why}");

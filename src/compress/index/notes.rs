@@ -11,8 +11,6 @@ use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation, she
 /// All extracted facts, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionNotes {
-    /// What the user asked, message by message.
-    pub requests: Vec<String>,
     /// Sentences of the user that demand or forbid something.
     pub demands: Vec<String>,
     /// Files, in the order of their last change or, if never changed, their last reading.
@@ -87,9 +85,6 @@ impl SessionNotes {
     }
 
     fn user(&mut self, text: &str) {
-        if let Some(first) = rules::sentences(text).next() {
-            push_new(&mut self.requests, clipped(first));
-        }
         for sentence in rules::sentences(text) {
             if rules::states_demand(sentence) {
                 push_new(&mut self.demands, clipped(sentence));

@@ -4,75 +4,56 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-fn compiled(pattern: &str) -> Regex {
-    // The patterns are our own; a test compiles each.
-    Regex::new(pattern).unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
-}
+use crate::text::pattern;
 
+/// Makes the function that says whether a pattern occurs in a text.
 macro_rules! rule {
-    ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> = LazyLock::new(|| compiled($pattern));
+    ($(#[$doc:meta])* $name:ident, $pattern:expr) => {
+        $(#[$doc])*
+        pub fn $name(text: &str) -> bool {
+            static PATTERN: LazyLock<Regex> = LazyLock::new(|| pattern($pattern));
+            PATTERN.is_match(text)
+        }
     };
 }
 
 rule!(
-    DECISION,
+    /// Whether a sentence states a choice, or why something is so.
+    states_decision,
     r"(?i)\b(decid|decision|chose\b|choos|opt(ed|ing)? for|instead of|rather than|reject|go(ing)? with|went with|settl(e|ed|ing) on|prefer|trade-?off|ruled? out|switch(ed|ing)? (back )?to|revert|not worth|in favou?r of|abandon|won't use|stick(ing)? with|change of plan|changed my mind|hypothesis)|决定|选择|改用|采用|放弃|而不是|弃用|否决|不再用|换成|排除"
 );
-rule!(REASON, r"(?i)\b(because|since|so that|due to|the reason|that's why|root cause|caused by)\b|因为|由于|原因|所以");
 rule!(
-    DEMAND,
+    /// Whether a sentence gives a reason.
+    states_reason,
+    r"(?i)\b(because|since|so that|due to|the reason|that's why|root cause|caused by)\b|因为|由于|原因|所以"
+);
+rule!(
+    /// Whether a sentence demands or forbids something.
+    states_demand,
     r"(?i)\b(must|never|don'?t|do not|always|no more than|at least|at most|make sure|required?|requirements?|forbid|forbidden|not allowed|avoid|under no circumstances|hard (rule|requirement|limit|constraint)|constraint|mandatory|only use|stay (below|under|within)|may not|has to|have to|not to touch|leave .{1,40} alone|hands off)\b|必须|不要|不得|禁止|不能|务必|只能|一定要|不允许|始终|绝不|不准|不许"
 );
 rule!(
-    TASK,
+    /// Whether a sentence names something that is not done.
+    states_task,
     r"(?i)\b(to-?do|next( step| up|:| is)|remain(s|ing)?|left (to|for|open)|still (fail|need|open|miss|broken|to|not|has|have|red)|not yet|pending|follow[- ]?up|unfinished|outstanding|later|haven'?t|hasn'?t|before (release|merging|shipping)|wait(ing)? (for|on)|tomorrow|blocked|open (question|issue|point|item)s?)|待办|接下来|下一步|还没|尚未|剩下|仍然|未完成|还需|有待"
 );
 rule!(
-    EXCEPTION,
+    /// Whether a line is what a failing program prints.
+    is_error_line,
     r"^\s*(E\s{2,}\S|[\w.:]*(Error|Exception|Panic)\b\s*[:(\[]|FAILED\b|FAIL[: ]|(fatal|error|panic|ERROR|CRITICAL|Fatal)(\[\w+\])?:|Segmentation fault|thread '.*' panicked|npm ERR!|make: \*\*\*|assert(ion)?\b.*fail)|\b(nginx: \[emerg\]|command not found|No such file or directory|Permission denied|Connection refused|Address already in use|Traceback \(most recent|UnhandledPromise|database is locked|syntax error|constraint failed|timed out|cannot open|undefined reference)|: error: |: fatal error: "
 );
 rule!(
-    TROUBLE,
+    /// Whether a line speaks of trouble in any way.
+    mentions_trouble,
     r"(?i)(error|exception|fail|fatal|panic|cannot|can't|not found|no such|denied|refused|undefined|unexpected|invalid|mismatch|abort|conflict|expected|错误|失败|异常|拒绝)"
 );
-rule!(
-    ASSIGNMENT,
-    r#"(?:^|[\s,{(])["'`*]{0,3}([A-Za-z_][\w.-]{1,48})["'`*]{0,3}\s*(?:=|:|:=|=>)\s*["'`*]{0,3}(-?\d[\w.:/%-]*|true|false|on|off|yes|no|[A-Za-z/~.][\w./@:+-]{1,60})["'`*]{0,3}\s*(?:[,;)}\s]|$)"#
-);
-
-/// Whether a sentence states a choice, or why something is so.
-pub fn states_decision(sentence: &str) -> bool {
-    DECISION.is_match(sentence)
-}
-
-/// Whether a sentence gives a reason.
-pub fn states_reason(sentence: &str) -> bool {
-    REASON.is_match(sentence)
-}
-
-/// Whether a sentence demands or forbids something.
-pub fn states_demand(sentence: &str) -> bool {
-    DEMAND.is_match(sentence)
-}
-
-/// Whether a sentence names something that is not done.
-pub fn states_task(sentence: &str) -> bool {
-    TASK.is_match(sentence)
-}
-
-/// Whether a line is what a failing program prints.
-pub fn is_error_line(line: &str) -> bool {
-    EXCEPTION.is_match(line)
-}
-
-/// Whether a line speaks of trouble in any way.
-pub fn mentions_trouble(line: &str) -> bool {
-    TROUBLE.is_match(line)
-}
-
 /// The first `key = value` or `key: value` of a line, with a value that says something by itself.
 pub fn assignment(line: &str) -> Option<(&str, &str)> {
+    static ASSIGNMENT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"(?:^|[\s,{(])["'`*]{0,3}([A-Za-z_][\w.-]{1,48})["'`*]{0,3}\s*(?:=|:|:=|=>)\s*["'`*]{0,3}(-?\d[\w.:/%-]*|true|false|on|off|yes|no|[A-Za-z/~.][\w./@:+-]{1,60})["'`*]{0,3}\s*(?:[,;)}\s]|$)"#,
+        )
+    });
     let found = ASSIGNMENT.captures(line)?;
     let (key, value) = (found.get(1)?.as_str(), found.get(2)?.as_str());
     Some((key, value.trim_end_matches(['.', ':', '-'])))
@@ -114,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn wording_is_told_apart() {
+    fn wordings_are_distinguished() {
         assert!(states_decision("Going with SQLite rather than a JSON file."));
         assert!(states_decision("改用 sqlite。"));
         assert!(states_demand("Never touch the schema") && states_demand("不要改端口"));

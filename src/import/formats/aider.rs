@@ -31,6 +31,7 @@ enum AiderSpeaker {
     Model,
 }
 
+#[derive(Default)]
 struct AiderChat {
     draft: ConversationDraft,
     speaker: Option<AiderSpeaker>,
@@ -43,15 +44,7 @@ struct AiderChat {
 
 impl AiderChat {
     fn new(name: String) -> AiderChat {
-        let (speaker, text) = (None, String::new());
-        AiderChat {
-            draft: ConversationDraft::new(name),
-            speaker,
-            text,
-            fenced: false,
-            searching: false,
-            prompted: false,
-        }
+        AiderChat { draft: ConversationDraft::new(name), ..AiderChat::default() }
     }
 
     fn line(&mut self, line: &str) {

@@ -18,7 +18,7 @@ pub(super) struct ContentBlocks {
     pub(super) summary: Option<String>,
 }
 
-/// Takes a content apart; reasoning goes to the draft.
+/// Takes a content apart; reasoning is left out.
 pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> ContentBlocks {
     let Value::Array(list) = content else {
         return ContentBlocks { text: text_of(content, draft), ..ContentBlocks::default() };

@@ -173,47 +173,32 @@ fn user(record: &Value, draft: &mut ConversationDraft) -> bool {
         return false;
     }
     let prompt = !answers && !flag("isMeta") && !blocks.text.starts_with("[Request interrupted");
-    match markup(&blocks.text) {
-        Markup::Noise(kind) => {
-            draft.count(DropReason::Injected(kind.to_owned()));
-            false
-        }
-        Markup::Command(command) => {
-            draft.say(Role::User, command);
-            prompt
-        }
-        Markup::Prose => {
-            draft.say(Role::User, blocks.text);
-            prompt
-        }
+    if let Some(kind) = injected(&blocks.text) {
+        draft.count(DropReason::Injected(kind.to_owned()));
+        return false;
     }
+    draft.say(Role::User, command(&blocks.text).unwrap_or(blocks.text));
+    prompt
 }
 
-enum Markup {
-    Prose,
-    Command(String),
-    Noise(&'static str),
+/// What a text is that the tool put in, and not the person.
+fn injected(text: &str) -> Option<&'static str> {
+    let begins = |starts: [&str; 2]| starts.iter().any(|start| text.trim_start().starts_with(start));
+    if begins(["Caveat:", "<local-command-caveat>"]) {
+        return Some("caveat about local commands");
+    }
+    begins(["<local-command-stdout>", "<local-command-stderr>"]).then_some("output of a local command")
 }
 
-/// What the tool wraps in tags of its own is no prose of the person.
-fn markup(text: &str) -> Markup {
+/// The command that the person typed, out of the tags that the tool wraps it in.
+fn command(text: &str) -> Option<String> {
     let start = text.trim_start();
-    if start.starts_with("Caveat:") || start.starts_with("<local-command-caveat>") {
-        return Markup::Noise("caveat about local commands");
-    }
-    if start.starts_with("<local-command-stdout>") || start.starts_with("<local-command-stderr>") {
-        return Markup::Noise("output of a local command");
-    }
     let tag = |name: &str| {
         let rest = start.split_once(&format!("<{name}>"))?.1;
         Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
     };
-    match tag("command-name").filter(|_| start.starts_with("<command-")) {
-        Some(name) => {
-            Markup::Command(format!("{name} {}", tag("command-args").unwrap_or_default()).trim_end().to_owned())
-        }
-        None => Markup::Prose,
-    }
+    let name = tag("command-name").filter(|_| start.starts_with("<command-"))?;
+    Some(format!("{name} {}", tag("command-args").unwrap_or_default()).trim_end().to_owned())
 }
 
 /// Attachments whose text the model is shown; after a compaction some of them bring files and instructions back.
@@ -231,7 +216,7 @@ fn strings_of(value: &Value) -> Vec<&str> {
     }
 }
 
-/// A prompt that was typed while the model worked stands nowhere else; other attachments are injected context.
+/// A prompt that was typed while the model worked is recorded nowhere else; other attachments are injected context.
 fn attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");

@@ -70,7 +70,7 @@ impl ClaudeTree {
     fn ancestors_of_last(&self) -> HashSet<usize> {
         let mut live = HashSet::new();
         let mut next = self.nodes.iter().rposition(|node| node.reply || node.prompt);
-        // A parent stands before its child in the table, so this ends.
+        // A parent is before its child in the table, so this ends.
         while let Some(index) = next {
             live.insert(index);
             next = self.nodes.get(index).and_then(|node| node.parent);

@@ -192,9 +192,10 @@ fn with_name(item: &Value, name: &str) -> Value {
 }
 
 fn reasoning(item: &Value, draft: &mut ConversationDraft) {
-    let parts = list_of(item, "summary").iter().chain(list_of(item, "content"));
-    let text: Vec<&str> = parts.map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
-    if text.is_empty() { draft.count(DropReason::SealedReasoning) } else { draft.think(&text.join("\n")) }
+    let mut parts = list_of(item, "summary").iter().chain(list_of(item, "content"));
+    if parts.all(|part| str_of(part, "text").is_empty()) {
+        draft.count(DropReason::SealedReasoning);
+    }
 }
 
 /// A string, a list of parts, or an older object with `content`.

@@ -69,7 +69,6 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
 }
 
 fn assistant(data: &Value, draft: &mut ConversationDraft) {
-    draft.think(str_of(data, "reasoningText"));
     if !str_of(data, "reasoningOpaque").is_empty() || !str_of(data, "encryptedContent").is_empty() {
         draft.count(DropReason::SealedReasoning);
     }

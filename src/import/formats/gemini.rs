@@ -32,7 +32,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 struct GeminiSession {
     messages: Vec<Value>,
     known: HashSet<String>,
-    /// Compactions: how many messages stood before each, and its summary.
+    /// Compactions: how many messages were before each, and its summary.
     compactions: Vec<(usize, Option<String>)>,
 }
 
@@ -74,7 +74,7 @@ impl GeminiSession {
 
     /// A shorter list with a snapshot is a compaction: the history goes on, the snapshot is its summary.
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
-        let Value::Array(messages) = messages else { return };
+        let Value::Array(messages) = messages else { return draft.unknown("`$set` without a list of messages") };
         let snapshot = messages.iter().find_map(|message| {
             let text = content_of(message, &mut ConversationDraft::new(""));
             text.contains("<state_snapshot>").then_some(text)
@@ -97,6 +97,7 @@ impl GeminiSession {
         }
     }
 
+    /// A message that is not there clears the session, as it does in Gemini CLI.
     fn rewind(&mut self, id: &str, draft: &mut ConversationDraft) {
         let at = self.messages.iter().position(|message| str_of(message, "id") == id).unwrap_or(0);
         for message in self.messages.drain(at..) {
@@ -129,9 +130,6 @@ fn write_message(message: &Value, draft: &mut ConversationDraft) {
 
 fn reply(message: &Value, draft: &mut ConversationDraft) {
     draft.set_model(str_of(message, "model"));
-    for thought in list_of(message, "thoughts") {
-        draft.think(&format!("{}: {}", str_of(thought, "subject"), str_of(thought, "description")));
-    }
     let text = content_of(message, draft);
     let mut calls = Vec::new();
     let mut results = Vec::new();
@@ -180,9 +178,7 @@ impl Checkpoint {
                 let id = named(str_of(response, "id")).or(queued);
                 let text = response_text(part, draft);
                 draft.result(&id.unwrap_or_default(), text);
-            } else if is_true(part, "thought") {
-                draft.think(str_of(part, "text"));
-            } else {
+            } else if !is_true(part, "thought") {
                 texts.push(text_of(part, draft));
             }
         }

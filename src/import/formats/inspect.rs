@@ -6,6 +6,7 @@ use super::super::content::{content_of, list_of, openai_calls, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
+use crate::text::each_string;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
@@ -30,10 +31,10 @@ fn sample_name(sample: &Value) -> String {
     if epoch > 1 { format!("{id}-epoch-{epoch}") } else { id }
 }
 
-/// One sample; `told_apart` where its log holds others.
-pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, told_apart: bool) -> ConversationDraft {
+/// One sample; its own name is part of the draft's if the log holds others.
+pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings: bool) -> ConversationDraft {
     let mut draft =
-        ConversationDraft::new(if told_apart { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
+        ConversationDraft::new(if has_siblings { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
     draft.set_model(model);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
     let mut compactions: Vec<&Value> = events(sample).filter(|event| str_of(event, "event") == "compaction").collect();
@@ -72,16 +73,11 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
 }
 
 /// Puts attached texts where they are referred to.
-fn attach(value: &mut Value, attachments: &Value) {
-    match value {
-        Value::String(text) => {
-            let hash = text.strip_prefix("attachment://");
-            if let Some(attached) = hash.and_then(|hash| attachments.get(hash)).and_then(Value::as_str) {
-                *text = attached.to_owned();
-            }
+fn attach(message: &mut Value, attachments: &Value) {
+    each_string(message, &mut |text| {
+        let hash = text.strip_prefix("attachment://");
+        if let Some(attached) = hash.and_then(|hash| attachments.get(hash)).and_then(Value::as_str) {
+            *text = attached.to_owned();
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| attach(item, attachments)),
-        Value::Object(object) => object.values_mut().for_each(|item| attach(item, attachments)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+    });
 }

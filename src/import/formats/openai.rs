@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, first_at, list_of, openai_calls, say_content, str_of, think};
+use super::super::content::{arguments, content_of, first_at, list_of, openai_calls, say_content, str_of};
+use super::super::conversation::DropReason;
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -73,12 +74,8 @@ fn answer(id: &str, text: String, draft: &mut ConversationDraft) {
 }
 
 fn assistant(item: &Value, draft: &mut ConversationDraft) {
-    let reasoning = first_at(item, &["/reasoning_content", "/reasoning"]);
-    if !reasoning.is_empty() {
-        draft.think(reasoning);
-    }
-    for block in list_of(item, "thinking_blocks") {
-        think(str_of(block, "thinking"), draft);
+    for _ in list_of(item, "thinking_blocks").iter().filter(|block| str_of(block, "thinking").trim().is_empty()) {
+        draft.count(DropReason::SealedReasoning);
     }
     let mut text = content_of(item, draft);
     if text.is_empty() {

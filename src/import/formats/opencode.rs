@@ -66,7 +66,7 @@ fn assistant(parts: &[Value], draft: &mut ConversationDraft) {
                 }
                 turn.texts.push(str_of(part, "text").to_owned());
             }
-            "reasoning" => draft.think(str_of(part, "text")),
+            "reasoning" => {}
             "tool" => turn.tool(part, draft),
             "file" => turn.texts.push(file(part)),
             kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask" | "retry") => {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, list_of, str_at, str_of, text_of};
+use super::super::content::{arguments, content_of, str_at, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall};
 
@@ -49,10 +49,6 @@ fn message(event: &Value, draft: &mut ConversationDraft) {
 /// Actions of one reply of the model are one message; only the first carries the thought.
 fn action(event: &Value, draft: &mut ConversationDraft) {
     let thought = text_of(event.get("thought").unwrap_or(&Value::Null), draft);
-    if !str_of(event, "reasoning_content").is_empty() {
-        draft.think(str_of(event, "reasoning_content"));
-    }
-    list_of(event, "thinking_blocks").iter().for_each(|block| draft.think(str_of(block, "thinking")));
     let id = str_of(event, "tool_call_id");
     let given =
         [event.pointer("/tool_call/function/arguments"), event.pointer("/tool_call/arguments"), event.get("action")];

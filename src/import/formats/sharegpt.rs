@@ -50,11 +50,10 @@ fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
     }
 }
 
-/// The assistant's text without `<think>` and `<tool_call>` blocks, which are kept as what they stand for.
+/// The assistant's text without `<think>` and `<tool_call>` blocks; the latter become calls.
 fn reply(value: &str, draft: &mut ConversationDraft) {
-    let (text, thoughts) = without_blocks(value, "think");
+    let (text, _) = without_blocks(value, "think");
     let (text, calls) = without_blocks(&text, "tool_call");
-    thoughts.iter().for_each(|thought| draft.think(thought));
     let calls = calls.iter().flat_map(|call| written_calls(call, draft)).collect();
     draft.assistant(text.trim(), calls);
 }
@@ -89,7 +88,7 @@ fn written_calls(text: &str, draft: &mut ConversationDraft) -> Vec<ToolCall> {
     list.iter().map(call).collect()
 }
 
-/// The text without its `<tag>` blocks, and what stood in them. A block that never ends is text.
+/// The text without its `<tag>` blocks, and what was in them. A block that never ends is text.
 fn without_blocks(text: &str, tag: &str) -> (String, Vec<String>) {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let (mut rest, mut kept, mut blocks) = (text, String::new(), Vec::new());

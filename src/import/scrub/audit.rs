@@ -1,6 +1,5 @@
 //! What still looks suspicious in a fixture, with its place; what was found is never shown in full.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -8,22 +7,30 @@ use regex::Regex;
 
 use super::edit::unescaped;
 use super::{personal, secrets, shape};
+use crate::text::pattern;
 use crate::transcript::Fixture;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum SuspicionKind {
     /// A secret of this kind.
+    #[error("secret ({0})")]
     Secret(String),
-    /// An account name in a path.
+    #[error("account name in a path")]
     HomeFolder,
+    #[error("e-mail address")]
     Address,
     /// A mention of a person on a platform.
+    #[error("mention of a person")]
     Mention,
     /// The name of a personal machine.
+    #[error("name of a machine")]
     Machine,
+    #[error("public network address")]
     NetworkAddress,
+    #[error("long random string")]
     Random,
-    /// A word where a password stands.
+    /// A word in the position of a password.
+    #[error("possible password")]
     Password,
 }
 
@@ -43,22 +50,7 @@ impl SuspicionKind {
     }
 }
 
-impl fmt::Display for SuspicionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SuspicionKind::Secret(kind) => write!(f, "secret ({kind})"),
-            SuspicionKind::HomeFolder => f.write_str("account name in a path"),
-            SuspicionKind::Address => f.write_str("e-mail address"),
-            SuspicionKind::Mention => f.write_str("mention of a person"),
-            SuspicionKind::Machine => f.write_str("name of a machine"),
-            SuspicionKind::NetworkAddress => f.write_str("public network address"),
-            SuspicionKind::Random => f.write_str("long random string"),
-            SuspicionKind::Password => f.write_str("possible password"),
-        }
-    }
-}
-
-/// The text of a fixture in which something stands.
+/// The text of a fixture in which something occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// The content of a message.
@@ -74,28 +66,24 @@ pub enum Field {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// The message's index; `None` for what stands in description or notes.
+    /// The message's index; `None` for what occurs in description or notes.
     pub message: Option<usize>,
     pub kind: SuspicionKind,
     /// Its first characters and its length.
     pub excerpt: String,
-    /// The text in which it stands.
+    /// The text in which it occurs.
     pub field: Field,
     pub place: Range<usize>,
 }
 
-static MENTION: LazyLock<Regex> = LazyLock::new(|| compiled(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
+static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
 static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    pattern(
         r"\b[A-Za-z][A-Za-z0-9-]*(?:MacBook|iMac|Laptop|Desktop|ThinkPad|-PC|-mbp)[A-Za-z0-9-]*(?:\.(?:local|lan|home))?\b",
     )
 });
-static NETWORK: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"));
-static RANDOM: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9_-]{32,}"));
-
-fn compiled(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
-}
+static NETWORK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"));
+static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}"));
 
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {

@@ -86,7 +86,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     (parts.len() > 1).then_some(short)
 }
 
-/// Where a fact stands, blind to the case of ASCII letters, as facts are matched.
+/// Where a fact occurs, blind to the case of ASCII letters, as facts are matched.
 fn places(text: &str, fact: &str) -> Vec<Range<usize>> {
     let fact = fact.trim();
     if fact.is_empty() {
@@ -121,7 +121,7 @@ fn without(range: Range<usize>, gap: &Range<usize>) -> Vec<Range<usize>> {
         return vec![range];
     }
     let beside = [range.start..gap.start, gap.end..range.end];
-    // A range over the whole gap stays two, even if one is empty: between them stands the note.
+    // A range over the whole gap stays two, even if one is empty: the note is between them.
     let is_over = range.start <= gap.start && gap.end <= range.end;
     beside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
 }

@@ -18,13 +18,13 @@ mod values;
 mod word_lists;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
 use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
+use crate::text::each_string;
 use crate::transcript::{Fixture, Message, Role};
 use cut::cut;
 use personal::HandleMatcher;
@@ -68,43 +68,35 @@ pub struct ScrubSettings {
 }
 
 /// The kinds of replacement, as the audit lists them.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Replacement {
     /// A secret of this kind.
+    #[error("secret ({0})")]
     Secret(String),
-    /// An account name in a path.
+    #[error("account name in a path")]
     HomeFolder,
+    #[error("personal handle")]
     Handle,
     /// An e-mail address or the author of a commit.
+    #[error("e-mail address or author")]
     Address,
     /// Reasoning inside the text of an answer.
+    #[error("reasoning block")]
     Reasoning,
     /// A mention of a person.
+    #[error("mention")]
     Mention,
+    #[error("system prompt")]
     SystemPrompt,
     /// An assistant message that said nothing any more.
+    #[error("empty assistant message")]
     EmptyMessage,
     /// A tool result whose call is not there.
+    #[error("result without call")]
     OrphanResult,
     /// A tool output over 2,000 characters.
+    #[error("long tool output")]
     LongOutput,
-}
-
-impl fmt::Display for Replacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Replacement::Secret(kind) => write!(f, "secret ({kind})"),
-            Replacement::HomeFolder => f.write_str("account name in a path"),
-            Replacement::Handle => f.write_str("personal handle"),
-            Replacement::Address => f.write_str("e-mail address or author"),
-            Replacement::Reasoning => f.write_str("reasoning block"),
-            Replacement::Mention => f.write_str("mention"),
-            Replacement::SystemPrompt => f.write_str("system prompt"),
-            Replacement::EmptyMessage => f.write_str("empty assistant message"),
-            Replacement::OrphanResult => f.write_str("result without call"),
-            Replacement::LongOutput => f.write_str("long tool output"),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +105,7 @@ pub struct ScrubReport {
     pub replaced: BTreeMap<Replacement, usize>,
     /// The message the person began with: to be paraphrased by hand, for its wording is personal.
     pub paraphrase: Option<usize>,
-    /// Account names that went from paths but still stand elsewhere, with counts: give them as handles if they are
+    /// Account names that went from paths but still occur elsewhere, with counts: give them as handles if they are
     /// personal.
     pub left: BTreeMap<String, usize>,
 }
@@ -129,7 +121,7 @@ impl ScrubReport {
 /// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
 #[derive(Clone, Debug, Default)]
 struct Scrubber {
-    /// Secrets that are replaced wherever they stand, longest first, and what each becomes.
+    /// Secrets that are replaced wherever they occur, longest first, and what each becomes.
     known: Vec<(String, String)>,
     names: HashMap<String, String>,
     numbers: BTreeMap<String, usize>,
@@ -243,7 +235,7 @@ impl Scrubber {
             report.add(Replacement::Mention, count);
         }
         fixture.description = self.text(&fixture.description, report);
-        self.value(&mut fixture.notes, report);
+        each_string(&mut fixture.notes, &mut |text| *text = self.text(text, report));
         record_references(fixture, &settings.facts);
         system_prompts(fixture, report);
         drop_messages(fixture, report);
@@ -284,18 +276,9 @@ impl Scrubber {
         }
         out
     }
-
-    fn value(&mut self, value: &mut Value, report: &mut ScrubReport) {
-        match value {
-            Value::String(text) => *text = self.text(text, report),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, report)),
-            Value::Object(object) => object.values_mut().for_each(|item| self.value(item, report)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
 }
 
-/// Where `secret` stands in `text` by itself. A short one inside a longer word is part of that word.
+/// Where `secret` occurs in `text` by itself. A short one inside a longer word is part of that word.
 fn whole<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let alone = |at: usize| {
@@ -369,7 +352,7 @@ impl ReferenceUse {
         ReferenceUse { index: ReferenceIndex::new(&references), references, last }
     }
 
-    /// The references that stand in `text`, the text of message `at`, and are used behind it.
+    /// The references that occur in `text`, the text of message `at`, and are used behind it.
     fn after(&self, at: usize, text: &str) -> Vec<String> {
         let occurrences = self.index.occurrences_in(text).into_iter();
         let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
@@ -377,7 +360,7 @@ impl ReferenceUse {
     }
 }
 
-/// All texts of a fixture in which a secret can stand.
+/// All texts of a fixture in which a secret can occur.
 fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str()];
     for message in &fixture.messages {
@@ -483,7 +466,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
     }
 }
 
-/// How often the account names stand outside of paths.
+/// How often the account names occur outside of paths.
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
     let mut left = BTreeMap::new();
     for account in accounts.iter().filter(|account| account.len() > 2) {

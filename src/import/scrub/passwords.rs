@@ -1,4 +1,4 @@
-//! Passwords and keys known by the position they stand in: after `password =`, in `mysql -pX`, in a URL before `@`.
+//! Passwords and keys known by their position: after `password =`, in `mysql -pX`, in a URL before `@`.
 //!
 //! A human password has no shape, so its position decides. The steps for a key word such as `DB_PASSWORD`:
 //! 1. The identifier around the word is split into words. It names a secret only if no qualifier follows the word
@@ -24,12 +24,14 @@ use super::separators::{cut, trimmed, value_at, values_after};
 use super::shape::{ascii, compiled, is_identifier};
 use super::values::{ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge};
 
-/// A value in the position of a secret.
+/// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PositionMatch {
+pub(super) struct FoundSecret {
     pub(super) kind: &'static str,
     pub(super) range: Range<usize>,
-    /// Whether the value may as well be an ordinary word: then a person has to look at it.
+    /// Whether its shape alone makes it a secret: then the same string is a secret wherever it occurs.
+    pub(super) by_form: bool,
+    /// Whether it may be an ordinary word: then it stays, and a person has to look at it.
     pub(super) is_doubtful: bool,
 }
 
@@ -41,7 +43,7 @@ static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
 });
 
-/// Words for a password in other scripts and with accents. What stands between the word and the value is a connector
+/// Words for a password in other scripts and with accents. What is between the word and the value is a connector
 /// (`是`, `改成了`, `ist`) or a note in brackets.
 static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
@@ -65,8 +67,8 @@ fn with_values(pattern: &str) -> String {
         .replace("{Q}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})')"#)
 }
 
-/// All values in `text` that stand where a secret stands. `text` is without escapes, see `unescaped`.
-pub(super) fn passwords(text: &str) -> Vec<PositionMatch> {
+/// All values in `text` in the position of a secret. `text` is without escapes, see `unescaped`.
+pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     by_rules(text, &mut found);
     cookies(text, &mut found);
@@ -77,7 +79,7 @@ pub(super) fn passwords(text: &str) -> Vec<PositionMatch> {
     found
 }
 
-fn by_rules(text: &str, found: &mut Vec<PositionMatch>) {
+fn by_rules(text: &str, found: &mut Vec<FoundSecret>) {
     for (rule, regex) in POSITION_SET.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
             let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
@@ -87,14 +89,14 @@ fn by_rules(text: &str, found: &mut Vec<PositionMatch>) {
                 && rule.pattern.contains("-p");
             let is_value = inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
             if is_value && (!rule.must_be_strong || is_strong(inside)) {
-                found.push(PositionMatch { kind: rule.kind, range, is_doubtful: false });
+                found.push(FoundSecret { by_form: false, kind: rule.kind, range, is_doubtful: false });
             }
         }
     }
 }
 
 /// The values of cookies that identify a session or look random.
-fn cookies(text: &str, found: &mut Vec<PositionMatch>) {
+fn cookies(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(regex) = &*COOKIE else { return };
     for list in regex.captures_iter(text.as_bytes()).filter_map(|captures| captures.get(1)) {
         let mut at = list.start();
@@ -113,14 +115,19 @@ fn cookies(text: &str, found: &mut Vec<PositionMatch>) {
             let is_secret = if is_telling { value.len() >= 6 } else { value.len() >= 16 } && is_strong(value);
             if is_secret && !is_blank(value) && !is_reference(value) {
                 let start = begin + name.len() + 1;
-                found.push(PositionMatch { kind: "cookie", range: start..start + value.len(), is_doubtful: false });
+                found.push(FoundSecret {
+                    by_form: false,
+                    kind: "cookie",
+                    range: start..start + value.len(),
+                    is_doubtful: false,
+                });
             }
         }
     }
 }
 
 /// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
-fn pairs(text: &str, found: &mut Vec<PositionMatch>) {
+fn pairs(text: &str, found: &mut Vec<FoundSecret>) {
     if !["alue", "efault", "<", "set -"].iter().any(|hint| text.contains(hint)) {
         return;
     }
@@ -136,7 +143,7 @@ fn pairs(text: &str, found: &mut Vec<PositionMatch>) {
 }
 
 /// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
-fn inserts(text: &str, found: &mut Vec<PositionMatch>) {
+fn inserts(text: &str, found: &mut Vec<FoundSecret>) {
     static INSERT: LazyLock<Option<bytes::Regex>> =
         LazyLock::new(|| ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)"));
     let is_insert = text.contains("INTO") || text.contains("into");
@@ -163,7 +170,7 @@ fn inserts(text: &str, found: &mut Vec<PositionMatch>) {
     }
 }
 
-fn foreign(text: &str, found: &mut Vec<PositionMatch>) {
+fn foreign(text: &str, found: &mut Vec<FoundSecret>) {
     if text.is_ascii() && !text.contains(" de passe") {
         return;
     }
@@ -191,12 +198,12 @@ fn foreign(text: &str, found: &mut Vec<PositionMatch>) {
             class == KeywordClass::Password && !is_label(inside) && (is_assigned || said && inside.len() >= 5);
         if is_value && (is_strong(inside) || is_plain) {
             let is_doubtful = !is_strong(inside) && !is_assigned && !is_last;
-            found.push(PositionMatch { kind: kind_of(class), range, is_doubtful });
+            found.push(FoundSecret { by_form: false, kind: kind_of(class), range, is_doubtful });
         }
     }
 }
 
-fn by_words(text: &str, found: &mut Vec<PositionMatch>) {
+fn by_words(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(hints) = &*HINTS else { return };
     let mut done = 0;
     for hit in hints.find_iter(text) {
@@ -240,10 +247,15 @@ fn push(
     value: &str,
     range: Range<usize>,
     notation: ValueSyntax,
-    found: &mut Vec<PositionMatch>,
+    found: &mut Vec<FoundSecret>,
 ) {
     if let Some(verdict) = judge(text, class, value, &range, notation) {
-        found.push(PositionMatch { kind: kind_of(class), range, is_doubtful: verdict == ValueVerdict::Doubtful });
+        found.push(FoundSecret {
+            by_form: false,
+            kind: kind_of(class),
+            range,
+            is_doubtful: verdict == ValueVerdict::Doubtful,
+        });
     }
 }
 

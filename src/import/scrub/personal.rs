@@ -8,35 +8,32 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::edit::{replaced, unescaped};
+use crate::text::pattern;
 
 pub(super) const USER: &str = "user";
 pub(super) const ADDRESS: &str = "user@example.com";
 
-fn compiled(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
-}
-
 /// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, also with doubled slashes; not the end of a longer path.
 static HOME: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    pattern(
         r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([A-Za-z0-9][A-Za-z0-9._-]*)",
     )
 });
 /// The same in names of folders that stand for paths.
 static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)")
+    pattern(r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)")
 });
 static EMAIL: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
+    LazyLock::new(|| pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
 static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    pattern(
         r"(?i)\b(?:Author|Commit|Committer|Tagger|(?:Co-authored|Signed-off|Reviewed|Acked|Tested|Reported)-by):[ \t]*([^<>\s\\:][^<>\n\\:]{0,80}?)[ \t]*<([^<>\s]*@[^<>\s]*)>",
     )
 });
-static MENTION: LazyLock<Regex> = LazyLock::new(|| compiled(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
+static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
 static REASONING: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     ["think", "thinking", "reasoning", "scratchpad", "REASONING_SCRATCHPAD", "reflection", "inner_monologue"]
-        .map(|tag| compiled(&format!(r"(?s)(^|\n)[ \t]*<{tag}>.*?</{tag}>[ \t]*\n*")))
+        .map(|tag| pattern(&format!(r"(?s)(^|\n)[ \t]*<{tag}>.*?</{tag}>[ \t]*\n*")))
         .to_vec()
 });
 
@@ -100,7 +97,7 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
 
-/// Where in `text`, seen without its escapes, an address stands that is somebody's.
+/// Where in `text`, seen without its escapes, an address occurs that is somebody's.
 pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
     let personal = |found: &regex::Match<'_>| {
         let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));
@@ -125,7 +122,7 @@ pub(super) fn mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     })
 }
 
-/// Takes out reasoning that stands in the text; a block that never ends stays.
+/// Takes out reasoning in the text; a block that never ends stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     let mut text: Cow<'a, str> = text.into();
     if !text.contains('<') {

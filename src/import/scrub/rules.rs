@@ -1,33 +1,26 @@
 //! The rule sets for secrets, as data.
 //!
 //! Tokens of machines have a shape. [`RULES`] are this crate's own, which tolerate more of the places in which session
-//! logs show them; below them stand the rules of gitleaks (`assets/secrets/gitleaks.json`), which know many more
+//! logs show them; below them are the rules of gitleaks (`assets/secrets/gitleaks.json`), which know many more
 //! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] hold those that no key word introduces, see
 //! [`super::passwords`].
-
-/// How a rule knows a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Basis {
-    /// By its own shape: then the same string is a secret wherever it stands.
-    Form,
-    /// By its position, so that it must also look like a secret.
-    Place,
-}
 
 /// One kind of machine token. Group 1 of the pattern, where there is one, is the secret; else the whole match is.
 pub(super) struct TokenRule {
     /// In lower case with hyphens: names the replacement.
     pub(super) kind: &'static str,
     pub(super) pattern: &'static str,
-    pub(super) basis: Basis,
+    /// Whether its own shape makes it a secret: then the same string is one wherever it occurs. Otherwise its position
+    /// does, and it must also look like a secret.
+    pub(super) by_form: bool,
 }
 
 const fn form(kind: &'static str, pattern: &'static str) -> TokenRule {
-    TokenRule { kind, pattern, basis: Basis::Form }
+    TokenRule { kind, pattern, by_form: true }
 }
 
 const fn place(kind: &'static str, pattern: &'static str) -> TokenRule {
-    TokenRule { kind, pattern, basis: Basis::Place }
+    TokenRule { kind, pattern, by_form: false }
 }
 
 /// All rules. Of two that match at one place the earlier names the kind.
@@ -134,10 +127,10 @@ pub(super) const PRIVATE_KEY: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: 
 /// or not, `{Q}` for a quoted one.
 pub(super) struct PositionRule {
     pub(super) kind: &'static str,
-    /// One of these stands in every text that the pattern matches, in any case.
+    /// One of these occurs in every text that the pattern matches, in any case.
     pub(super) hints: &'static [&'static str],
     pub(super) pattern: &'static str,
-    /// Whether the value must have digits or signs, because ordinary words stand in this position too.
+    /// Whether the value must have digits or signs, because ordinary words occur in this position too.
     pub(super) must_be_strong: bool,
 }
 
@@ -220,7 +213,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     at(&["openssl"], r#"\bopenssl\b[^\n]*?\s(?:-pass(?:in|out)?\s+["']?pass:|-k\s+|-K\s+){V}"#),
     at(&["pass:"], r#"\s-(?:pass|passin|passout|password)\s+["']?pass:{V}"#),
     at(&["wpa_passphrase"], r#"\bwpa_passphrase\s+(?:"[^"\n]*"|'[^'\n]*'|\S+)\s+{V}"#),
-    // Behind `mysql -u root -p ` stands a database.
+    // Behind `mysql -u root -p ` comes a database.
     at(
         &["-p"],
         r#"\b(?:mysql\w*|mariadb[\w-]*)\b[^\n|;&]*|\s(?:-u|-U|--user(?:name)?)[ =]\S+\s+(?:-\S+\s+)?-p[ =]+{V}"#,

@@ -12,20 +12,9 @@ use serde::Deserialize;
 
 use super::edit::unescaped;
 use super::hinted::HintedRules;
-use super::passwords::passwords;
-use super::rules::{Basis, GITLEAKS, PRIVATE_KEY, RULES};
+use super::passwords::{FoundSecret, passwords};
+use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
 use super::shape::{SIZE, compiled, entropy, is_placeholder, is_value, is_words, pattern};
-
-/// A secret in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FoundSecret {
-    pub(super) kind: &'static str,
-    pub(super) range: Range<usize>,
-    /// Whether its shape alone makes it a secret: then the same string is a secret wherever it occurs.
-    pub(super) by_form: bool,
-    /// Whether it may be an ordinary word: then it stays, and a person has to look at it.
-    pub(super) is_doubtful: bool,
-}
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
     let patterns = RULES.iter().map(|rule| pattern(rule.pattern));
@@ -46,14 +35,14 @@ pub(super) fn secrets(text: &str) -> Vec<FoundSecret> {
     found
 }
 
-/// The secrets of `text`, and the values that stand where a secret stands but may be ordinary words.
+/// The secrets of `text`, and the values in the position of a secret that may be ordinary words.
 pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     let text = &*unescaped(text);
     let mut found = by_rules(text);
     found.extend(by_gitleaks(text));
     found.extend(private_keys(text));
     found.extend(in_base64(text));
-    found.extend(by_position(text));
+    found.extend(passwords(text));
     found.sort_by_key(|found| {
         (found.is_doubtful, found.range.start, std::cmp::Reverse(found.range.end), !found.by_form)
     });
@@ -78,12 +67,8 @@ fn by_rules(text: &str) -> Vec<FoundSecret> {
             let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
             let range = trimmed(secret.range(), secret.as_str());
             let value = text.get(range.clone()).unwrap_or("");
-            let is_secret = match rule.basis {
-                Basis::Form => !is_placeholder(value) && !is_words(value),
-                Basis::Place => !is_placeholder(value) && is_value(value),
-            };
-            if is_secret {
-                let by_form = rule.basis == Basis::Form;
+            let by_form = rule.by_form;
+            if !is_placeholder(value) && if by_form { !is_words(value) } else { is_value(value) } {
                 found.push(FoundSecret { kind: rule.kind, range, by_form, is_doubtful: false });
             }
         }
@@ -137,15 +122,6 @@ fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
         }
     }
     found
-}
-
-fn by_position(text: &str) -> impl Iterator<Item = FoundSecret> {
-    passwords(text).into_iter().map(|position| FoundSecret {
-        kind: position.kind,
-        range: position.range,
-        by_form: false,
-        is_doubtful: position.is_doubtful,
-    })
 }
 
 /// Blocks of private keys, up to their end or, in a text that was cut, as far as there is base64. Lines may be escaped

@@ -10,29 +10,17 @@ use super::key_names::{KeywordClass, class_of_word, words};
 use super::shape::compiled;
 use super::values::{ValueSyntax, is_strong};
 
-/// The values that may follow the key: one, or none.
-pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<(Range<usize>, ValueSyntax)> {
+/// Where a value is, and how it is written.
+pub(super) type ValuePlace = (Range<usize>, ValueSyntax);
+
+/// The value that may follow the key.
+pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<ValuePlace> {
     let name = text.get(key.clone())?;
     let before = text.get(..key.start)?;
-    let mut at = key.end;
-    let blank =
-        |at: usize| at + text.as_bytes().iter().skip(at).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    let rest = |at: usize| text.get(at..).unwrap_or("");
-    let is_flag = name.starts_with('-');
-    let is_quoted = rest(at).starts_with(['"', '\'', '`']);
-    if is_quoted {
-        at += 1;
-        at += usize::from(rest(blank(at)).starts_with(']')) * (blank(at) - at + 1);
-    } else if rest(at).starts_with("**") || rest(at).starts_with("__") {
-        // Markdown.
-        at += 2;
-    }
-    // `password (root): X`, `password for bob is X`.
-    if class == KeywordClass::Password && !is_quoted {
-        at = after_note(text, at);
-    }
-    let gap = blank(at);
-    let after = rest(gap);
+    let is_quoted = starts_literal(text.get(key.end..)?);
+    let at = end_of_key(text, key.end, class, is_quoted);
+    let gap = after_blanks(text, at);
+    let after = text.get(gap..).unwrap_or("");
     if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"].iter().find(|sign| after.starts_with(**sign))
     {
         return value_at(text, gap + sign.len(), ValueSyntax::Bare);
@@ -41,49 +29,31 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) 
         return None;
     }
     // Defaults: `env.DB_PASSWORD || "X"`, `${DB_PASSWORD:-X}`.
-    for sign in ["||", "??", " or "] {
-        let Some(tail) = after.strip_prefix(sign.trim_start()).filter(|_| gap > at) else { continue };
-        return tail
-            .trim_start()
-            .starts_with(['"', '\'', '`'])
-            .then(|| value_at(text, gap + sign.trim_start().len(), ValueSyntax::Bare))
-            .flatten();
+    if let Some(sign) = ["||", "??", "or "].iter().find(|sign| gap > at && after.starts_with(**sign)) {
+        let is_literal = after.get(sign.len()..).is_some_and(|tail| starts_literal(tail.trim_start()));
+        return is_literal.then(|| value_at(text, gap + sign.len(), ValueSyntax::Bare)).flatten();
     }
     if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
         let end = tail.find('}')?;
         return Some((gap + 2..gap + 2 + end, ValueSyntax::Tight));
     }
     if after.starts_with('=') {
-        let is_tight = gap == at && !rest(at + 1).starts_with([' ', '\t']);
+        let is_tight = gap == at && !after.starts_with("= ") && !after.starts_with("=\t");
         return value_at(text, gap + 1, if is_tight { ValueSyntax::Tight } else { ValueSyntax::Bare });
     }
     if after.starts_with(':') && !after.starts_with("://") {
-        let mut start = gap + 1;
-        start += rest(start).chars().take_while(|c| matches!(c, ':' | '*' | '_')).count();
-        let tight = rest(start).starts_with(|c: char| !c.is_whitespace()) && !is_quoted;
-        // In `a:b` a bare word is a value of a flag or a field; `::` is a path.
-        if after.starts_with("::") && tight {
-            return None;
-        }
-        if let Some(typed) = after_type(text, start) {
-            return value_at(text, typed, ValueSyntax::Bare).filter(|(_, notation)| *notation == ValueSyntax::Quoted);
-        }
-        return value_at(text, start, ValueSyntax::Bare).or_else(|| block_scalar(text, start));
+        return after_colon(text, gap, is_quoted);
     }
-    if is_flag && (after.len() < rest(at).len() || is_quoted) {
-        let start = if is_quoted { blank(gap + usize::from(after.starts_with(','))) } else { gap };
-        let is_list = is_quoted && after.starts_with(',');
-        return (is_list || !is_quoted).then(|| value_at(text, start, ValueSyntax::Tight)).flatten();
+    let is_flag = name.starts_with('-');
+    if is_flag && is_quoted {
+        let next = after_blanks(text, gap + 1);
+        return after.starts_with(',').then(|| value_at(text, next, ValueSyntax::Tight)).flatten();
     }
-    let is_row = before.rsplit('\n').next().unwrap_or("").trim_start().starts_with('|');
+    if is_flag && gap > at {
+        return value_at(text, gap, ValueSyntax::Tight);
+    }
     if after.starts_with('|') {
-        if !is_row {
-            return None;
-        }
-        // A cell of a table.
-        let cell = rest(gap + 1).split(['|', '\n']).next().unwrap_or("");
-        let is_word = !cell.trim().is_empty() && !cell.trim().contains(' ');
-        return is_word.then(|| value_at(text, gap + 1, ValueSyntax::Bare)).flatten();
+        return table_cell(text, last_line(before), gap);
     }
     if is_quoted && after.starts_with(',') {
         return argument(text, key, gap);
@@ -91,32 +61,76 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) 
     if after.starts_with('(') && gap == at {
         return called(text, name, gap);
     }
-    const VERBS: [&str; 14] = [
+    (gap > at).then(|| in_prose(text, last_line(before), gap, class, is_quoted)).flatten()
+}
+
+fn starts_literal(text: &str) -> bool {
+    text.starts_with(['"', '\'', '`'])
+}
+
+fn last_line(text: &str) -> &str {
+    text.rsplit('\n').next().unwrap_or("")
+}
+
+fn after_blanks(text: &str, at: usize) -> usize {
+    at + text.as_bytes().iter().skip(at).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+/// The end of a key with the quotes, brackets, marks or note around it.
+fn end_of_key(text: &str, end: usize, class: KeywordClass, is_quoted: bool) -> usize {
+    let rest = |at: usize| text.get(at..).unwrap_or("");
+    if is_quoted {
+        let bracket = after_blanks(text, end + 1);
+        return if rest(bracket).starts_with(']') { bracket + 1 } else { end + 1 };
+    }
+    let is_markdown = rest(end).starts_with("**") || rest(end).starts_with("__");
+    let at = if is_markdown { end + 2 } else { end };
+    // `password (root): X`, `password for bob is X`.
+    if class == KeywordClass::Password { after_note(text, at) } else { at }
+}
+
+fn after_colon(text: &str, colon: usize, is_quoted: bool) -> Option<ValuePlace> {
+    let rest = |at: usize| text.get(at..).unwrap_or("");
+    let start = colon + 1;
+    let start = start + rest(start).chars().take_while(|c| matches!(c, ':' | '*' | '_')).count();
+    let is_tight = !is_quoted && rest(start).starts_with(|c: char| !c.is_whitespace());
+    // In `a:b` a bare word is a value of a flag or a field; `::` is a path.
+    if is_tight && rest(colon).starts_with("::") {
+        return None;
+    }
+    match after_type(text, start) {
+        Some(typed) => {
+            value_at(text, typed, ValueSyntax::Bare).filter(|(_, notation)| *notation == ValueSyntax::Quoted)
+        }
+        None => value_at(text, start, ValueSyntax::Bare).or_else(|| block_scalar(text, start)),
+    }
+}
+
+/// The cell behind the `bar`, in a row of a table that begins as `line`.
+fn table_cell(text: &str, line: &str, bar: usize) -> Option<ValuePlace> {
+    let cell = text.get(bar + 1..)?.split(['|', '\n']).next().unwrap_or("").trim();
+    let is_row = line.trim_start().starts_with('|');
+    (is_row && !cell.is_empty() && !cell.contains(' ')).then(|| value_at(text, bar + 1, ValueSyntax::Bare)).flatten()
+}
+
+/// `the password is X`, `set password X`: the value after a blank and perhaps a verb, on a line that begins as `line`.
+fn in_prose(text: &str, line: &str, gap: usize, class: KeywordClass, is_quoted: bool) -> Option<ValuePlace> {
+    const AFTER: [&str; 14] = [
         "is set to ", "was set to ", "set to ", "is now ", "is: ", "is ", "was ", "to ", "of ", "will be ", "lautet: ",
         "lautet ", "ist: ", "ist ",
     ];
-    for word in VERBS {
-        let is_sentence = gap > at && after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-        if is_sentence {
-            return value_at(text, gap + word.len(), ValueSyntax::Prose);
-        }
+    const BEFORE: [&str; 9] = ["setenv", "env", "arg", "setx", "set", "export", "with", "using", "use"];
+    let after = text.get(gap..)?;
+    let is_next = |verb: &&&str| after.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb));
+    if let Some(verb) = AFTER.iter().find(is_next) {
+        return value_at(text, gap + verb.len(), ValueSyntax::Prose);
     }
-    let line = before.rsplit('\n').next().unwrap_or("");
-    let verbs = ["setenv", "env", "arg", "setx", "set", "export", "with", "using", "use"];
     let last = line.split_whitespace().next_back().unwrap_or("").to_ascii_lowercase();
     let is_alone = line.trim_matches([' ', '\t', '-', '*', '#', '>']).is_empty();
-    if is_quoted {
-        return None;
-    }
-    if gap > at && after.starts_with(['"', '\'', '`']) && class != KeywordClass::Token {
-        return value_at(text, gap, ValueSyntax::Prose);
-    }
-    let is_setting =
-        verbs.contains(&last.as_str()) || is_alone || last.ends_with(',') || class == KeywordClass::Password;
-    if gap > at && is_setting {
-        return value_at(text, gap, ValueSyntax::Prose);
-    }
-    None
+    let is_setting = BEFORE.contains(&last.as_str()) || is_alone || last.ends_with(',');
+    let is_literal = starts_literal(after) && class != KeywordClass::Token;
+    let is_value = !is_quoted && (is_literal || is_setting || class == KeywordClass::Password);
+    is_value.then(|| value_at(text, gap, ValueSyntax::Prose)).flatten()
 }
 
 /// Past ` (root)` and ` for the admin user`, where a separator follows.
@@ -159,14 +173,14 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
 }
 
 /// A block of YAML: `password: |` and the value on the next line.
-fn block_scalar(text: &str, at: usize) -> Option<(Range<usize>, ValueSyntax)> {
+fn block_scalar(text: &str, at: usize) -> Option<ValuePlace> {
     static BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)"));
     let value = BLOCK.captures(text.get(at..)?)?.get(1)?;
     Some((at + value.start()..at + value.end(), ValueSyntax::Bare))
 }
 
 /// `("password", "X")`: the argument after a quoted key, alone with it between brackets.
-fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize>, ValueSyntax)> {
+fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<ValuePlace> {
     const VERBS: [&str; 13] =
         ["fill", "type", "send", "set", "put", "add", "update", "insert", "append", "define", "env", "getenv", "get"];
     let before = text.get(..key.start)?;
@@ -182,7 +196,7 @@ fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize
 }
 
 /// `.password("X")`, `setPassword('X')`; not `get_password("prompt")`.
-fn called(text: &str, name: &str, bracket: usize) -> Option<(Range<usize>, ValueSyntax)> {
+fn called(text: &str, name: &str, bracket: usize) -> Option<ValuePlace> {
     const VERBS: [&str; 5] = ["set", "with", "use", "new", "add"];
     let words = words(name.rsplit('.').next().unwrap_or(name));
     let first = words.first()?.as_str();
@@ -195,7 +209,7 @@ fn called(text: &str, name: &str, bracket: usize) -> Option<(Range<usize>, Value
 }
 
 /// The value that begins at `at`, quoted or bare.
-pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<(Range<usize>, ValueSyntax)> {
+pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<ValuePlace> {
     let rest = text.get(at..)?;
     let start = at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
     let start = start + wrapper(text.get(start..)?);
