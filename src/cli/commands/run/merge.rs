@@ -26,7 +26,7 @@ use crate::results::{
     Design, DesignChange, ForecastTotals, Label, Manifest, MergedShard, Outcome, ResultsFolder, ShardFolder, Unused,
     find_shards,
 };
-use crate::shard::{Assignment, Engine, Shard, ShardCoverage, ShardOutcome, ShardResult, collect};
+use crate::shard::{Assignment, Engine, Shard, ShardCoverage, ShardResult, collect};
 use crate::units::{Usage, Usd, add_known};
 
 #[derive(Debug, Args)]
@@ -212,11 +212,8 @@ impl Merge {
 
 impl FoundShard {
     fn set(&self) -> Option<ShardResult> {
-        let outcome = match self.manifest.outcome {
-            Outcome::Complete => ShardOutcome::Complete,
-            _ => ShardOutcome::Incomplete,
-        };
-        Some(ShardResult { place: self.folder.path().display().to_string(), record: self.manifest.shard?, outcome })
+        let is_complete = self.manifest.outcome == Outcome::Complete;
+        Some(ShardResult { place: self.folder.path().display().to_string(), record: self.manifest.shard?, is_complete })
     }
 }
 
