@@ -191,7 +191,7 @@ fn forecast_of<L: Lookup>(
     lookup: &L,
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
-    let refresh = journal.refresh(select.refresh.iter().map(|stage| stage.stage()).collect());
+    let refresh = journal.refresh(select.refresh.iter().copied().collect());
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &journal.held(), reasons: true };

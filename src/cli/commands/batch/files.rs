@@ -63,7 +63,7 @@ pub(super) fn export(common: &Common, args: &ExportArgs, console: &Console) -> R
     let options = RunOptions {
         offline: true,
         allow_weak_judge: args.allow_weak_judge,
-        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
+        refresh: args.select.refresh.iter().copied().collect(),
         batches: BatchOptions { export, ..BatchOptions::default() },
         ..RunOptions::within(Budget::default())
     };

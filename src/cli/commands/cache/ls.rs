@@ -8,7 +8,7 @@ use crate::cli::format::{age, count, money, short, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
-    let filter = EntryFilter::new(args)?;
+    let filter = EntryFilter::new(args.clone())?;
     let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
     let mut list = EntryList::begin(console);

@@ -265,7 +265,7 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
         budget: Arc::new(Budget::new(limits)),
         offline: args.offline,
         allow_weak_judge: args.allow_weak_judge,
-        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
+        refresh: args.select.refresh.iter().copied().collect(),
         jobs: args.jobs,
         selftests_only: false,
         batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
