@@ -20,7 +20,7 @@ use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions,
+    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions,
     SharedPrefixes, StopRequest, run,
 };
 use crate::units::{Tokens, Usd};
@@ -265,15 +265,6 @@ impl RunOptions {
             allow_weak_judge: self.allow_weak_judge,
             selftests_only: self.selftests_only,
             batches: self.batches.clone(),
-        }
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        match error {
-            RunError::Cache(error) => error.into(),
-            RunError::File(error) => error.into(),
         }
     }
 }

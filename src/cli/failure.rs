@@ -7,9 +7,13 @@ use crate::cli::findings::render_some;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::{FileError, says_out_of_space};
 use crate::pipeline::Problems;
+use crate::remote::RemoteError;
+use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
+use crate::scheduler::RunError;
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Exit {
     /// Done.
     Done,
@@ -139,6 +143,53 @@ impl From<FileError> for Failure {
         let hint = error.is_out_of_space().then(|| "free some space and run again; what was kept is safe".to_owned());
         Failure::Message { exit: Exit::Error, message: chain(&error), hint }
     }
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::Cache(error) => error.into(),
+            RunError::File(error) => error.into(),
+        }
+    }
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Failure {
+        let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
+        Failure::error(error.to_string()).exiting(exit)
+    }
+}
+
+impl From<SetError> for Failure {
+    fn from(error: SetError) -> Failure {
+        Failure::input(chain(&error))
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Failure {
+        Failure::input(chain(&error))
+    }
+}
+
+impl From<LabelLockError> for Failure {
+    fn from(error: LabelLockError) -> Failure {
+        match error {
+            LabelLockError::Held { .. } => Failure::error(error.to_string()),
+            LabelLockError::File(error) => error.into(),
+        }
+    }
+}
+
+impl From<LabelWriterError> for Failure {
+    fn from(error: LabelWriterError) -> Failure {
+        match error {
+            LabelWriterError::Lock(error) => error.into(),
+            LabelWriterError::Folder(error) => error.into(),
+            refused => Failure::input(refused.to_string()),
+        }
+    }
+}
+
 }
 
 impl From<CacheError> for Failure {

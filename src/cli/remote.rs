@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::args::REMOTE;
 use crate::cli::environment::variable;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SettingsError,
@@ -176,11 +176,4 @@ pub(crate) fn transfers(summary: &SharedSummary) -> Option<String> {
         .map(|(count, verb)| format!("{count} {verb}"))
         .collect();
     (!done.is_empty()).then(|| format!("Remote {}: {}.", summary.url, done.join(", ")))
-}
-
-impl From<RemoteError> for Failure {
-    fn from(error: RemoteError) -> Failure {
-        let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
-        Failure::error(error.to_string()).exiting(exit)
-    }
 }

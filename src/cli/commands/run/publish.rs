@@ -8,14 +8,14 @@ use std::rc::Rc;
 use crate::action::{Digest, DigestBuilder};
 use crate::cache::{CacheSnapshot, Lookup, Record, Store};
 use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
-use crate::cli::failure::{Failure, chain};
+use crate::cli::failure::Failure;
 use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody, changed_places};
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
-    ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
+    ChangedLines, Comparison, ComparisonScope, Design, ListedRow,
     Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, WorstProbe, compare, labels_compared_with, names,
     run_files, summarize, worst_rows,
 };
@@ -29,37 +29,6 @@ pub(crate) struct PublishedResults {
     pub(crate) manifest: Manifest,
     /// Why it was not compared with the baseline that the run was given.
     pub(crate) refused: Option<Failure>,
-}
-
-impl From<SetError> for Failure {
-    fn from(error: SetError) -> Failure {
-        Failure::input(chain(&error))
-    }
-}
-
-impl From<FolderError> for Failure {
-    fn from(error: FolderError) -> Failure {
-        Failure::input(chain(&error))
-    }
-}
-
-impl From<LabelLockError> for Failure {
-    fn from(error: LabelLockError) -> Failure {
-        match error {
-            LabelLockError::Held { .. } => Failure::error(error.to_string()),
-            LabelLockError::File(error) => error.into(),
-        }
-    }
-}
-
-impl From<LabelWriterError> for Failure {
-    fn from(error: LabelWriterError) -> Failure {
-        match error {
-            LabelWriterError::Lock(error) => error.into(),
-            LabelWriterError::Folder(error) => error.into(),
-            refused => Failure::input(refused.to_string()),
-        }
-    }
 }
 
 /// Two result sets that were compared: the judged one first, then the baseline.
