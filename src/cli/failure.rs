@@ -16,39 +16,29 @@ use crate::scheduler::RunError;
 #[repr(u8)]
 pub(crate) enum Exit {
     /// Done.
-    Done,
+    Done = 0,
     /// An unexpected error; a locked or damaged cache; a judge that failed its self-test.
-    Error,
+    Error = 1,
     /// The user's input is wrong, and nothing was called.
-    BadInput,
+    BadInput = 2,
     /// Nothing is selected.
-    EmptySelection,
+    EmptySelection = 4,
     /// Some cells failed or are missing.
-    Incomplete,
+    Incomplete = 5,
     /// A budget stopped the run.
-    Budget,
+    Budget = 6,
     /// Work is pending.
-    Pending,
+    Pending = 7,
     /// A gate failed.
-    Regression,
+    Regression = 100,
     /// Interrupted.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl Exit {
     /// The process's exit code.
     pub(crate) fn code(self) -> u8 {
-        match self {
-            Exit::Done => 0,
-            Exit::Error => 1,
-            Exit::BadInput => 2,
-            Exit::EmptySelection => 4,
-            Exit::Incomplete => 5,
-            Exit::Budget => 6,
-            Exit::Pending => 7,
-            Exit::Regression => 100,
-            Exit::Interrupted => 130,
-        }
+        self as u8
     }
 
     /// The exit with the higher precedence: 130 > 6 > 5 > 7 > 100.
@@ -143,6 +133,16 @@ impl From<FileError> for Failure {
         let hint = error.is_out_of_space().then(|| "free some space and run again; what was kept is safe".to_owned());
         Failure::Message { exit: Exit::Error, message: chain(&error), hint }
     }
+}
+
+impl From<CacheError> for Failure {
+    fn from(error: CacheError) -> Failure {
+        let failure = Failure::error(chain(&error));
+        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no room";
+        if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
+    }
+}
+
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match error {
@@ -187,16 +187,6 @@ impl From<LabelWriterError> for Failure {
             LabelWriterError::Folder(error) => error.into(),
             refused => Failure::input(refused.to_string()),
         }
-    }
-}
-
-}
-
-impl From<CacheError> for Failure {
-    fn from(error: CacheError) -> Failure {
-        let failure = Failure::error(chain(&error));
-        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no room";
-        if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
     }
 }
 
