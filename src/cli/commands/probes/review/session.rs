@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::card::{Card, ReviewItem, SearchableFixture};
 use crate::action::Digest;
-use crate::cli::commands::fixture::file_text;
+use crate::cli::commands::fixture_text::file_text;
 use crate::cli::failure::{Exit, Failure};
 use crate::fault::Fault;
 use crate::files::{read_text, write_whole};
