@@ -41,18 +41,15 @@ pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
     common.directory.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
-/// Opens the project, telling warnings.
+/// Opens the project and prints its warnings.
 pub(crate) fn open_project(
     common: &Common,
     select: &SelectArgs,
     opening: ProjectOptions,
     console: &Console,
 ) -> Result<Pipeline, Failure> {
-    let Opened { pipeline, warnings, missing_keys } = read_project(common, select, opening)?;
+    let Opened { pipeline, warnings, .. } = read_project(common, select, opening)?;
     print_warnings(console, &warnings);
-    if opening.strict {
-        print_warnings(console, &missing_keys);
-    }
     Ok(pipeline)
 }
 
