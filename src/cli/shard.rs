@@ -91,7 +91,7 @@ pub(crate) struct ShardJson {
 
 impl ShardOfRun {
     /// Leaves `pipeline` the chains of the shard, and gives it the shard's cache and results folder.
-    pub(crate) fn enter(pipeline: &mut Pipeline, number: NumberedShard, label: &Label) -> ShardOfRun {
+    pub(crate) fn restrict_to_shard(pipeline: &mut Pipeline, number: NumberedShard, label: &Label) -> ShardOfRun {
         let NumberedShard { shard, engine, .. } = number;
         let assignment = Assignment::of(pipeline, shard.of());
         let folder = ShardFolder::of(&pipeline.results, label, shard);

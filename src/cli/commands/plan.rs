@@ -138,7 +138,7 @@ pub(crate) fn of_project(
     let opening = ProjectOptions { sharers: number.and_then(NumberedShard::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
     let shard = match number {
-        Some(number) => Some(ShardOfRun::enter(&mut pipeline, number, &label_of(select)?)),
+        Some(number) => Some(ShardOfRun::restrict_to_shard(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
     let PlanSource { remote, offline } = source;

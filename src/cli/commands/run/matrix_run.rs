@@ -160,7 +160,7 @@ impl PreparedRun {
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
-        let shard = number.map(|number| ShardOfRun::enter(&mut pipeline, number, &label));
+        let shard = number.map(|number| ShardOfRun::restrict_to_shard(&mut pipeline, number, &label));
         if let Some(shard) = &shard {
             limits = limits.part(shard.share());
         }
@@ -170,7 +170,7 @@ impl PreparedRun {
         let design = Design::of(&pipeline);
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, args.replace);
         let writer = writer.map_err(|error| match (&error, &shard) {
-            (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => twice(&error, shard.record.shard),
+            (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => shard_already_running(&error, shard.record.shard),
             _ => refusal(error, &label),
         })?;
         let options = RunOptions {
@@ -255,7 +255,7 @@ fn refusal(error: LabelWriterError, label: &Label) -> Failure {
 }
 
 /// The error of a shard that is being run already.
-fn twice(error: &LabelWriterError, shard: Shard) -> Failure {
+fn shard_already_running(error: &LabelWriterError, shard: Shard) -> Failure {
     Failure::input(format!("shard {shard} is being run already: {error}"))
         .hinted("give each process a number of its own, from 1/N to N/N")
 }
