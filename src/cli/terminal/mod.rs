@@ -15,7 +15,7 @@ pub(super) use console::{Console, LogWriter};
 pub(super) use controls::{escape_json, own_color};
 pub(super) use failures::print_failures;
 pub(super) use pager::{Pages, page};
-pub(super) use progress::{LiveProgress, Progress, selftest_cases};
+pub(super) use progress::{Progress, selftest_cases};
 pub(super) use progress_model::ProgressSnapshot;
 pub(super) use run_log::RunLog;
 pub(super) use table::{Column, number, render_table};

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use tokio::sync::watch;
 
 use super::console::Console;
 use super::controls::visible;
@@ -22,25 +23,10 @@ use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
 pub(crate) struct Progress {
     console: Console,
     pub(crate) requests: Arc<RequestLog>,
-    /// What a page shows of it.
-    pub(crate) live: Option<LiveProgress>,
+    /// The progress as JSON, for a page on another thread.
+    pub(crate) live: Option<watch::Sender<String>>,
     model: RefCell<ProgressModel>,
     view: RefCell<View>,
-}
-
-/// The progress as JSON, for a page on another thread.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LiveProgress(Arc<Mutex<Option<String>>>);
-
-impl LiveProgress {
-    pub(crate) fn set(&self, json: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
-    }
-
-    /// `null` before the first.
-    pub(crate) fn json(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "null".to_owned())
-    }
 }
 
 /// The form of the display.
@@ -124,7 +110,7 @@ impl Progress {
         let (mut model, now, stop) = (self.model.borrow_mut(), Instant::now(), snapshot.stop);
         model.update(snapshot, now);
         if let Some(live) = &self.live {
-            live.set(model.json());
+            live.send_replace(model.json());
         }
         match &mut *self.view.borrow_mut() {
             View::LiveBars(bars) => {
