@@ -61,7 +61,7 @@ struct Sample {
 }
 
 /// The state of a run in progress.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ProgressModel {
     stages: BTreeMap<StageName, StageProgress>,
     /// Estimated total cost, if there is an estimate.
@@ -75,13 +75,7 @@ impl ProgressModel {
     pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, limits: BudgetLimits) -> ProgressModel {
         let progress = |(stage, total)| (stage, StageProgress { total, ..StageProgress::default() });
         let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(progress).collect();
-        ProgressModel {
-            stages,
-            expected: None,
-            limits,
-            snapshot: ProgressSnapshot::default(),
-            samples: VecDeque::new(),
-        }
+        ProgressModel { stages, limits, ..ProgressModel::default() }
     }
 
     /// More cells of a stage turned up.
