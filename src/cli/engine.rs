@@ -139,9 +139,9 @@ pub(crate) fn with_engine<T>(
     work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<StopRequest>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if !options.offline {
-        announce_access(pipeline, store, progress.console());
+        announce_access(pipeline, store, &progress.console);
     }
-    hide_untrusted(pipeline, store, options, progress.console())?;
+    hide_untrusted(pipeline, store, options, &progress.console)?;
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
@@ -164,11 +164,11 @@ pub(crate) fn with_engine<T>(
     };
     let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));
     let runtime = runtime()?;
-    let interrupts = Interrupts::listen(progress.console())?;
+    let interrupts = Interrupts::listen(&progress.console)?;
     let done = runtime.block_on(async {
         if let Some(shared) = shared {
             shared.load_or_warn().await;
-            print_warnings(shared.take_warnings(), progress.console());
+            print_warnings(shared.take_warnings(), &progress.console);
         }
         let stop = interrupts.stop.clone();
         let snapshot =
@@ -186,7 +186,7 @@ pub(crate) fn with_engine<T>(
     interrupts.work_is_over();
     progress.finish();
     if let Some(shared) = shared {
-        print_warnings(shared.take_warnings(), progress.console());
+        print_warnings(shared.take_warnings(), &progress.console);
     }
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
@@ -196,7 +196,7 @@ pub(crate) fn with_engine<T>(
 /// Prints which hosts and programs the project uses, unless this list was printed before. The cache records that.
 fn announce_access(pipeline: &Pipeline, store: &Store, console: &Console) {
     let access = ExternalAccess::of(pipeline);
-    if access.is_empty() || console.is_quiet() || store.read_derived(&access.digest()).is_some() {
+    if access.is_empty() || console.is_quiet || store.read_derived(&access.digest()).is_some() {
         return;
     }
     store.keep_derived(access.digest(), b"shown");

@@ -109,7 +109,7 @@ fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
 }
 
 fn bar(bytes: u64, console: &Console) -> ProgressBar {
-    let target = if console.draws_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if console.draws_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(bytes), target);
     let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
     ProgressStyle::with_template(template).map(|style| bar.set_style(style)).ok();

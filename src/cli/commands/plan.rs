@@ -149,7 +149,7 @@ pub(crate) fn of_project(
     snapshot.trust_only(&trusted)?;
     let forecast = match &shard {
         Some(shard) => {
-            let mut known = open_snapshot(shard.project_cache())?;
+            let mut known = open_snapshot(&shard.project_cache)?;
             known.trust_only(&trusted)?;
             let lookup = Layered { upper: &snapshot, lower: &known };
             forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?

@@ -21,7 +21,7 @@ use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
 
 /// The progress display of a run.
 pub(crate) struct Progress {
-    console: Console,
+    pub(crate) console: Console,
     pub(crate) requests: Arc<RequestLog>,
     /// The progress as JSON, for a page on another thread.
     pub(crate) live: Option<watch::Sender<String>>,
@@ -62,8 +62,8 @@ impl Progress {
         console: &Console,
     ) -> Progress {
         let model = ProgressModel::new(stages, limits);
-        let view = match console.draws_progress() {
-            true => View::LiveBars(LiveBars::new(&model, console.colors())),
+        let view = match console.draws_progress {
+            true => View::LiveBars(LiveBars::new(&model, console.colors)),
             false => View::PlainLines(PlainLines::new(Instant::now())),
         };
         let (model, view) = (RefCell::new(model), RefCell::new(view));
@@ -80,10 +80,6 @@ impl Progress {
             (StageName::Judge, counts.judge),
         ];
         Progress::new(stages, limits, console)
-    }
-
-    pub(crate) fn console(&self) -> &Console {
-        &self.console
     }
 
     /// More cells of a stage turned up.
@@ -159,7 +155,7 @@ impl LiveBars {
         let line = || multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"));
         let (pace, waits) = (line(), line());
         let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors, width: terminal_width() };
-        model.stages().keys().for_each(|stage| bars.add(*stage));
+        model.stages.keys().for_each(|stage| bars.add(*stage));
         bars
     }
 
@@ -193,7 +189,7 @@ impl LiveBars {
 
     fn show(&self, model: &ProgressModel) {
         let is_narrow = self.width < NARROW;
-        for (stage, progress) in model.stages() {
+        for (stage, progress) in &model.stages {
             let Some(bar) = self.stages.get(stage) else { continue };
             bar.set_length(progress.total);
             bar.set_position(progress.finished());

@@ -66,7 +66,7 @@ struct Sample {
 /// The state of a run in progress.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressModel {
-    stages: BTreeMap<StageName, StageProgress>,
+    pub(crate) stages: BTreeMap<StageName, StageProgress>,
     /// Estimated total cost, if there is an estimate.
     expected: Option<Usd>,
     limits: BudgetLimits,
@@ -84,10 +84,6 @@ impl ProgressModel {
     /// More cells of a stage turned up.
     pub(crate) fn add(&mut self, stage: StageName, cells: u64) {
         self.stages.entry(stage).or_default().total += cells;
-    }
-
-    pub(crate) fn stages(&self) -> &BTreeMap<StageName, StageProgress> {
-        &self.stages
     }
 
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {

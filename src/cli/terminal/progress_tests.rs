@@ -40,10 +40,10 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
     let ended = driven(&pipeline, &progress);
     assert!(ended.untested[0].why.contains("cannot connect"), "{:?}", ended.untested);
     let model = progress.model.borrow();
-    for (stage, progress) in model.stages() {
+    for (stage, progress) in &model.stages {
         assert_eq!(progress.finished(), progress.total, "{stage:?}: {progress:?}");
     }
-    let selftest = model.stages()[&StageName::Selftest];
+    let selftest = model.stages[&StageName::Selftest];
     assert!(selftest.total > 0 && selftest.failed > 0, "{selftest:?}");
 }
 

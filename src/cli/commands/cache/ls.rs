@@ -59,7 +59,7 @@ impl<'c> EntryList<'c> {
     }
 
     fn add(&mut self, record: &Record, meta: &EntryMeta, day: Day) {
-        if self.console.is_json() {
+        if self.console.is_json {
             self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
             // serialising plain data to a string cannot fail
             let json = serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default();
@@ -112,7 +112,7 @@ impl<'c> EntryList<'c> {
     }
 
     fn end(mut self, advice: Option<String>, is_empty: bool) {
-        if self.console.is_json() {
+        if self.console.is_json {
             self.block.push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
         }
         self.flush();

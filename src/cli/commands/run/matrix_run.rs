@@ -340,18 +340,18 @@ fn execute(
         _ => run_matrix(pipeline, store, options, progress, &mut listener)?,
     };
     let Listeners { recorder, weaknesses, .. } = listener;
-    let exit = finish::print_stop_reasons(&ended, &weaknesses, recorder.failures(), options, progress.console());
+    let exit = finish::print_stop_reasons(&ended, &weaknesses, &recorder.failures, options, &progress.console);
     let requests = &progress.requests;
     manifest.requests_sent = requests.sent.load(Ordering::Relaxed);
     manifest.retries = requests.retries.load(Ordering::Relaxed);
     manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
-    manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
+    manifest.outcome = finish::outcome_of(exit, &ended, &recorder.failures);
     let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
     manifest.requests_sent += ended.submitted;
     let recorded = recorder.finish(manifest, &spent)?;
     note_origins(store, folder, manifest)?;
     if let Some(summary) = options.shared.as_ref().and_then(SharedCache::summary) {
-        transfers(&summary).into_iter().for_each(|line| progress.console().note(&line));
+        transfers(&summary).into_iter().for_each(|line| progress.console.note(&line));
         manifest.remote = Some(RemoteUse {
             url: summary.url,
             list: summary.list,

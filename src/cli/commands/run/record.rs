@@ -22,7 +22,7 @@ pub(crate) struct Recorder {
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
-    failures: Vec<FailedAction>,
+    pub(crate) failures: Vec<FailedAction>,
     notes: BTreeMap<String, u64>,
 }
 
@@ -96,10 +96,6 @@ impl Recorder {
 
     fn stage(&mut self, stage: StageName) -> &mut StageCounts {
         self.stages.entry(stage).or_default()
-    }
-
-    pub(crate) fn failures(&self) -> &[FailedAction] {
-        &self.failures
     }
 
     /// Puts the lines of files in order and writes down what was counted.
