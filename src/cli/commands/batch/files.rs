@@ -16,7 +16,7 @@ use crate::cli::terminal::{Console, Progress, RunLog, TextStyle, print_failures}
 use crate::pipeline::Pipeline;
 use crate::provider::{Lane, ModelRef};
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome,
+    BatchOptions, BudgetLimits, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome,
     import_results,
 };
 
@@ -65,7 +65,7 @@ pub(super) fn export(common: &Common, args: &ExportArgs, console: &Console) -> R
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().copied().collect(),
         batches: BatchOptions { export, ..BatchOptions::default() },
-        ..RunOptions::within(Budget::default())
+        ..RunOptions::default()
     };
     let progress = Progress::of_run(&pipeline, BudgetLimits::default(), console);
     let mut log = RunLog::new(&progress);

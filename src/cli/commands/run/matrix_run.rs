@@ -16,7 +16,7 @@ use crate::cache::{CacheError, ImportOrigin, Store, Writer};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commit::commit_of;
-use crate::cli::engine::{RunOptions, models, run_matrix};
+use crate::cli::engine::{RunOptions, budget_limits, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::live::LiveServer;
@@ -156,7 +156,7 @@ impl PreparedRun {
         let opening = ProjectOptions { needs_keys: !args.offline, sharers, ..ProjectOptions::default() };
         let mut pipeline = open_project(common, &args.select, opening, console)?;
         let prices = Prices::new(pipeline.prices.clone());
-        let mut limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;
+        let mut limits = budget_limits(&args.budget, models(&pipeline), &prices, &pipeline.file)?;
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
@@ -267,10 +267,8 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().copied().collect(),
         jobs: args.jobs,
-        selftests_only: false,
         batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
-        trusted: None,
-        shared: None,
+        ..RunOptions::default()
     }
 }
 

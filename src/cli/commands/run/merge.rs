@@ -62,18 +62,10 @@ impl MergeArgs {
             select: SelectArgs { label: Some(self.merged.clone()), ..self.select.clone() },
             replace: self.replace,
             comparison: self.comparison.clone(),
-            budget: Default::default(),
-            shards: Default::default(),
-            remote: Default::default(),
-            selftest: None,
             offline: true,
-            batches: Default::default(),
             // Each shard has decided that for itself.
             allow_weak_judge: true,
-            jobs: None,
-            watch: false,
-            live: false,
-            dry_run: false,
+            ..RunArgs::default()
         })
     }
 }
