@@ -17,5 +17,6 @@ pub(super) use failures::print_failures;
 pub(super) use pager::{Pages, page};
 pub(super) use progress::{Progress, selftest_cases};
 pub(super) use progress_model::ProgressSnapshot;
+pub(super) use request_log::RequestLog;
 pub(super) use run_log::RunLog;
 pub(super) use table::{Column, number, render_table};

@@ -62,6 +62,11 @@ pub(super) fn print_stop_reasons(
     } else if ended.skipped > 0 && exit == Exit::Done {
         exit = Exit::Pending;
     }
+    print_waiting(ended, exit, console)
+}
+
+/// Prints which requests wait for a later run, and returns the exit with regard to them.
+fn print_waiting(ended: &RunOutcome, exit: Exit, console: &Console) -> Exit {
     if ended.not_exported > 0 {
         let requests = count(ended.not_exported, "request");
         console.warn("waiting:", format!("{requests} in the file lane; `compeval batch export FILE` writes them"));
