@@ -1,6 +1,7 @@
 //! Parallel work on several processors. A panic of a thread is resumed in the thread that waits for it.
 
-use std::thread::{self, ScopedJoinHandle};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// Runs `background` on a thread of its own and `here` on this one.
 pub(crate) fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
@@ -11,18 +12,22 @@ pub(crate) fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl
     })
 }
 
-/// The results of `of` for each number below `count`, in order. Each processor computes a contiguous part.
+/// The results of `of` for each number below `count`, in order. Each processor takes the next number when it is done
+/// with one: the work may differ much, such as reading files of any size.
 pub(crate) fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let (part, of) = (count.div_ceil(processors).max(1), &of);
-    thread::scope(|scope| {
-        let parts = (0..count).step_by(part).map(|first| {
-            let until = (first + part).min(count);
-            scope.spawn(move || (first..until).map(of).collect::<Vec<T>>())
-        });
-        let parts: Vec<ScopedJoinHandle<'_, Vec<T>>> = parts.collect();
-        parts.into_iter().flat_map(|part| resume_panic(part.join())).collect()
-    })
+    let processors = thread::available_parallelism().map_or(1, usize::from).min(count);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers =
+            std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count));
+        numbers.map(|number| (number, of(number))).collect::<Vec<(usize, T)>>()
+    };
+    let mut results: Vec<(usize, T)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| resume_panic(worker.join())).collect()
+    });
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn resume_panic<T>(result: thread::Result<T>) -> T {

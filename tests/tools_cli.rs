@@ -1,14 +1,18 @@
 //! The tools around a run, as a user meets them: the program itself, on projects of its own.
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+#[path = "support/loopback.rs"]
+mod loopback;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::{Json, Router};
+use loopback::LoopbackServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -283,48 +287,21 @@ fn probes_are_generated_by_rule_proven_and_cached() {
 }
 
 /// A server that speaks as OpenAI's, says `reply` to whoever asks, and counts.
-fn server(reply: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+fn server(reply: impl Fn(&str) -> String + Clone + Send + Sync + 'static) -> (LoopbackServer, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let body = request_body(&mut stream);
-            counted.fetch_add(1, Ordering::SeqCst);
-            let content = reply(&body);
-            let json = json!({"id":"r","model":"m-1","choices":[{"index":0,"finish_reason":"stop",
-                "message":{"role":"assistant","content":content}}],
-                "usage":{"prompt_tokens":20000,"completion_tokens":5}});
-            let json = json.to_string();
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
-            let _ = write!(stream, "{head}content-length: {}\r\n\r\n{json}", json.len());
-        }
-    });
-    (address, count)
+    let answer = async move |body: String| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Json(json!({"id":"r","model":"m-1","choices":[{"index":0,"finish_reason":"stop",
+            "message":{"role":"assistant","content":reply(&body)}}],
+            "usage":{"prompt_tokens":20000,"completion_tokens":5}}))
+    };
+    (LoopbackServer::start(Router::new().fallback(answer)), count)
 }
 
-fn request_body(stream: &mut TcpStream) -> String {
-    let (mut bytes, mut chunk) = (Vec::new(), [0_u8; 65536]);
-    loop {
-        let read = stream.read(&mut chunk).unwrap();
-        bytes.extend_from_slice(&chunk[..read]);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
-        });
-        if read == 0 || body.len() >= length.unwrap_or(0) {
-            return body.to_owned();
-        }
-    }
-}
-
-fn with_server(project: &Project, address: &str) {
+fn with_server(project: &Project, server: &LoopbackServer) {
     let text = project.read("pipeline.toml");
-    let provider = format!("\n[providers.local]\nkind = \"openai-chat\"\nbase_url = \"{address}\"\n");
+    let provider = format!("\n[providers.local]\nkind = \"openai-chat\"\nbase_url = \"{}/v1\"\n", server.url());
     project.write("pipeline.toml", &text.replace("# A variation to be chosen", &format!("{provider}\n# A variation")));
 }
 
@@ -333,7 +310,7 @@ fn a_model_is_asked_once_a_point_and_its_probes_once_without_context() {
     let project = Project::new();
     project.write("session.json", &log());
     assert_eq!(project.run(&["fixture", "import", "session.json"]).code, 0);
-    let (address, count) = server(|body| {
+    let (server, count) = server(|body| {
         if !body.contains("expected_facts") {
             return "It must be DELAY_MS, I guess.".to_owned();
         }
@@ -345,7 +322,7 @@ fn a_model_is_asked_once_a_point_and_its_probes_once_without_context() {
         ]})
         .to_string()
     });
-    with_server(&project, &address);
+    with_server(&project, &server);
     let arguments = ["probes", "generate", "session", "--model", "local/m-1", "--json"];
     let account = project.run(&arguments).json();
     assert_eq!(account["banks"][0]["guessable"], json!(["p1-recall-2"]), "{account}");
@@ -382,7 +359,7 @@ fn the_built_in_judge_passes_and_is_not_asked_twice() {
 #[test]
 fn a_judge_that_likes_everything_fails_by_exit_one() {
     let project = Project::new();
-    let (address, count) = server(|body| {
+    let (server, count) = server(|body| {
         // The schema of the request names the criteria that must be graded.
         let body: Value = serde_json::from_str(body).unwrap();
         let text = body.to_string();
@@ -397,7 +374,7 @@ fn a_judge_that_likes_everything_fails_by_exit_one() {
             .collect();
         json!({ "criterionResults": graded }).to_string()
     });
-    with_server(&project, &address);
+    with_server(&project, &server);
     let done = project.run(&["judge", "selftest", "--judge-model", "local/m-1", "--json"]);
     let found = done.json();
     assert_eq!((done.code, &found["judges"][0]["passed"]), (1, &json!(false)), "{found}{}", done.err);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
@@ -106,7 +107,7 @@ pub(crate) struct SelectArgs {
     pub(crate) allow_unproven: bool,
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
-    pub(crate) refresh: Vec<StageArg>,
+    pub(crate) refresh: Vec<Stage>,
 }
 
 fn lane(text: &str) -> Result<Lane, String> {
@@ -123,28 +124,19 @@ pub(crate) enum StagesArg {
     All,
 }
 
-/// A stage by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StageArg {
-    /// Probe generation.
-    Probes,
-    /// Compression.
-    Compress,
-    /// Answers.
-    Answer,
-    /// Grades.
-    Judge,
-}
+impl ValueEnum for Stage {
+    fn value_variants<'a>() -> &'a [Stage] {
+        &Stage::ALL
+    }
 
-impl StageArg {
-    /// The stage it names.
-    pub(crate) fn stage(self) -> Stage {
-        match self {
-            StageArg::Probes => Stage::Probes,
-            StageArg::Compress => Stage::Compress,
-            StageArg::Answer => Stage::Answer,
-            StageArg::Judge => Stage::Judge,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Stage::Probes => "Probe generation",
+            Stage::Compress => "Compression",
+            Stage::Answer => "Answers",
+            Stage::Judge => "Grades",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Builds the command line that a hint suggests: another command with the flags of this one that it accepts.
+//! Builds the command line that a hint suggests: another command with the flags of this one that it accepts. Without
+//! them a hint that is copied would work on another project, with other models or without a budget.
 
 use std::sync::OnceLock;
 
@@ -10,7 +11,8 @@ use crate::cli::format::shell_word;
 /// Flags that select the project.
 const PROJECT: [&str; 3] = ["directory", "config", "profile"];
 
-/// The command line of this process: one process has one, and every hint starts from it.
+/// The command line of this process: one process has one, and every hint starts from it. It is static because errors
+/// that are made far from the arguments have hints, too.
 static CURRENT: OnceLock<CommandLine> = OnceLock::new();
 
 /// The flags of a command line, each with its argument id and its text, and the commands that could take them.

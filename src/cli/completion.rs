@@ -50,16 +50,12 @@ fn with_candidates(command: Command) -> Command {
     command.mut_subcommands(with_candidates)
 }
 
-fn candidates(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
-    names.into_iter().map(CompletionCandidate::new).collect()
+/// What `names` gives of the project of the command line; a project with mistakes gives nothing.
+fn of_project<I: IntoIterator<Item = String>>(names: impl FnMut(Pipeline) -> I) -> Vec<CompletionCandidate> {
+    open_project(true).into_iter().flat_map(names).map(CompletionCandidate::new).collect()
 }
 
-/// The project of the command line; a project with mistakes has no candidates.
-fn project() -> Option<Pipeline> {
-    open_as(true)
-}
-
-fn open_as(without_banks: bool) -> Option<Pipeline> {
+fn open_project(without_banks: bool) -> Option<Pipeline> {
     let folder = argument(&["-C", "--directory"]).unwrap_or_else(|| PathBuf::from("."));
     let config = argument(&["-c", "--config"]).map(|file| folder.join(file));
     let file = find_pipeline(&folder, config.as_deref()).ok()?;
@@ -74,29 +70,29 @@ fn argument(names: &[&str]) -> Option<PathBuf> {
 }
 
 fn label_names() -> Vec<CompletionCandidate> {
-    let found = project().and_then(|project| labels(&project.results).ok());
-    candidates(found.into_iter().flatten().map(|label| label.to_string()))
+    of_project(|project| {
+        let found = labels(&project.results).unwrap_or_default();
+        found.into_iter().map(|label| label.to_string())
+    })
 }
 
 fn fixture_names() -> Vec<CompletionCandidate> {
-    let fixtures = project().map(|project| project.fixtures).unwrap_or_default();
-    candidates(fixtures.into_iter().map(|loaded| loaded.fixture.name.clone()))
+    of_project(|project| project.fixtures.into_iter().map(|loaded| loaded.fixture.name.clone()))
 }
 
 fn probe_names() -> Vec<CompletionCandidate> {
-    let fixtures = open_as(false).map(|project| project.fixtures).unwrap_or_default();
-    let ids: BTreeSet<String> =
-        fixtures.iter().flat_map(|loaded| &loaded.bank.probes).map(|probe| probe.id.to_string()).collect();
-    candidates(ids)
+    let fixtures = open_project(false).map(|project| project.fixtures).unwrap_or_default();
+    let probes = fixtures.iter().flat_map(|loaded| &loaded.bank.probes);
+    let ids: BTreeSet<String> = probes.map(|probe| probe.id.to_string()).collect();
+    ids.into_iter().map(CompletionCandidate::new).collect()
 }
 
 fn method_names() -> Vec<CompletionCandidate> {
-    let methods = project().map(|project| project.methods).unwrap_or_default();
-    candidates(methods.into_iter().map(|method| method.name.to_string()))
+    of_project(|project| project.methods.into_iter().map(|method| method.name.to_string()))
 }
 
 fn model_names() -> Vec<CompletionCandidate> {
-    let declared = project().map(|project| project.prices).unwrap_or_default();
-    let declared = declared.keys().map(ToString::to_string);
-    candidates(declared.chain(known_models()).chain(["lexical".to_owned()]))
+    let declared = of_project(|project| project.prices.into_keys().map(|model| model.to_string()));
+    let known = known_models().chain(["lexical".to_owned()]).map(CompletionCandidate::new);
+    declared.into_iter().chain(known).collect()
 }

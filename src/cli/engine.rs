@@ -20,12 +20,13 @@ use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions,
-    SharedPrefixes, StopRequest, run,
+    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions, SharedPrefixes,
+    StopRequest, run,
 };
 use crate::units::{Tokens, Usd};
 
 /// Options of a run that are not part of the pipeline.
+#[derive(Default)]
 pub(crate) struct RunOptions {
     pub(crate) budget: Arc<Budget>,
     pub(crate) offline: bool,
@@ -44,46 +45,44 @@ pub(crate) struct RunOptions {
 impl RunOptions {
     /// Options without limits, except for the budget.
     pub(crate) fn within(budget: Budget) -> RunOptions {
-        RunOptions {
-            budget: Arc::new(budget),
-            offline: false,
-            allow_weak_judge: true,
-            refresh: BTreeSet::new(),
-            jobs: None,
-            selftests_only: false,
-            batches: BatchOptions::default(),
-            trusted: None,
-            shared: None,
+        RunOptions { budget: Arc::new(budget), allow_weak_judge: true, ..RunOptions::default() }
+    }
+
+    fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
+        SchedulerOptions {
+            jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
+            offline: self.offline,
+            refresh,
+            allow_weak_judge: self.allow_weak_judge,
+            selftests_only: self.selftests_only,
+            batches: self.batches.clone(),
         }
     }
 }
 
-impl BudgetArgs {
-    /// The limits for `models`. A cost limit requires a known price of each; `file` is named in the hint.
-    pub(crate) fn limits<'m>(
-        &self,
-        models: impl Iterator<Item = &'m ModelUse>,
-        prices: &Prices,
-        file: &Path,
-    ) -> Result<BudgetLimits, Failure> {
-        let requests = self.max_requests;
-        let Some(limit) = self.max_cost else { return Ok(BudgetLimits { usd: None, requests }) };
-        if !limit.is_finite() || limit < 0.0 {
-            return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
-        }
-        let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
-        let mut models = models;
-        if let Some(model) = models.find(is_unknown) {
-            let model = &model.reference;
-            let message = format!("--max-cost needs known prices, and the price of `{model}` is unknown");
-            let hint = format!(
-                "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
-                file.display()
-            );
-            return Err(Failure::input(message).hinted(hint));
-        }
-        Ok(BudgetLimits { usd: Some(Usd(limit)), requests })
+/// The limits for `models`. A cost limit requires a known price of each; `file` is named in the hint.
+pub(crate) fn budget_limits<'m>(
+    BudgetArgs { max_cost, max_requests }: &BudgetArgs,
+    mut models: impl Iterator<Item = &'m ModelUse>,
+    prices: &Prices,
+    file: &Path,
+) -> Result<BudgetLimits, Failure> {
+    let requests = *max_requests;
+    let Some(limit) = *max_cost else { return Ok(BudgetLimits { usd: None, requests }) };
+    if !limit.is_finite() || limit < 0.0 {
+        return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
     }
+    let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
+    if let Some(model) = models.find(is_unknown) {
+        let model = &model.reference;
+        let message = format!("--max-cost needs known prices, and the price of `{model}` is unknown");
+        let hint = format!(
+            "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+            file.display()
+        );
+        return Err(Failure::input(message).hinted(hint));
+    }
+    Ok(BudgetLimits { usd: Some(Usd(limit)), requests })
 }
 
 const BEAT: Duration = Duration::from_millis(500);
@@ -139,9 +138,9 @@ pub(crate) fn with_engine<T>(
     work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<StopRequest>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if !options.offline {
-        announce_access(pipeline, store, progress.console());
+        announce_access(pipeline, store, &progress.console);
     }
-    hide_untrusted(pipeline, store, options, progress.console())?;
+    hide_untrusted(pipeline, store, options, &progress.console)?;
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
@@ -164,51 +163,59 @@ pub(crate) fn with_engine<T>(
     };
     let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));
     let runtime = runtime()?;
-    let interrupts = Interrupts::listen(progress.console())?;
-    let done = runtime.block_on(async {
-        if let Some(shared) = shared {
-            shared.load_or_warn().await;
-            print_warnings(shared.take_warnings(), progress.console());
-        }
-        let stop = interrupts.stop.clone();
-        let snapshot =
-            || ProgressSnapshot { statuses: client.statuses(), spent: options.budget.spent(), stop: *stop.borrow() };
-        let done = tokio::select! {
-            done = work(&executor, &scheduler_options, stop.clone()) => done,
-            () = update_periodically(progress, snapshot) => Err(Failure::error("the clock stopped")),
-            () = upload_periodically(shared, store) => Err(Failure::error("the clock stopped")),
-        };
-        if let Some(shared) = shared.filter(|_| *stop.borrow() != StopRequest::Now) {
-            let _ = tokio::time::timeout(LAST_UPLOAD, shared.finish(store)).await;
-        }
-        done
-    });
+    let interrupts = Interrupts::listen(&progress.console)?;
+    let stop = &interrupts.stop;
+    let work = work(&executor, &scheduler_options, stop.clone());
+    let done = runtime.block_on(work_and_report(work, &executor, stop, progress));
     interrupts.work_is_over();
     progress.finish();
     if let Some(shared) = shared {
-        print_warnings(shared.take_warnings(), progress.console());
+        print_warnings(shared.take_warnings(), &progress.console);
     }
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
     done
 }
 
+/// Does `work` while progress is shown and what was made is uploaded.
+async fn work_and_report<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+    Executor { client, budget, store, shared, .. }: &Executor<'_>,
+    stop: &watch::Receiver<StopRequest>,
+    progress: &Progress,
+) -> Result<T, Failure> {
+    if let Some(shared) = shared {
+        shared.load_or_warn().await;
+        print_warnings(shared.take_warnings(), &progress.console);
+    }
+    let snapshot = || ProgressSnapshot { statuses: client.statuses(), spent: budget.spent(), stop: *stop.borrow() };
+    let done = tokio::select! {
+        done = work => done,
+        () = update_periodically(progress, snapshot) => Err(Failure::error("the clock stopped")),
+        () = upload_periodically(*shared, store) => Err(Failure::error("the clock stopped")),
+    };
+    if let Some(shared) = shared.filter(|_| *stop.borrow() != StopRequest::Now) {
+        let _ = tokio::time::timeout(LAST_UPLOAD, shared.finish(store)).await;
+    }
+    done
+}
+
 /// Prints which hosts and programs the project uses, unless this list was printed before. The cache records that.
 fn announce_access(pipeline: &Pipeline, store: &Store, console: &Console) {
     let access = ExternalAccess::of(pipeline);
-    if access.is_empty() || console.is_quiet() || store.read_derived(&access.digest()).is_some() {
+    if access.is_empty() || console.is_quiet || store.read_derived(&access.digest()).is_some() {
         return;
     }
     store.keep_derived(access.digest(), b"shown");
     console.note(&access_list(&access, console));
 }
 
-/// The hosts and programs that a project uses, as a list with a heading.
-/// The same on one line.
+/// The hosts and programs that a project uses, on one line.
 pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
     format!("{} {}", console.paint(TextStyle::Strong, "This project"), access.lines().join("; "))
 }
 
+/// The same as a list with a heading.
 pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
     let heading = console.paint(TextStyle::Strong, "This project:");
     [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
@@ -253,27 +260,5 @@ async fn update_periodically(progress: &Progress, snapshot: impl Fn() -> Progres
     loop {
         beats.tick().await;
         progress.update(snapshot());
-    }
-}
-
-impl RunOptions {
-    fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
-        SchedulerOptions {
-            jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
-            offline: self.offline,
-            refresh,
-            allow_weak_judge: self.allow_weak_judge,
-            selftests_only: self.selftests_only,
-            batches: self.batches.clone(),
-        }
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        match error {
-            RunError::Cache(error) => error.into(),
-            RunError::File(error) => error.into(),
-        }
     }
 }

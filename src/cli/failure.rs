@@ -7,44 +7,38 @@ use crate::cli::findings::render_some;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::{FileError, says_out_of_space};
 use crate::pipeline::Problems;
+use crate::remote::RemoteError;
+use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
+use crate::scheduler::RunError;
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Exit {
     /// Done.
-    Done,
+    Done = 0,
     /// An unexpected error; a locked or damaged cache; a judge that failed its self-test.
-    Error,
+    Error = 1,
     /// The user's input is wrong, and nothing was called.
-    BadInput,
+    BadInput = 2,
     /// Nothing is selected.
-    EmptySelection,
+    EmptySelection = 4,
     /// Some cells failed or are missing.
-    Incomplete,
+    Incomplete = 5,
     /// A budget stopped the run.
-    Budget,
+    Budget = 6,
     /// Work is pending.
-    Pending,
+    Pending = 7,
     /// A gate failed.
-    Regression,
+    Regression = 100,
     /// Interrupted.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl Exit {
     /// The process's exit code.
     pub(crate) fn code(self) -> u8 {
-        match self {
-            Exit::Done => 0,
-            Exit::Error => 1,
-            Exit::BadInput => 2,
-            Exit::EmptySelection => 4,
-            Exit::Incomplete => 5,
-            Exit::Budget => 6,
-            Exit::Pending => 7,
-            Exit::Regression => 100,
-            Exit::Interrupted => 130,
-        }
+        self as u8
     }
 
     /// The exit with the higher precedence: 130 > 6 > 5 > 7 > 100.
@@ -146,6 +140,53 @@ impl From<CacheError> for Failure {
         let failure = Failure::error(chain(&error));
         let hint = "free some space, or remove entries with `compeval cache prune`, which needs no room";
         if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::Cache(error) => error.into(),
+            RunError::File(error) => error.into(),
+        }
+    }
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Failure {
+        let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
+        Failure::error(error.to_string()).exiting(exit)
+    }
+}
+
+impl From<SetError> for Failure {
+    fn from(error: SetError) -> Failure {
+        Failure::input(chain(&error))
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Failure {
+        Failure::input(chain(&error))
+    }
+}
+
+impl From<LabelLockError> for Failure {
+    fn from(error: LabelLockError) -> Failure {
+        match error {
+            LabelLockError::Held { .. } => Failure::error(error.to_string()),
+            LabelLockError::File(error) => error.into(),
+        }
+    }
+}
+
+impl From<LabelWriterError> for Failure {
+    fn from(error: LabelWriterError) -> Failure {
+        match error {
+            LabelWriterError::Lock(error) => error.into(),
+            LabelWriterError::Folder(error) => error.into(),
+            refused => Failure::input(refused.to_string()),
+        }
     }
 }
 

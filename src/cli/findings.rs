@@ -110,7 +110,7 @@ fn pattern(problem: &Problem) -> String {
 
 /// Faults in files, each with its place, as miette draws them.
 pub(crate) fn render(problems: &Problems, console: &Console) -> String {
-    let theme = if console.colors() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let theme = if console.colors { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {

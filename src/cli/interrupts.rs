@@ -27,21 +27,14 @@ struct InterruptState {
 
 static STATE: OnceLock<Arc<InterruptState>> = OnceLock::new();
 
-/// The effect of one more Ctrl-C.
-#[derive(Debug, PartialEq, Eq)]
-enum Effect {
-    Ask(StopRequest),
-    End,
-}
-
-/// The effect of the `nth` Ctrl-C, counted from 1. After the work only the process is left to stop, which is safe:
-/// every file is written atomically.
-fn effect(nth: u64, is_over: bool) -> Effect {
+/// What the `nth` Ctrl-C asks of the run, counted from 1; `None` ends the process. After the work only the process is
+/// left to stop, which is safe: every file is written atomically.
+fn requested(nth: u64, is_over: bool) -> Option<StopRequest> {
     match nth {
-        _ if is_over => Effect::End,
-        1 => Effect::Ask(StopRequest::Drain),
-        2 => Effect::Ask(StopRequest::Now),
-        _ => Effect::End,
+        _ if is_over => None,
+        1 => Some(StopRequest::Drain),
+        2 => Some(StopRequest::Now),
+        _ => None,
     }
 }
 
@@ -94,9 +87,9 @@ impl InterruptState {
             loop {
                 signals.next().await?;
                 let nth = self.received.fetch_add(1, Ordering::Relaxed) + 1;
-                match effect(nth, self.is_over.load(Ordering::Relaxed)) {
-                    Effect::Ask(stop) => drop(self.stop.send_replace(stop)),
-                    Effect::End => console.leave(Exit::Interrupted.code(), "stopped; finished work is saved"),
+                match requested(nth, self.is_over.load(Ordering::Relaxed)) {
+                    Some(stop) => drop(self.stop.send_replace(stop)),
+                    None => console.leave(Exit::Interrupted.code(), "stopped; finished work is saved"),
                 }
             }
         })
@@ -146,8 +139,8 @@ mod tests {
 
     #[test]
     fn the_first_drains_the_second_stops_and_one_more_ends_it() {
-        let effects = [1, 2, 3, 4].map(|nth| effect(nth, false));
-        assert_eq!(effects, [Effect::Ask(StopRequest::Drain), Effect::Ask(StopRequest::Now), Effect::End, Effect::End]);
-        assert_eq!(effect(1, true), Effect::End, "no work is left that could be drained");
+        let requests = [1, 2, 3, 4].map(|nth| requested(nth, false));
+        assert_eq!(requests, [Some(StopRequest::Drain), Some(StopRequest::Now), None, None]);
+        assert_eq!(requested(1, true), None, "no work is left that could be drained");
     }
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
+
 use crate::cli::failure::Failure;
 use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
-use crate::cli::terminal::LiveProgress;
 use crate::files::read_text;
 
 /// What there is so far.
@@ -53,7 +54,8 @@ impl LiveServer {
         self.server.address()
     }
 
-    pub(crate) fn progress(&self) -> LiveProgress {
+    /// Where the run puts its progress, as JSON.
+    pub(crate) fn progress(&self) -> watch::Sender<String> {
         self.site.progress.clone()
     }
 
@@ -86,7 +88,7 @@ struct MadePage {
 
 struct LiveSite {
     source: Box<dyn LivePage>,
-    progress: LiveProgress,
+    progress: watch::Sender<String>,
     visits: Mutex<Visits>,
     fetched: Condvar,
     made: Mutex<Option<MadePage>>,
@@ -116,7 +118,7 @@ impl LiveSite {
     fn new(source: Box<dyn LivePage>) -> LiveSite {
         LiveSite {
             source,
-            progress: LiveProgress::default(),
+            progress: watch::Sender::new("null".to_owned()),
             visits: Mutex::default(),
             fetched: Condvar::new(),
             made: Mutex::default(),
@@ -160,8 +162,8 @@ impl LiveSite {
         };
         let resting = lock(&self.resting).filter(|(_, until)| *until > Instant::now());
         let version = resting.map_or_else(|| self.source.version(), |(version, _)| version);
-        let run = self.progress.json();
-        let body = format!("{{\"version\":{version},\"ended\":{is_ended},\"run\":{run}}}");
+        let run = self.progress.borrow();
+        let body = format!("{{\"version\":{version},\"ended\":{is_ended},\"run\":{}}}", *run);
         PageReply::of("200 OK", "application/json", body)
     }
 }
@@ -206,7 +208,7 @@ mod tests {
         let get = |path: &str| ask(&site, "GET", path).body;
         assert!(get("/").contains("The run begins"));
         assert_eq!(get("/"), "page 1");
-        site.progress.set("{\"pace\":\"1 call/s\"}".to_owned());
+        site.progress.send_replace("{\"pace\":\"1 call/s\"}".to_owned());
         assert!(get("/progress").contains("\"ended\":false,\"run\":{\"pace\":\"1 call/s\"}}"));
     }
 

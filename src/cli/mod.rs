@@ -104,7 +104,7 @@ fn start_logging(verbose: u8, console: &Console) {
         2 => "compeval=debug",
         _ => "compeval=trace",
     };
-    let logs = tracing_subscriber::fmt().with_env_filter(level).with_writer(|| LogWriter).with_ansi(console.colors());
+    let logs = tracing_subscriber::fmt().with_env_filter(level).with_writer(|| LogWriter).with_ansi(console.colors);
     // A second start can only come from a test in this process, and the first one serves it.
     let _ = logs.with_target(false).try_init();
 }

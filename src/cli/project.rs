@@ -41,18 +41,15 @@ pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
     common.directory.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
-/// Opens the project, telling warnings.
+/// Opens the project and prints its warnings.
 pub(crate) fn open_project(
     common: &Common,
     select: &SelectArgs,
     opening: ProjectOptions,
     console: &Console,
 ) -> Result<Pipeline, Failure> {
-    let Opened { pipeline, warnings, missing_keys } = read_project(common, select, opening)?;
+    let Opened { pipeline, warnings, .. } = read_project(common, select, opening)?;
     print_warnings(console, &warnings);
-    if opening.strict {
-        print_warnings(console, &missing_keys);
-    }
     Ok(pipeline)
 }
 
@@ -62,9 +59,9 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Projec
         file,
         profile: common.profile.clone(),
         selection: MatrixSelection {
-            fixtures: some(&select.fixtures),
-            methods: some(&select.methods),
-            probes: some(&select.probes),
+            fixtures: non_empty(&select.fixtures),
+            methods: non_empty(&select.methods),
+            probes: non_empty(&select.probes),
         },
         overrides: Overrides {
             runs: select.runs,
@@ -126,7 +123,7 @@ pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
     }
 }
 
-fn some(names: &[String]) -> Option<Vec<String>> {
+fn non_empty(names: &[String]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.to_vec())
 }
 
@@ -151,7 +148,7 @@ pub(crate) fn with_store<T>(
         let store = open_store(cache(&done), console)?;
         return Ok((done, store));
     };
-    let (store, done) = both(|| hold(&paths.cache), first);
+    let (store, done) = both(|| open_without_notices(&paths.cache), first);
     if let Ok(store) = &store {
         print_notices(store, console);
     }
@@ -161,12 +158,12 @@ pub(crate) fn with_store<T>(
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
     refuse_file(cache)?;
-    let store = hold(cache)?;
+    let store = open_without_notices(cache)?;
     print_notices(&store, console);
     Ok(store)
 }
 
-fn hold(cache: &Path) -> Result<Store, CacheError> {
+fn open_without_notices(cache: &Path) -> Result<Store, CacheError> {
     Store::open(cache, &LockHolder { command: this_command() })
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::cli::args::REMOTE;
 use crate::cli::environment::variable;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SettingsError,
@@ -27,24 +28,19 @@ pub(crate) struct RemoteArgs {
     pub(crate) trust: Vec<String>,
     /// `write` uploads what is made here, signed with the key in COMPEVAL_SIGNING_KEY (or COMPEVAL_REMOTE_MODE)
     #[arg(long, value_name = "MODE", help_heading = REMOTE)]
-    pub(crate) remote_mode: Option<RemoteModeArg>,
+    pub(crate) remote_mode: Option<RemoteMode>,
 }
 
-/// Whether entries made here are uploaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RemoteModeArg {
-    /// Pull alone.
-    Read,
-    /// Pull and upload.
-    Write,
-}
+impl ValueEnum for RemoteMode {
+    fn value_variants<'a>() -> &'a [RemoteMode] {
+        &[RemoteMode::Read, RemoteMode::Write]
+    }
 
-impl RemoteModeArg {
-    fn mode(self) -> RemoteMode {
-        match self {
-            RemoteModeArg::Read => RemoteMode::Read,
-            RemoteModeArg::Write => RemoteMode::Write,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            RemoteMode::Read => PossibleValue::new("read").help("Pull alone"),
+            RemoteMode::Write => PossibleValue::new("write").help("Pull and upload"),
+        })
     }
 }
 
@@ -55,12 +51,11 @@ impl RemoteArgs {
         let url = url.map(|url| url.parse::<RemoteUrl>()).transpose();
         let url = url.map_err(|why| Failure::input(format!("{flag}: {why}")))?;
         let mode = match (self.remote_mode, variable("COMPEVAL_REMOTE_MODE")) {
-            (Some(mode), _) => Some(mode.mode()),
+            (Some(mode), _) => Some(mode),
             (None, None) => None,
             (None, Some(text)) => {
-                let read = RemoteModeArg::from_str(text.trim(), false);
                 let wrong = |_| Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`");
-                Some(read.map_err(wrong)?.mode())
+                Some(RemoteMode::from_str(text.trim(), false).map_err(wrong)?)
             }
         };
         let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
@@ -111,7 +106,7 @@ impl RemoteArgs {
         declared: &DeclaredRemote,
         console: &Console,
     ) -> Result<Option<RemoteEntries>, Failure> {
-        let reading = RemoteArgs { remote_mode: Some(RemoteModeArg::Read), ..self.clone() };
+        let reading = RemoteArgs { remote_mode: Some(RemoteMode::Read), ..self.clone() };
         reading.connect(declared, console, RemoteEntries::open)
     }
 
@@ -181,11 +176,4 @@ pub(crate) fn transfers(summary: &SharedSummary) -> Option<String> {
         .map(|(count, verb)| format!("{count} {verb}"))
         .collect();
     (!done.is_empty()).then(|| format!("Remote {}: {}.", summary.url, done.join(", ")))
-}
-
-impl From<RemoteError> for Failure {
-    fn from(error: RemoteError) -> Failure {
-        let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
-        Failure::error(error.to_string()).exiting(exit)
-    }
 }

@@ -73,7 +73,7 @@ pub(crate) struct ShardOfRun {
     assignment: Assignment,
     /// The project's cache, which is read beside the shard's own and never locked: on a shared file system all shards
     /// read it.
-    project_cache: PathBuf,
+    pub(crate) project_cache: PathBuf,
 }
 
 /// What a plan says of its shard.
@@ -91,7 +91,7 @@ pub(crate) struct ShardJson {
 
 impl ShardOfRun {
     /// Leaves `pipeline` the chains of the shard, and gives it the shard's cache and results folder.
-    pub(crate) fn enter(pipeline: &mut Pipeline, number: NumberedShard, label: &Label) -> ShardOfRun {
+    pub(crate) fn restrict_to_shard(pipeline: &mut Pipeline, number: NumberedShard, label: &Label) -> ShardOfRun {
         let NumberedShard { shard, engine, .. } = number;
         let assignment = Assignment::of(pipeline, shard.of());
         let folder = ShardFolder::of(&pipeline.results, label, shard);
@@ -100,11 +100,6 @@ impl ShardOfRun {
         let project_cache = std::mem::replace(&mut pipeline.cache, folder.cache());
         let record = ShardRecord { shard, assignment: assignment.digest(), engine };
         ShardOfRun { record, assignment, project_cache }
-    }
-
-    /// The project's cache.
-    pub(crate) fn project_cache(&self) -> &PathBuf {
-        &self.project_cache
     }
 
     /// Copies what this part of the matrix finds in the project's cache into the shard's own, so that a merge needs

@@ -9,7 +9,7 @@ use super::design::Design;
 use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::shard::ShardRecord;
-use crate::units::{Tokens, Usage, Usd};
+use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
 ///
@@ -313,6 +313,27 @@ pub struct Caveats {
 }
 
 impl Manifest {
+    /// Adds what another part of the same results sent and paid.
+    pub fn add_spending(&mut self, other: &Manifest) {
+        // A part that sent nothing has nothing to report, which is not the same as an unknown number.
+        if other.requests_sent == 0 {
+            return;
+        }
+        let is_first = self.requests_sent == 0;
+        self.requests_sent += other.requests_sent;
+        self.retries += other.retries;
+        self.rate_limited += other.rate_limited;
+        self.usage = if is_first { other.usage } else { self.usage + other.usage };
+        self.usd = if is_first { other.usd } else { add_known(self.usd, other.usd) };
+        let (unused, added) = (self.unused, other.unused);
+        self.unused = Unused {
+            replies: unused.replies + added.replies,
+            usage: if is_first { added.usage } else { unused.usage + added.usage },
+            usd: if is_first { added.usd } else { add_known(unused.usd, added.usd) },
+            unanswered: unused.unanswered + added.unanswered,
+        };
+    }
+
     /// The manifest of a run that begins.
     pub fn begin(label: &str, started: &str, design: Design) -> Manifest {
         let stages = StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect();

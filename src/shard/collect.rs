@@ -18,19 +18,12 @@ pub struct ShardRecord {
     pub engine: Option<Engine>,
 }
 
-/// Whether a shard did all of its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardOutcome {
-    Complete,
-    Incomplete,
-}
-
-/// A shard as it was found: its place in words, its record, how it ended.
+/// A shard as it was found: its place in words, its record, whether it did all of its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardResult {
     pub place: String,
     pub record: ShardRecord,
-    pub outcome: ShardOutcome,
+    pub is_complete: bool,
 }
 
 /// Why shards cannot be merged.
@@ -88,7 +81,7 @@ pub fn collect(found: &[ShardResult], assignment: Digest) -> Result<ShardCoverag
     }
     let has = |shard: &Shard| found.iter().any(|set| set.record.shard == *shard);
     let all = (1..=of.get()).filter_map(|index| Shard::new(index, of.get()).ok());
-    let is_incomplete = |set: &&ShardResult| set.outcome == ShardOutcome::Incomplete;
+    let is_incomplete = |set: &&ShardResult| !set.is_complete;
     let engine = first.record.engine.filter(|engine| found.iter().all(|set| set.record.engine == Some(*engine)));
     Ok(ShardCoverage {
         missing: all.filter(|shard| !has(shard)).collect(),
@@ -107,7 +100,7 @@ mod tests {
             assignment: Digest::of(assignment),
             engine: Some(Engine::Slurm),
         };
-        ShardResult { place: format!("{assignment}/{index}"), record, outcome: ShardOutcome::Complete }
+        ShardResult { place: format!("{assignment}/{index}"), record, is_complete: true }
     }
 
     fn collected(found: &[ShardResult]) -> Result<ShardCoverage, CollectError> {
@@ -116,7 +109,7 @@ mod tests {
 
     #[test]
     fn missing_and_incomplete_shards_have_to_be_run_again() {
-        let unfinished = ShardResult { outcome: ShardOutcome::Incomplete, ..set(1, 4, "a") };
+        let unfinished = ShardResult { is_complete: false, ..set(1, 4, "a") };
         let found = collected(&[unfinished, set(2, 4, "a"), set(4, 4, "a")]).unwrap();
         assert_eq!(found.missing, [Shard::new(3, 4).unwrap()]);
         assert_eq!(found.unfinished(), [1, 3].map(|index| Shard::new(index, 4).unwrap()));

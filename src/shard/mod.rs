@@ -13,6 +13,6 @@ mod engine;
 mod number;
 
 pub use assignment::{Assignment, Part};
-pub use collect::{CollectError, ShardCoverage, ShardOutcome, ShardRecord, ShardResult, collect};
+pub use collect::{CollectError, ShardCoverage, ShardRecord, ShardResult, collect};
 pub use engine::{Engine, EngineError};
 pub use number::{Shard, ShardArgument, ShardFault};

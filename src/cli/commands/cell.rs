@@ -7,11 +7,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::command_line::CommandLine;
+use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
-use crate::results::{self, ContextRow, FixtureInfo, Manifest, Outcome, ResultsFolder, Row};
+use crate::results::{ContextRow, FailedAction, FixtureInfo, Manifest, Outcome, ProbeInfo, ResultsFolder, Row};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -37,16 +38,23 @@ pub(crate) struct ShowArgs {
     pub(crate) partial: bool,
 }
 
+impl ShowArgs {
+    /// Whether fixture, method, run and point are those that were named.
+    fn admits(&self, fixture: &str, method: &str, run: u32, point: u32) -> bool {
+        self.fixture == fixture
+            && self.method.as_deref().is_none_or(|wanted| wanted == method)
+            && self.run.is_none_or(|wanted| wanted == run)
+            && self.point.is_none_or(|wanted| wanted == point)
+    }
+}
+
 /// The cells that match the arguments.
 pub(crate) enum CellMatch {
-    /// One cell.
     One(Box<SelectedCell>),
-    /// Several: method or probe was not named.
-    Several(Box<CellList>),
-    /// No judged cell, but contexts: the run ended with them.
-    Contexts(Box<ContextList>),
     /// No judged cell.
     Missing(Box<MissingCell>),
+    /// Several, for method or probe was not named, or contexts of a run that ended with them: they are printed.
+    Listed,
 }
 
 /// A cell with the result set it stands in.
@@ -59,29 +67,35 @@ pub(crate) struct SelectedCell {
     pub(crate) context: Option<ContextRow>,
 }
 
-/// The contexts that match where nothing was answered.
-pub(crate) struct ContextList {
-    pub(crate) label: String,
-    pub(crate) contexts: Vec<ContextRow>,
+impl SelectedCell {
+    /// The probe as it was asked.
+    pub(crate) fn probe(&self) -> Option<&ProbeInfo> {
+        self.manifest.design.probe(&self.row.fixture, self.row.point, &self.row.probe)
+    }
 }
 
 /// A cell that was not judged.
 pub(crate) struct MissingCell {
     pub(crate) manifest: Manifest,
     /// What failed there or above it, if anything did.
-    pub(crate) failure: Option<results::FailedAction>,
+    pub(crate) failure: Option<FailedAction>,
 }
 
 /// Cells that match.
-pub(crate) struct CellList {
+struct CellList {
     manifest: Manifest,
     rows: Vec<Row>,
     has_method: bool,
     has_probe: bool,
 }
 
-/// Finds the cell.
-pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> Result<CellMatch, Failure> {
+/// Finds the cell for `command`, or lists the candidates.
+pub(crate) fn find_cell(
+    results: &Path,
+    args: &ShowArgs,
+    command: &str,
+    console: &Console,
+) -> Result<CellMatch, Failure> {
     let folder = ResultsFolder::find(results, args.label.as_deref(), args.partial);
     let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
     let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
@@ -90,13 +104,15 @@ pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> R
     let mut rows = Vec::new();
     for row in folder.rows()? {
         let row = row.map_err(|error| Failure::error(chain(&error)))?;
-        if matches(&row, args) {
+        let is_probe = args.probe.as_ref().is_none_or(|probe| *probe == row.probe);
+        if is_probe && args.admits(&row.fixture, &row.method, row.run, row.point) {
             rows.push(row);
         }
     }
     let contexts = contexts(&folder, args)?;
     if rows.is_empty() && manifest.design.answerers.is_empty() && !contexts.is_empty() {
-        return Ok(CellMatch::Contexts(Box::new(ContextList { label: manifest.label, contexts })));
+        print_contexts(&contexts, &manifest.label, command, console);
+        return Ok(CellMatch::Listed);
     }
     if rows.is_empty() {
         let failure = failure_at(&manifest, args).cloned();
@@ -104,7 +120,8 @@ pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> R
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
-        return Ok(CellMatch::Several(Box::new(CellList { manifest, rows, has_method, has_probe })));
+        CellList { manifest, rows, has_method, has_probe }.print(command, console);
+        return Ok(CellMatch::Listed);
     }
     let row = rows.remove(0);
     let is_own =
@@ -116,12 +133,7 @@ pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> R
 /// The contexts that match; a probe is no matter of theirs.
 fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, Failure> {
     let mut contexts: Vec<ContextRow> = folder.contexts().map_err(|error| Failure::error(chain(&error)))?;
-    contexts.retain(|row| {
-        row.fixture == args.fixture
-            && args.method.as_ref().is_none_or(|method| *method == row.method)
-            && args.run.is_none_or(|run| run == row.run)
-            && args.point.is_none_or(|point| point == row.point)
-    });
+    contexts.retain(|row| args.admits(&row.fixture, &row.method, row.run, row.point));
     Ok(contexts)
 }
 
@@ -141,14 +153,6 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
         return;
     };
     console.note(&format!("{} {text}", console.paint(TextStyle::Warning, "incomplete:")));
-}
-
-fn matches(row: &Row, args: &ShowArgs) -> bool {
-    row.fixture == args.fixture
-        && args.method.as_ref().is_none_or(|method| *method == row.method)
-        && args.probe.as_ref().is_none_or(|probe| *probe == row.probe)
-        && args.run.is_none_or(|run| run == row.run)
-        && args.point.is_none_or(|point| point == row.point)
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.
@@ -192,8 +196,8 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
 
 /// What failed at the cell, or above it: of several the one nearest to what was named. A failure that cells share is
 /// listed where it was met first.
-fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results::FailedAction> {
-    let is_like = |failure: &&results::FailedAction| {
+fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedAction> {
+    let is_like = |failure: &&FailedAction| {
         failure.place.cell().is_some_and(|cell| {
             *cell.fixture == args.fixture
                 && args.method.as_ref().is_none_or(|method| **method == *cell.method)
@@ -201,7 +205,7 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results
                 && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
         })
     };
-    let is_elsewhere = |failure: &&results::FailedAction| {
+    let is_elsewhere = |failure: &&FailedAction| {
         let cell = failure.place.cell();
         let is = |wanted: Option<u32>, found: Option<u32>| wanted.is_none() || wanted == found;
         !(is(args.run, cell.map(|cell| cell.run)) && is(args.point, cell.map(|cell| cell.point.0)))
@@ -236,7 +240,7 @@ pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], ru
 
 impl CellList {
     /// A short list with scores: probes or methods down, methods or runs across.
-    pub(crate) fn print(&self, command: &str, console: &Console) {
+    fn print(&self, command: &str, console: &Console) {
         let cells: Vec<Value> = self.rows.iter().map(cell_json).collect();
         console.report(&cells, || self.print_table(command, console));
     }

@@ -93,7 +93,7 @@ impl CheckResult {
 
     /// What was found, by kind, and what there is, on eight lines; with `--quiet` only errors.
     fn print(&self, console: &Console) {
-        if console.is_quiet() {
+        if console.is_quiet {
             let errors = Problems(self.of(Severity::Error).cloned().collect());
             if !errors.is_empty() {
                 console.eprint(&render_kinds(&errors, console));

@@ -9,7 +9,7 @@ use std::ops::Range;
 use indexmap::IndexSet;
 
 use crate::cache::Lookup;
-use crate::cli::commands::run::{ComparedSets, banks, find_contexts, page_contexts, sessions};
+use crate::cli::commands::run::{CachedContext, ComparedSets, banks, find_contexts, page_contexts, sessions};
 use crate::cli::failure::Failure;
 use crate::locale::Locale;
 use crate::pipeline::{Matrix, Pipeline};
@@ -131,15 +131,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
         let listed: Vec<ListedRow> = side.rows.values().cloned().collect();
         cache.map_or_else(BTreeMap::new, |cache| find_contexts(&listed, side.set.design(), preparer, cache))
     });
-    let mut contexts: BTreeMap<ContextKey, PageContext<'_>> = BTreeMap::new();
-    for (side, found) in sides.iter().zip(&found) {
-        let of_side = cache.map_or_else(BTreeMap::new, |cache| page_contexts(found, preparer, cache));
-        for ListedRow { row, .. } in side.rows.values() {
-            let context = of_side.get(&(row.keys.compress, row.method.clone(), row.point));
-            let name = side.page_name(&variant(side.set.design(), row));
-            contexts.extend(context.map(|context| ((row.keys.compress, name, row.point), context.clone())));
-        }
-    }
+    let contexts = cache.map_or_else(BTreeMap::new, |cache| named_contexts(sides, &found, preparer, cache));
     let pages = sides.each_ref().map(|side| side.page(pipeline));
     let summary = joined(sides, comparison);
     let label = match design.locale {
@@ -170,6 +162,25 @@ fn render<C: Lookup + ChunkCache + Sync>(
         pairs: comparison.methods.iter().map(pair).collect(),
         ..own
     })
+}
+
+/// The contexts of both sides, by the names that the page has for their methods.
+fn named_contexts<'a, C: Lookup>(
+    sides: &[PageSide<'_>; 2],
+    found: &'a [BTreeMap<ContextKey, CachedContext>; 2],
+    preparer: Preparer<'a>,
+    cache: &'a C,
+) -> BTreeMap<ContextKey, PageContext<'a>> {
+    let mut contexts = BTreeMap::new();
+    for (side, found) in sides.iter().zip(found) {
+        let of_side = page_contexts(found, preparer, cache);
+        for ListedRow { row, .. } in side.rows.values() {
+            let context = of_side.get(&(row.keys.compress, row.method.clone(), row.point));
+            let name = side.page_name(&variant(side.set.design(), row));
+            contexts.extend(context.map(|context| ((row.keys.compress, name, row.point), context.clone())));
+        }
+    }
+    contexts
 }
 
 /// The summary of both sides, with the comparison between them.

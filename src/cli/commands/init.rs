@@ -39,7 +39,7 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     let import = format!("compeval{place} fixture import LOG…");
     let next = if args.empty { import.clone() } else { format!("compeval{place} run") };
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
-    if !(console.is_json() || console.is_quiet()) {
+    if !(console.is_json || console.is_quiet) {
         names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
         if !args.empty {
             console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, &next)));

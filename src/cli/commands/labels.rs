@@ -157,11 +157,11 @@ fn open_all(results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, Fol
 fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {
     let folders = open_all(results, labels)?;
     if let Some(folder) = folders.iter().find(|folder| folder.is_protected()) {
-        return Err(protected(&folder.label()));
+        return Err(protected_error(&folder.label()));
     }
     for folder in folders {
         folder.remove().map_err(|error| match error {
-            LabelWriterError::Protected(label) => protected(label.as_str()),
+            LabelWriterError::Protected(label) => protected_error(label.as_str()),
             error => error.into(),
         })?;
         console.inform(&format!("Removed {}.", folder.label()));
@@ -169,7 +169,7 @@ fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn protected(label: &str) -> Failure {
+fn protected_error(label: &str) -> Failure {
     Failure::input(format!("the results `{label}` are protected; nothing was removed"))
         .hinted(format!("compeval labels protect --off {label}"))
 }

@@ -8,6 +8,7 @@ mod compare;
 mod comparison_page;
 mod context;
 mod fixture;
+mod fixture_text;
 mod init;
 mod judge;
 mod key;

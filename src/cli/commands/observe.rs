@@ -1,8 +1,6 @@
 //! `compeval observe`: what sessions did after the compactions in their logs. Needs no project, key or model.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,6 +17,7 @@ use crate::observe::{
     observe,
 };
 use crate::report::html::observed_page;
+use crate::threads::each;
 
 #[derive(Debug, Args)]
 pub(crate) struct ObserveArgs {
@@ -84,52 +83,25 @@ struct ReadSessions {
     problems: Vec<String>,
 }
 
-/// One file, read.
-enum FileFindings {
-    Sessions(Vec<SessionFindings>, Vec<ImportIssue>),
-    Other,
-    Failed(String),
-}
-
 /// Reads the files on all processors, one session at a time on each.
 fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
     let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
     let bar = bar(sizes.iter().sum(), console);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().max(1));
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    let mut done: Vec<(usize, FileFindings)> = Vec::new();
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                while let Some((at, file)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    files.get(at).map(|file| (at, file))
-                } {
-                    if sender.send((at, read(file))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        for (at, findings) in receiver {
-            bar.inc(sizes.get(at).copied().unwrap_or(0));
-            done.push((at, findings));
-        }
+    let read = each(files.len(), |at| {
+        let findings = read(&files[at]);
+        bar.inc(sizes[at]);
+        findings
     });
     bar.finish_and_clear();
-    done.sort_by_key(|(at, _)| *at);
     let mut found = ReadSessions::default();
-    for (at, findings) in done {
-        let file = files.get(at).map(|file| file.display().to_string()).unwrap_or_default();
+    for (file, findings) in files.iter().zip(read) {
         match findings {
-            FileFindings::Other => found.others += 1,
-            FileFindings::Failed(problem) => found.problems.push(problem),
-            FileFindings::Sessions(sessions, losses) => {
+            Ok(None) => found.others += 1,
+            Err(problem) => found.problems.push(problem),
+            Ok(Some((sessions, losses))) => {
                 found.problems.extend(losses.iter().map(ImportIssue::to_string));
-                found.sessions.extend(sessions.into_iter().map(|session| (file.clone(), session)));
+                let named = |session| (file.display().to_string(), session);
+                found.sessions.extend(sessions.into_iter().map(named));
             }
         }
     }
@@ -137,26 +109,30 @@ fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
 }
 
 fn bar(bytes: u64, console: &Console) -> ProgressBar {
-    let target = if console.draws_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if console.draws_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(bytes), target);
     let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
     ProgressStyle::with_template(template).map(|style| bar.set_style(style)).ok();
     bar
 }
 
-fn read(file: &Path) -> FileFindings {
+/// The sessions of a file, and what could not be read of it.
+type FileFindings = (Vec<SessionFindings>, Vec<ImportIssue>);
+
+/// Reads a file; `None` if it has none of the formats.
+fn read(file: &Path) -> Result<Option<FileFindings>, String> {
     match read_session(file, &FORMATS) {
-        Ok(None) => FileFindings::Other,
+        Ok(None) => Ok(None),
         // `fixture import` takes the name of a format; here there is none to give.
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
             let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
             let details = details.map(|detail| format!("; {detail}")).collect::<String>();
-            FileFindings::Failed(format!("`{}` is in no format that is known{details}", file.display()))
+            Err(format!("`{}` is in no format that is known{details}", file.display()))
         }
-        Err(error) => FileFindings::Failed(chain(&error)),
+        Err(error) => Err(chain(&error)),
         Ok(Some(log)) => {
             let sessions = log.conversations.iter().map(|conversation| observe(conversation, log.format)).collect();
-            FileFindings::Sessions(sessions, log.losses)
+            Ok(Some((sessions, log.losses)))
         }
     }
 }

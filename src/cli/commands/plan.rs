@@ -138,7 +138,7 @@ pub(crate) fn of_project(
     let opening = ProjectOptions { sharers: number.and_then(NumberedShard::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
     let shard = match number {
-        Some(number) => Some(ShardOfRun::enter(&mut pipeline, number, &label_of(select)?)),
+        Some(number) => Some(ShardOfRun::restrict_to_shard(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
     let PlanSource { remote, offline } = source;
@@ -149,7 +149,7 @@ pub(crate) fn of_project(
     snapshot.trust_only(&trusted)?;
     let forecast = match &shard {
         Some(shard) => {
-            let mut known = open_snapshot(shard.project_cache())?;
+            let mut known = open_snapshot(&shard.project_cache)?;
             known.trust_only(&trusted)?;
             let lookup = Layered { upper: &snapshot, lower: &known };
             forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?
@@ -191,7 +191,7 @@ fn forecast_of<L: Lookup>(
     lookup: &L,
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
-    let refresh = journal.refresh(select.refresh.iter().map(|stage| stage.stage()).collect());
+    let refresh = journal.refresh(select.refresh.iter().copied().collect());
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &journal.held(), reasons: true };

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cell::note_partial;
-use crate::cli::commands::run::{ReportOptions, publish};
+use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
@@ -50,8 +50,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     folder.show_reference(args.reference)?;
     note_partial(&folder, &manifest, console);
     let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
-    let options = ReportOptions { same_as: None, reference: args.reference };
-    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), options)?;
+    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), None, args.reference)?;
     folder.sync()?;
     if let Some(file) = &args.junit {
         write_whole(&given(common, file), junit(&published.summary, published.manifest.wall_s))?;

@@ -10,7 +10,7 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::context::{compress_cell, read_context, reading_task};
-use crate::cli::commands::needed::{needed_of_cell, print_contexts};
+use crate::cli::commands::needed::needed_of_cell;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, percent};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
@@ -20,7 +20,7 @@ use crate::measure::FactClass;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Preparer, RawBody};
 use crate::probe::{Fact, FactFinder, Probe};
-use crate::results::{ProbeInfo, Row};
+use crate::results::Row;
 
 /// A cell in JSON, whole.
 #[derive(Serialize)]
@@ -35,17 +35,10 @@ struct ShownCellJson<'a> {
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let selected = match find_cell(&paths.results, args, console)? {
+    let selected = match find_cell(&paths.results, args, "show", console)? {
         CellMatch::One(selected) => selected,
-        CellMatch::Several(several) => {
-            several.print("show", console);
-            return Ok(Exit::Done);
-        }
-        CellMatch::Contexts(list) => {
-            print_contexts(&list.contexts, &list.label, "show", console);
-            return Ok(Exit::Done);
-        }
         CellMatch::Missing(missing) => return Err(missing.failure()),
+        CellMatch::Listed => return Ok(Exit::Done),
     };
     let pipeline = pipeline_of(common, &selected.row.fixture, &selected.row.method);
     let snapshot = snapshot(&paths.cache, console)?;
@@ -74,13 +67,6 @@ pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Optio
 
 fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
     pipeline.fixtures.first()?.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
-}
-
-impl SelectedCell {
-    /// The probe as it was asked.
-    fn probe(&self) -> Option<&ProbeInfo> {
-        self.manifest.design.probe(&self.row.fixture, self.row.point, &self.row.probe)
-    }
 }
 
 /// The context that the answer was given from; else why it cannot be shown.
@@ -132,7 +118,7 @@ impl Page<'_> {
         self.body(&mut text, &self.marked(&row.answer));
         self.answer_notes(&mut text);
         self.grades(&mut text);
-        self.foot(&mut text);
+        self.write_footer(&mut text);
         text
     }
 
@@ -269,7 +255,7 @@ impl Page<'_> {
         }
     }
 
-    fn foot(&self, text: &mut String) {
+    fn write_footer(&self, text: &mut String) {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
             let all = if row.refetch_unguided { ": nothing in the context says where they stood" } else { "" };

@@ -21,12 +21,15 @@ const NARROW: usize = 90;
 /// Standard output and standard error. Only this file, `progress` and `pager` print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
-    json: bool,
-    quiet: bool,
-    colors: bool,
+    /// Whether standard output holds only JSON.
+    pub(crate) is_json: bool,
+    /// Whether to print nothing but errors and requested data.
+    pub(crate) is_quiet: bool,
+    pub(crate) colors: bool,
     /// Whether colours may go to standard output too.
     colored_output: bool,
-    progress: bool,
+    /// Whether to draw live bars.
+    pub(crate) draws_progress: bool,
 }
 
 impl Console {
@@ -40,32 +43,18 @@ impl Console {
             }
         };
         let colored_output = colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
-        let progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();
-        Console { json: common.json, quiet: common.quiet, colors, colored_output, progress }
+        let draws_progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();
+        Console { is_json: common.json, is_quiet: common.quiet, colors, colored_output, draws_progress }
     }
 
     /// Text without color, JSON or progress, for output before the arguments are parsed.
     pub(crate) fn plain() -> Console {
-        Console { json: false, quiet: false, colors: false, colored_output: false, progress: false }
-    }
-
-    /// Whether standard output holds only JSON.
-    pub(crate) fn is_json(&self) -> bool {
-        self.json
-    }
-
-    /// Whether to print nothing but errors and requested data.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet
+        Console { is_json: false, is_quiet: false, colors: false, colored_output: false, draws_progress: false }
     }
 
     /// The same, as with `--quiet`.
     pub(crate) fn silenced(self) -> Console {
-        Console { quiet: true, ..self }
-    }
-
-    pub(crate) fn colors(&self) -> bool {
-        self.colors
+        Console { is_quiet: true, ..self }
     }
 
     /// Columns of the terminal as it is now: it may have been resized during a run.
@@ -77,11 +66,6 @@ impl Console {
     /// Whether lists leave out what is of less use, so that their lines fit.
     pub(crate) fn is_narrow(&self) -> bool {
         self.width() < NARROW
-    }
-
-    /// Whether to draw live bars.
-    pub(crate) fn draws_progress(&self) -> bool {
-        self.progress
     }
 
     /// `text` in a style, if colours are wanted.
@@ -109,7 +93,7 @@ impl Console {
 
     /// The result of a command as text; with `--json` it goes to standard error.
     pub(crate) fn print(&self, text: &str) {
-        if self.json {
+        if self.is_json {
             self.eprint(text);
         } else {
             output(&line(&self.for_output(text)));
@@ -118,7 +102,7 @@ impl Console {
 
     /// What a command did, as [`Console::print`] prints it; dropped by `--quiet`.
     pub(crate) fn inform(&self, text: &str) {
-        if !self.quiet {
+        if !self.is_quiet {
             self.print(text);
         }
     }
@@ -130,7 +114,7 @@ impl Console {
 
     /// A note on standard error; dropped by `--quiet`.
     pub(crate) fn note(&self, text: &str) {
-        if !self.quiet {
+        if !self.is_quiet {
             self.eprint(text);
         }
     }
@@ -162,7 +146,7 @@ impl Console {
 
     /// Whether a person can be asked: both ends are terminals, and neither JSON nor silence is wanted.
     pub(crate) fn is_interactive(&self) -> bool {
-        !self.json && !self.quiet && io::stdin().is_terminal() && io::stderr().is_terminal()
+        !self.is_json && !self.is_quiet && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// Asks a person for a line, without its end; `None` at the end of the input.
@@ -187,12 +171,12 @@ impl Console {
 
     /// The result of a command: `json` if the user asked for JSON, else what `print` prints.
     pub(crate) fn report(&self, json: &impl serde::Serialize, print: impl FnOnce()) {
-        if self.json { self.json(json) } else { print() }
+        if self.is_json { self.json(json) } else { print() }
     }
 
     /// A JSON document on standard output, if the user asked for JSON.
     pub(crate) fn json(&self, value: &impl serde::Serialize) {
-        if self.json {
+        if self.is_json {
             match serde_json::to_string_pretty(value) {
                 Ok(text) => output(&line(&escape_json(&text))),
                 Err(error) => self.eprint(&format!("error: failed to write JSON: {error}")),

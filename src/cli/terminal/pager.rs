@@ -34,7 +34,7 @@ enum PagerState {
 
 impl<'c> Pages<'c> {
     pub(crate) fn begin(console: &'c Console) -> Pages<'c> {
-        let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json();
+        let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json;
         Pages { console, state: if is_read { PagerState::Buffered(String::new()) } else { PagerState::Direct } }
     }
 

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use tokio::sync::watch;
 
 use super::console::Console;
 use super::controls::visible;
@@ -20,27 +21,12 @@ use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
 
 /// The progress display of a run.
 pub(crate) struct Progress {
-    console: Console,
+    pub(crate) console: Console,
     pub(crate) requests: Arc<RequestLog>,
-    /// What a page shows of it.
-    pub(crate) live: Option<LiveProgress>,
+    /// The progress as JSON, for a page on another thread.
+    pub(crate) live: Option<watch::Sender<String>>,
     model: RefCell<ProgressModel>,
     view: RefCell<View>,
-}
-
-/// The progress as JSON, for a page on another thread.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LiveProgress(Arc<Mutex<Option<String>>>);
-
-impl LiveProgress {
-    pub(crate) fn set(&self, json: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
-    }
-
-    /// `null` before the first.
-    pub(crate) fn json(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "null".to_owned())
-    }
 }
 
 /// The form of the display.
@@ -76,8 +62,8 @@ impl Progress {
         console: &Console,
     ) -> Progress {
         let model = ProgressModel::new(stages, limits);
-        let view = match console.draws_progress() {
-            true => View::LiveBars(LiveBars::new(&model, console.colors())),
+        let view = match console.draws_progress {
+            true => View::LiveBars(LiveBars::new(&model, console.colors)),
             false => View::PlainLines(PlainLines::new(Instant::now())),
         };
         let (model, view) = (RefCell::new(model), RefCell::new(view));
@@ -94,10 +80,6 @@ impl Progress {
             (StageName::Judge, counts.judge),
         ];
         Progress::new(stages, limits, console)
-    }
-
-    pub(crate) fn console(&self) -> &Console {
-        &self.console
     }
 
     /// More cells of a stage turned up.
@@ -124,7 +106,7 @@ impl Progress {
         let (mut model, now, stop) = (self.model.borrow_mut(), Instant::now(), snapshot.stop);
         model.update(snapshot, now);
         if let Some(live) = &self.live {
-            live.set(model.json());
+            live.send_replace(model.json());
         }
         match &mut *self.view.borrow_mut() {
             View::LiveBars(bars) => {
@@ -173,7 +155,7 @@ impl LiveBars {
         let line = || multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"));
         let (pace, waits) = (line(), line());
         let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors, width: terminal_width() };
-        model.stages().keys().for_each(|stage| bars.add(*stage));
+        model.stages.keys().for_each(|stage| bars.add(*stage));
         bars
     }
 
@@ -207,7 +189,7 @@ impl LiveBars {
 
     fn show(&self, model: &ProgressModel) {
         let is_narrow = self.width < NARROW;
-        for (stage, progress) in model.stages() {
+        for (stage, progress) in &model.stages {
             let Some(bar) = self.stages.get(stage) else { continue };
             bar.set_length(progress.total);
             bar.set_position(progress.finished());

@@ -1,5 +1,8 @@
 //! The state of a run in progress and the text that describes it: stages, rate, cost, time left, what it waits for.
 //! Pure: the caller passes the time, and nothing is printed.
+//!
+//! The rate and the time left that indicatif computes do not fit: they are of one bar, while a run has a bar a stage,
+//! and cells from the cache count in them as work, so that a run that begins with many of them seems to be over at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -61,9 +64,9 @@ struct Sample {
 }
 
 /// The state of a run in progress.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ProgressModel {
-    stages: BTreeMap<StageName, StageProgress>,
+    pub(crate) stages: BTreeMap<StageName, StageProgress>,
     /// Estimated total cost, if there is an estimate.
     expected: Option<Usd>,
     limits: BudgetLimits,
@@ -75,22 +78,12 @@ impl ProgressModel {
     pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, limits: BudgetLimits) -> ProgressModel {
         let progress = |(stage, total)| (stage, StageProgress { total, ..StageProgress::default() });
         let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(progress).collect();
-        ProgressModel {
-            stages,
-            expected: None,
-            limits,
-            snapshot: ProgressSnapshot::default(),
-            samples: VecDeque::new(),
-        }
+        ProgressModel { stages, limits, ..ProgressModel::default() }
     }
 
     /// More cells of a stage turned up.
     pub(crate) fn add(&mut self, stage: StageName, cells: u64) {
         self.stages.entry(stage).or_default().total += cells;
-    }
-
-    pub(crate) fn stages(&self) -> &BTreeMap<StageName, StageProgress> {
-        &self.stages
     }
 
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {

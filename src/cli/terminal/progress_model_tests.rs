@@ -66,7 +66,7 @@ fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
         "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
          $0.50 so far, about $3.40 to come · 3 min left"
     );
-    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Answer], false), "60 done, 1 cached, 139 to do");
+    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "60 done, 1 cached, 139 to do");
 }
 
 #[test]
@@ -165,5 +165,5 @@ fn cells_below_a_failure_are_no_longer_to_be_done() {
     let mut model = under_way(None);
     model.on_event(&Event::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
     model.on_event(&Event::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
-    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Judge], false), "21 left out, 179 to do");
+    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Judge], false), "21 left out, 179 to do");
 }

@@ -4,7 +4,7 @@ use crate::cli::commands::Cli;
 use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::terminal::RunLog;
 use crate::pipeline::{OpenRequest, open, starter_files};
-use crate::scheduler::{Budget, RunOutcome};
+use crate::scheduler::RunOutcome;
 
 /// The starter project with a judge that nothing listens for.
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
@@ -27,7 +27,7 @@ model = "stub/judge""#;
 
 fn driven(pipeline: &Pipeline, progress: &Progress) -> RunOutcome {
     let store = Store::open(&pipeline.cache, &LockHolder { command: "test".to_owned() }).unwrap();
-    let options = RunOptions { allow_weak_judge: false, ..RunOptions::within(Budget::default()) };
+    let options = RunOptions::default();
     run_matrix(pipeline, &store, &options, progress, &mut RunLog::new(progress)).unwrap()
 }
 
@@ -40,10 +40,10 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
     let ended = driven(&pipeline, &progress);
     assert!(ended.untested[0].why.contains("cannot connect"), "{:?}", ended.untested);
     let model = progress.model.borrow();
-    for (stage, progress) in model.stages() {
+    for (stage, progress) in &model.stages {
         assert_eq!(progress.finished(), progress.total, "{stage:?}: {progress:?}");
     }
-    let selftest = model.stages()[&StageName::Selftest];
+    let selftest = model.stages[&StageName::Selftest];
     assert!(selftest.total > 0 && selftest.failed > 0, "{selftest:?}");
 }
 

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 use super::collect::{Collector, Outcomes, record_closing};
 use crate::cache::{BatchIntent, BatchNonce, CacheError, LineName, LineOutcome, OpenBatch, Store};
 use crate::files::FileError;
@@ -15,21 +17,23 @@ use crate::units::{Usd, add_known};
 const CHUNK: usize = 256;
 
 /// What was imported.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ImportedResults {
     /// The batches that the files have results of.
     pub batches: Vec<ImportedBatch>,
     /// Lines of no open batch.
     pub foreign: u64,
-    /// Lines that are there twice.
+    /// Lines of a request that another line had answered.
     pub repeated: u64,
     /// Lines that are no results: the file and the number of the first, and how many.
+    #[serde(skip)]
     pub unreadable: Option<(PathBuf, u64, u64)>,
 }
 
 /// What came of the lines of one batch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ImportedBatch {
+    #[serde(rename = "batch", serialize_with = "as_text")]
     pub nonce: BatchNonce,
     pub stored: u64,
     /// Without a reply, and not to be asked again.
@@ -37,8 +41,14 @@ pub struct ImportedBatch {
     /// To be asked again.
     pub unfinished: u64,
     /// What was billed; `None` where it is unknown.
+    #[serde(rename = "usd")]
     pub charge: Option<Usd>,
     pub is_closed: bool,
+}
+
+/// The nonce as `batch ls` shows it; the journal keeps its bytes.
+fn as_text<S: Serializer>(nonce: &BatchNonce, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(nonce)
 }
 
 /// Stores the results in `files`. A batch whose lines they have is closed; with `keep_open` only if they have all.

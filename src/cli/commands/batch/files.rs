@@ -16,10 +16,9 @@ use crate::cli::terminal::{Console, Progress, RunLog, TextStyle, print_failures}
 use crate::pipeline::Pipeline;
 use crate::provider::{Lane, ModelRef};
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome,
+    BatchOptions, BudgetLimits, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome,
     import_results,
 };
-use crate::units::Usd;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
@@ -64,9 +63,9 @@ pub(super) fn export(common: &Common, args: &ExportArgs, console: &Console) -> R
     let options = RunOptions {
         offline: true,
         allow_weak_judge: args.allow_weak_judge,
-        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
+        refresh: args.select.refresh.iter().copied().collect(),
         batches: BatchOptions { export, ..BatchOptions::default() },
-        ..RunOptions::within(Budget::default())
+        ..RunOptions::default()
     };
     let progress = Progress::of_run(&pipeline, BudgetLimits::default(), console);
     let mut log = RunLog::new(&progress);
@@ -153,9 +152,8 @@ pub(super) fn import(
         let message = "no line answers an open batch; nothing was imported";
         return Err(Failure::input(message).hinted("compeval batch ls"));
     }
-    let batches: Vec<ImportedJson> = imported.batches.iter().map(ImportedJson::from).collect();
-    console.report(&ImportJson { batches: &batches, foreign: imported.foreign, repeated: imported.repeated }, || {
-        batches.iter().for_each(|batch| console.print(&batch.line()));
+    console.report(&imported, || {
+        imported.batches.iter().for_each(|batch| console.print(&batch_line(batch)));
         let next = CommandLine::current().of_project().command("run");
         console.print(&format!("{} {next}", console.paint(TextStyle::Hint, "next:")));
     });
@@ -176,40 +174,12 @@ fn warn_of_lines(imported: &ImportedResults, console: &Console) {
     warn(*repeated, "with a second result");
 }
 
-#[derive(Serialize)]
-struct ImportJson<'a> {
-    batches: &'a [ImportedJson],
-    /// Lines of no open batch.
-    foreign: u64,
-    /// Lines of a request that another line had answered.
-    repeated: u64,
-}
-
-#[derive(Serialize)]
-struct ImportedJson {
-    batch: String,
-    stored: u64,
-    failed: u64,
-    /// Requests that are exported again.
-    unfinished: u64,
-    usd: Option<Usd>,
-    is_closed: bool,
-}
-
-impl From<&ImportedBatch> for ImportedJson {
-    fn from(batch: &ImportedBatch) -> ImportedJson {
-        let ImportedBatch { nonce, stored, failed, unfinished, charge, is_closed } = batch.clone();
-        ImportedJson { batch: nonce.to_string(), stored, failed, unfinished, usd: charge, is_closed }
-    }
-}
-
-impl ImportedJson {
-    fn line(&self) -> String {
-        let mut parts = vec![format!("{} stored", self.stored)];
-        parts.extend((self.failed > 0).then(|| format!("{} failed", self.failed)));
-        let then = if self.is_closed { "missing, to be exported again" } else { "still missing" };
-        parts.extend((self.unfinished > 0).then(|| format!("{} {then}", self.unfinished)));
-        parts.extend(self.usd.filter(|usd| usd.0 > 0.0).map(|usd| money(Some(usd))));
-        format!("{}: {}", self.batch, parts.join(", "))
-    }
+fn batch_line(batch: &ImportedBatch) -> String {
+    let ImportedBatch { nonce, stored, failed, unfinished, charge, is_closed } = batch;
+    let mut parts = vec![format!("{stored} stored")];
+    parts.extend((*failed > 0).then(|| format!("{failed} failed")));
+    let then = if *is_closed { "missing, to be exported again" } else { "still missing" };
+    parts.extend((*unfinished > 0).then(|| format!("{unfinished} {then}")));
+    parts.extend(charge.filter(|usd| usd.0 > 0.0).map(|usd| money(Some(usd))));
+    format!("{nonce}: {}", parts.join(", "))
 }

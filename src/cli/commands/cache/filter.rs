@@ -9,7 +9,6 @@ use clap::Args;
 use super::entry::model_of;
 use crate::action::Stage;
 use crate::cache::{EntryMeta, Record, now_ms};
-use crate::cli::args::StageArg;
 use crate::cli::failure::Failure;
 use crate::pipeline::suggest;
 
@@ -18,7 +17,7 @@ use crate::pipeline::suggest;
 pub(crate) struct CacheFilter {
     /// Of this stage
     #[arg(long)]
-    pub(crate) stage: Option<StageArg>,
+    pub(crate) stage: Option<Stage>,
     /// Made for this method
     #[arg(long)]
     pub(crate) method: Option<String>,
@@ -37,57 +36,48 @@ pub(crate) struct CacheFilter {
 }
 
 /// Conditions on entries; all must hold.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct EntryFilter {
-    stage: Option<Stage>,
-    method: Option<String>,
-    model: Option<String>,
-    fixture: Option<String>,
-    writer: Option<String>,
+    wanted: CacheFilter,
     /// Made before this time, in milliseconds since 1970.
     before: Option<u64>,
 }
 
 impl EntryFilter {
-    pub(super) fn new(args: &CacheFilter) -> Result<EntryFilter, Failure> {
-        let age = args.older_than.as_deref().map(parse_age).transpose();
+    pub(super) fn new(wanted: CacheFilter) -> Result<EntryFilter, Failure> {
+        let age = wanted.older_than.as_deref().map(parse_age).transpose();
         let age = age.map_err(|why| Failure::input(format!("--older-than: {why}")))?;
         let before = |age: Duration| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        Ok(EntryFilter {
-            stage: args.stage.map(|stage| stage.stage()),
-            method: args.method.clone(),
-            model: args.model.clone(),
-            fixture: args.fixture.clone(),
-            writer: args.writer.clone(),
-            before: age.map(before),
-        })
+        Ok(EntryFilter { before: age.map(before), wanted })
     }
 
     /// Whether a name is required: names are only in metas, which cost a read each.
     pub(super) fn names_anything(&self) -> bool {
-        self.method.is_some() || self.model.is_some() || self.fixture.is_some() || self.writer.is_some()
+        let CacheFilter { method, model, fixture, writer, .. } = &self.wanted;
+        [method, model, fixture, writer].into_iter().any(Option::is_some)
     }
 
     /// Whether a record meets the conditions that need no meta.
     pub(super) fn admits(&self, record: &Record) -> bool {
-        self.stage.is_none_or(|stage| stage == record.stage) && self.before.is_none_or(|before| record.created < before)
+        self.wanted.stage.is_none_or(|stage| stage == record.stage)
+            && self.before.is_none_or(|before| record.created < before)
     }
 
     /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
         let is = |wanted: &Option<String>, name: &Option<String>| wanted.is_none() || wanted == name;
-        is(&self.method, &meta.coordinate.method)
-            && is(&self.fixture, &meta.coordinate.fixture)
-            && self.model.as_deref().is_none_or(|model| is_model(model, meta))
-            && self.writer.as_deref().is_none_or(|writer| is_writer(writer, meta))
+        is(&self.wanted.method, &meta.coordinate.method)
+            && is(&self.wanted.fixture, &meta.coordinate.fixture)
+            && self.wanted.model.as_deref().is_none_or(|model| is_model(model, meta))
+            && self.wanted.writer.as_deref().is_none_or(|writer| is_writer(writer, meta))
     }
 
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
     pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
         let parts = [
-            ("method", &self.method, &names.methods),
-            ("model", &self.model, &names.models),
-            ("fixture", &self.fixture, &names.fixtures),
+            ("method", &self.wanted.method, &names.methods),
+            ("model", &self.wanted.model, &names.models),
+            ("fixture", &self.wanted.fixture, &names.fixtures),
         ];
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
             let wanted = wanted.as_ref().filter(|wanted| !known.contains(*wanted))?;

@@ -8,7 +8,7 @@ use crate::cli::format::{age, count, money, short, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
-    let filter = EntryFilter::new(args)?;
+    let filter = EntryFilter::new(args.clone())?;
     let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
     let mut list = EntryList::begin(console);
@@ -59,7 +59,7 @@ impl<'c> EntryList<'c> {
     }
 
     fn add(&mut self, record: &Record, meta: &EntryMeta, day: Day) {
-        if self.console.is_json() {
+        if self.console.is_json {
             self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
             // serialising plain data to a string cannot fail
             let json = serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default();
@@ -112,7 +112,7 @@ impl<'c> EntryList<'c> {
     }
 
     fn end(mut self, advice: Option<String>, is_empty: bool) {
-        if self.console.is_json() {
+        if self.console.is_json {
             self.block.push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
         }
         self.flush();

@@ -6,13 +6,13 @@ mod diff;
 mod entry;
 mod filter;
 mod ls;
+mod maintenance;
 mod prune;
 mod reach;
 mod remote;
 mod show;
 mod stats;
 mod transfer;
-mod upgrade;
 
 use std::path::PathBuf;
 
@@ -124,8 +124,8 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Pull(remote) => remote::pull(&paths, remote, console),
         CacheCommand::Stats { .. } => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
         CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
-        CacheCommand::Verify => transfer::verify(&paths.cache, console),
-        CacheCommand::Upgrade => upgrade::run(&paths.cache, console),
+        CacheCommand::Verify => maintenance::verify(&paths.cache, console),
+        CacheCommand::Upgrade => maintenance::upgrade(&paths.cache, console),
         CacheCommand::Export { file, label } => {
             let snapshot = snapshot(&paths.cache, console)?;
             transfer::export(&snapshot, &paths.results, &given(common, file), label.as_deref(), console)

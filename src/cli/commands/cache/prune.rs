@@ -13,9 +13,9 @@ use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
 use super::reach::{kept_by_labels, reachable, sources_of_labels};
 use super::remote;
 use super::stats::EntryTotals;
-use crate::action::{ActionKey, Digest};
+use crate::action::{ActionKey, Digest, Stage};
 use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
-use crate::cli::args::{Common, REMOTE, SelectArgs, StageArg};
+use crate::cli::args::{Common, REMOTE, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
@@ -40,7 +40,7 @@ pub(crate) struct PruneArgs {
     pub(crate) max_size: Option<String>,
     /// What is of this stage
     #[arg(long)]
-    pub(crate) stage: Option<StageArg>,
+    pub(crate) stage: Option<Stage>,
     /// What this model answered
     #[arg(long)]
     pub(crate) model: Option<String>,
@@ -191,7 +191,7 @@ impl PruneCriteria {
             older_than: older_than.clone(),
             ..CacheFilter::default()
         };
-        Ok(PruneCriteria { filter: EntryFilter::new(&filter)?, unreachable: *unreachable, most })
+        Ok(PruneCriteria { filter: EntryFilter::new(filter)?, unreachable: *unreachable, most })
     }
 }
 

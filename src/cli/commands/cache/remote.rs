@@ -1,7 +1,5 @@
 //! `cache push`, `cache pull`, `cache stats --shared` and `cache prune --remote`.
 
-use std::future::Future;
-
 use serde_json::json;
 
 use super::entry::snapshot;
@@ -14,11 +12,12 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
 
-/// Runs `work` on a runtime of its own: these commands do nothing else.
-fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+/// Runs `work` on a runtime of its own. That of a run has a blocking thread for each processor, which is too few here:
+/// each file of a shared folder is read and written on one, and waits for the network.
+fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::error(format!("failed to start the runtime: {error}")))?;
-    Ok(runtime.block_on(work))
+    runtime.block_on(work).map_err(Into::into)
 }
 
 fn loaded(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
@@ -46,7 +45,7 @@ pub(super) fn push(
         }
         Ok::<_, RemoteError>(pushed)
     })?;
-    let PushCounts { entries, texts, segments, bytes, present, of_others } = pushed?;
+    let PushCounts { entries, texts, segments, bytes, present, of_others } = pushed;
     let summary = loaded(&shared, console)?;
     let mut left = Vec::new();
     left.extend((present > 0).then(|| format!("{present} were there already")));
@@ -69,7 +68,7 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
         shared.load().await?;
         Ok::<_, Failure>(shared.pull_all(&store).await?)
     })?;
-    let PullCounts { entries, texts, bytes } = pulled??;
+    let PullCounts { entries, texts, bytes } = pulled?;
     print_notices(&store, console);
     store.close()?;
     let summary = loaded(&shared, console)?;
@@ -84,7 +83,7 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     if !is_dry && !shared.is_written() {
         return Err(Failure::input("the remote is only read").hinted("COMPEVAL_REMOTE_MODE=write"));
     }
-    let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))??;
+    let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))?;
     let would = if is_dry { "Would mark" } else { "Marked" };
     let and = if is_dry { "delete" } else { "deleted" };
     console.print(&format!(
@@ -108,38 +107,24 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
 
 pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
-    block_on(shared.load())??;
+    block_on(shared.load())?;
     let summary = loaded(&shared, console)?;
-    let SharedSummary {
-        url,
-        list,
-        segments,
-        entries,
-        texts,
-        bytes,
-        writers,
-        untrusted,
-        damaged,
-        newer,
-        foreign,
-        pruned,
-        ..
-    } = &summary;
-    let by_writer: Vec<_> = writers
+    let by_writer: Vec<_> = summary
+        .writers
         .iter()
         .map(|(name, (entries, segments))| json!({ "name": name, "entries": entries, "segments": segments }))
         .collect();
-    let of_others: u64 = untrusted.values().sum();
     let json = json!({
-        "remote": url, "list": list, "segments": segments, "entries": entries, "texts": texts, "bytes": bytes,
-        "writers": by_writer, "untrusted": of_others, "damaged": damaged, "newer": newer, "foreign": foreign,
-        "pruned": pruned,
+        "remote": summary.url, "list": summary.list, "segments": summary.segments, "entries": summary.entries,
+        "texts": summary.texts, "bytes": summary.bytes, "writers": by_writer,
+        "untrusted": summary.untrusted.values().sum::<u64>(), "damaged": summary.damaged, "newer": summary.newer,
+        "foreign": summary.foreign, "pruned": summary.pruned,
     });
     console.report(&json, || {
-        console.print(&console.paint(TextStyle::Strong, url));
-        let all = format!("{} in {}", count(*entries, "entry"), count(*segments, "segment"));
-        console.print(&format!("{all}, {} (list {})", size(*bytes), list.short()));
-        for (name, (entries, segments)) in writers {
+        console.print(&console.paint(TextStyle::Strong, &summary.url));
+        let all = format!("{} in {}", count(summary.entries, "entry"), count(summary.segments, "segment"));
+        console.print(&format!("{all}, {} (list {})", size(summary.bytes), summary.list.short()));
+        for (name, (entries, segments)) in &summary.writers {
             let entries = count(*entries, "entry");
             console.print(&format!("  {name:<16}  {entries} in {}", count(*segments, "segment")));
         }

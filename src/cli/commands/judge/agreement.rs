@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::labels::{GradeTarget, GradedAnswer, Labels};
+use super::human_grades::{GradeTarget, GradedAnswer, HumanGrades};
 use crate::action::ActionKey;
 use crate::fault::suggestion;
 use crate::judge::Dimension;
@@ -60,24 +60,24 @@ struct GradedRows {
 /// # Errors
 /// Names that the result set does not have, and grades that fit several answers: all of them, with their lines.
 pub(super) fn compare<E>(
-    labels: &Labels,
+    human: &HumanGrades,
     design: &Design,
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<AgreementResult, Problems>, E> {
-    let labels = &labels.with_answerers(design);
-    let faults: Vec<Problem> = labels.grades.iter().filter_map(|grade| unknown(labels, design, grade)).collect();
+    let human = &human.with_answerers(design);
+    let faults: Vec<Problem> = human.grades.iter().filter_map(|grade| unknown(human, design, grade)).collect();
     if !faults.is_empty() {
         return Ok(Err(Problems(faults)));
     }
-    let heard = GradedRows::of(labels, design, rows)?;
-    Ok(pair(labels, design, &heard))
+    let graded = GradedRows::of(human, design, rows)?;
+    Ok(pair(human, design, &graded))
 }
 
 /// A name in a grade that the result set does not have.
-fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) -> Option<Problem> {
+fn unknown(human: &HumanGrades, design: &Design, grade: &super::human_grades::HumanGrade) -> Option<Problem> {
     let GradedAnswer { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
     let fault = |what: &str, name: &str, known: &[&str]| {
-        Some(labels.at(grade.line, format!("the results have no {what} `{name}`")).help(suggestion(name, known)))
+        Some(human.at(grade.line, format!("the results have no {what} `{name}`")).help(suggestion(name, known)))
     };
     let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
     let Some(info) = design.fixture(fixture) else {
@@ -108,14 +108,18 @@ fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) 
         return fault(kind, name, &known);
     }
     let runs = design.runs.compress;
-    (*run > runs).then(|| labels.at(grade.line, format!("there is no run {run}: the results have {runs}")))
+    (*run > runs).then(|| human.at(grade.line, format!("there is no run {run}: the results have {runs}")))
 }
 
 impl GradedRows {
-    fn of<E>(labels: &Labels, design: &Design, rows: impl Iterator<Item = Result<Row, E>>) -> Result<GradedRows, E> {
-        let wanted: BTreeSet<_> = labels.grades.iter().map(|grade| place(&grade.subject)).collect();
+    fn of<E>(
+        human: &HumanGrades,
+        design: &Design,
+        rows: impl Iterator<Item = Result<Row, E>>,
+    ) -> Result<GradedRows, E> {
+        let wanted: BTreeSet<_> = human.grades.iter().map(|grade| place(&grade.subject)).collect();
         let repeats = design.runs.judge > 1 || design.judges.len() > 1;
-        let mut heard = GradedRows::default();
+        let mut graded = GradedRows::default();
         for row in rows {
             let row = row?;
             if design.method(&row.method).is_some_and(MethodInfo::is_anchor) {
@@ -123,13 +127,13 @@ impl GradedRows {
             }
             let answer = answer_of(&row);
             if repeats {
-                heard.note_repeats(&answer, &row);
+                graded.note_repeats(&answer, &row);
             }
             if wanted.contains(&(row.fixture.as_str(), row.point, row.method.as_str(), row.run, row.probe.as_str())) {
-                heard.cells.entry(answer).or_default().entry(row.judge.clone()).or_default().push(row);
+                graded.cells.entry(answer).or_default().entry(row.judge.clone()).or_default().push(row);
             }
         }
-        Ok(heard)
+        Ok(graded)
     }
 
     /// Judgements that share an action are one judgement.
@@ -173,21 +177,21 @@ fn answer_of(row: &Row) -> AnswerId {
 /// Pairs of (judge, people) by dimension and, in it, by answer.
 type ScorePairs = BTreeMap<Dimension, BTreeMap<usize, Vec<(f64, f64)>>>;
 
-fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<AgreementResult, Problems> {
+fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<AgreementResult, Problems> {
     let mut by_judge: BTreeMap<&str, ScorePairs> =
         design.judges.iter().map(|j| (j.name.as_str(), ScorePairs::new())).collect();
     let (mut panel, mut faults) = (ScorePairs::new(), Problems::default());
     let (mut excluded, mut unmatched) = (0, Vec::new());
-    let subjects = by_subject(labels);
+    let subjects = by_subject(human);
     for (subject, (line, scores)) in &subjects {
         if design.method(&subject.method).is_some_and(MethodInfo::is_anchor) {
             excluded += 1;
             continue;
         }
-        let found = match answer_to(heard, subject) {
+        let found = match answer_to(graded, subject) {
             Ok(found) => found,
             Err(message) => {
-                faults.push(labels.at(*line, message).help("say which by the columns `answerer` and `answer_n`"));
+                faults.push(human.at(*line, message).help("say which by the columns `answerer` and `answer_n`"));
                 continue;
             }
         };
@@ -211,16 +215,16 @@ fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<Agreemen
     }
     unmatched.sort_unstable();
     let mut judges: Vec<JudgeAgreement> =
-        by_judge.iter().map(|(judge, pairs)| of_pairs(Some(judge), pairs, heard.against_itself(judge))).collect();
+        by_judge.iter().map(|(judge, pairs)| of_pairs(Some(judge), pairs, graded.against_itself(judge))).collect();
     let is_panel = judges.len() > 1;
     judges.extend(is_panel.then(|| of_pairs(None, &panel, None)));
-    Ok(AgreementResult { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| heard.alpha()) })
+    Ok(AgreementResult { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| graded.alpha()) })
 }
 
 /// What people gave each thing, with the first line that names it.
-fn by_subject(labels: &Labels) -> BTreeMap<&GradedAnswer, (u64, Vec<f64>)> {
+fn by_subject(human: &HumanGrades) -> BTreeMap<&GradedAnswer, (u64, Vec<f64>)> {
     let mut subjects: BTreeMap<&GradedAnswer, (u64, Vec<f64>)> = BTreeMap::new();
-    for grade in &labels.grades {
+    for grade in &human.grades {
         subjects.entry(&grade.subject).or_insert_with(|| (grade.line, Vec::new())).1.push(grade.score);
     }
     subjects
@@ -230,14 +234,14 @@ fn by_subject(labels: &Labels) -> BTreeMap<&GradedAnswer, (u64, Vec<f64>)> {
 type RowsByJudge = BTreeMap<String, Vec<Row>>;
 
 /// The one answer that a person can have meant, with its number among all.
-fn answer_to<'h>(heard: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
+fn answer_to<'h>(graded: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
     let is_meant = |answer: &AnswerId| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
             && subject.answerer.as_ref().is_none_or(|wanted| wanted == answerer)
             && subject.answer_n.is_none_or(|wanted| wanted == *number)
     };
-    let mut meant = heard.cells.iter().enumerate().filter(|(_, (answer, _))| is_meant(answer));
+    let mut meant = graded.cells.iter().enumerate().filter(|(_, (answer, _))| is_meant(answer));
     let first = meant.next();
     match meant.count() {
         0 => Ok(first.map(|(number, (_, judges))| (number, judges))),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::agreement::{AgreementResult, JudgeAgreement, compare};
 use super::blind_sheet::blind_sheet;
-use super::labels::Labels;
+use super::human_grades::HumanGrades;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, percent};
@@ -27,15 +27,15 @@ struct AgreementJson<'a> {
 }
 
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
-    let mut labels = Labels::read(&given(common, path))?;
+    let mut human = HumanGrades::read(&given(common, path))?;
     let results = project_paths_of(common)?.results;
     let folder = ResultsFolder::find(&results, label, false).map_err(|error| refused(&error))?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
-    if labels.is_blind() {
-        let resolved = labels.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
-        labels = resolved.map_err(Failure::Problems)?;
+    if human.is_blind() {
+        let resolved = human.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
+        human = resolved.map_err(Failure::Problems)?;
     }
-    let compared = compare(&labels, &manifest.design, folder.rows()?)
+    let compared = compare(&human, &manifest.design, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
         .map_err(Failure::Problems)?;
     let name = folder.label();

@@ -3,7 +3,7 @@
 mod agreement;
 mod agreement_table;
 mod blind_sheet;
-mod labels;
+mod human_grades;
 mod selftest;
 
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use crate::action::{ActionKey, StageName};
 use crate::cache::{Lookup, export as export_entries};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::commands::import_failure;
-use crate::cli::engine::{RunOptions, run_matrix};
+use crate::cli::engine::{RunOptions, budget_limits, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::cost;
 use crate::cli::project::{
@@ -60,7 +60,7 @@ pub(super) fn run(
     let pipeline = open_project(common, &select, opening, console)?;
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
-    let allowance = budget.limits(pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
+    let allowance = budget_limits(budget, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);

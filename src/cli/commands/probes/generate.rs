@@ -8,7 +8,7 @@ use clap::Args;
 use super::draft::BankDraft;
 use super::report::{self, GenerationReport};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::engine::{RunOptions, with_engine};
+use crate::cli::engine::{RunOptions, budget_limits, with_engine};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, project_paths_of, require_keys};
 use crate::cli::remote::RemoteArgs;
@@ -44,7 +44,7 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = || [&generator.model].into_iter().chain(floor);
     require_keys(models())?;
-    let limits = budget.limits(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+    let limits = budget_limits(budget, models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
     let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;

@@ -11,7 +11,7 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::shard::ShardArgs;
 
 /// What is done with complete results beside the reports.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ComparisonArgs {
     /// Compare with this label or results folder
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
@@ -45,7 +45,7 @@ pub(crate) struct BatchArgs {
 }
 
 // A shard has no results to compare; `merge` takes the same arguments and has no shards.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(mut_args(|arg| match arg.get_id().as_str() {
     "compare_to" | "until_decided" | "junit" => arg.conflicts_with("shard"),
     _ => arg,

@@ -62,6 +62,11 @@ pub(super) fn print_stop_reasons(
     } else if ended.skipped > 0 && exit == Exit::Done {
         exit = Exit::Pending;
     }
+    print_waiting(ended, exit, console)
+}
+
+/// Prints which requests wait for a later run, and returns the exit with regard to them.
+fn print_waiting(ended: &RunOutcome, exit: Exit, console: &Console) -> Exit {
     if ended.not_exported > 0 {
         let requests = count(ended.not_exported, "request");
         console.warn("waiting:", format!("{requests} in the file lane; `compeval batch export FILE` writes them"));
@@ -133,14 +138,14 @@ pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[FailedActio
 pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder, next: &str, console: &Console) {
     let PublishedResults { summary, manifest, .. } = published;
     console.json(summary);
-    if !console.is_quiet() {
+    if !console.is_quiet {
         console.print(&console.styled(&summary_table(summary, manifest, console.width())));
     }
     match print_failures(&manifest.failures, SHOWN_CAUSES, console) {
         0 => {}
         other => console.eprint(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display())),
     }
-    if console.is_quiet() {
+    if console.is_quiet {
         return;
     }
     let lines =
@@ -176,7 +181,7 @@ pub(super) fn print_shard(manifest: &Manifest, folder: &ResultsFolder, console: 
     let path = folder.path().display().to_string();
     console.json(&ShardRunJson { label, shard, folder: path.clone(), outcome, requests_sent, usd, wall_s });
     print_failures(&manifest.failures, SHOWN_CAUSES, console);
-    if console.is_quiet() || console.is_json() {
+    if console.is_quiet || console.is_json {
         return;
     }
     unused_line(manifest).into_iter().for_each(|line| console.print(&line));

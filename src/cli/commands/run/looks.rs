@@ -11,8 +11,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::count;
 use crate::cli::project::{ProjectOptions, label_of, read_project, with_store};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{Comparison, Label, Manifest, ResultsFolder, Unused};
-use crate::units::add_known;
+use crate::results::{Comparison, Label, Manifest, ResultsFolder};
 
 /// Fixtures after which there is a look.
 const LOOKS: [usize; 3] = [4, 8, 12];
@@ -92,22 +91,9 @@ fn add_look(manifest: &mut Manifest, before: &Manifest) {
         counts.executed += executed;
         counts.cached -= executed;
     }
-    // A look that sent nothing has nothing to report, which is not the same as an unknown number.
-    if before.requests_sent == 0 {
-        return;
+    manifest.add_spending(before);
+    if before.requests_sent > 0 {
+        manifest.saved_by_prompt_cache += before.saved_by_prompt_cache;
+        manifest.forecast = None;
     }
-    let is_first = manifest.requests_sent == 0;
-    manifest.requests_sent += before.requests_sent;
-    manifest.retries += before.retries;
-    manifest.rate_limited += before.rate_limited;
-    manifest.saved_by_prompt_cache += before.saved_by_prompt_cache;
-    manifest.usage = if is_first { before.usage } else { manifest.usage + before.usage };
-    manifest.usd = if is_first { before.usd } else { add_known(manifest.usd, before.usd) };
-    manifest.unused = Unused {
-        replies: manifest.unused.replies + before.unused.replies,
-        usage: if is_first { before.unused.usage } else { manifest.unused.usage + before.unused.usage },
-        usd: if is_first { before.unused.usd } else { add_known(manifest.unused.usd, before.unused.usd) },
-        unanswered: manifest.unused.unanswered + before.unused.unanswered,
-    };
-    manifest.forecast = None;
 }

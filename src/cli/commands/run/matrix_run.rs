@@ -8,34 +8,34 @@ use std::time::Instant;
 
 use super::args::RunArgs;
 use super::finish;
+use super::gate::gate;
 use super::live::PartialResults;
-use super::publish::{PublishedResults, ReportOptions, publish};
-use super::record::{RecordedRows, Recorder, Recording};
-use crate::action::{ActionKey, Digest};
-use crate::cache::{CacheError, ImportOrigin, Store, Writer};
+use super::next::next_command;
+use super::origins::{note_origins, warn_of_changed_outputs};
+use super::publish::{PublishedResults, publish};
+use super::record::Recorder;
+use crate::cache::{CacheError, Store};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commit::commit_of;
-use crate::cli::engine::{RunOptions, models, run_matrix};
+use crate::cli::engine::{RunOptions, budget_limits, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::shell_word;
 use crate::cli::live::LiveServer;
 use crate::cli::project::{ProjectOptions, given, label_of, open_project, print_notices};
 use crate::cli::remote::transfers;
 use crate::cli::shard::{NumberedShard, ShardOfRun};
-use crate::cli::terminal::{Console, Progress, TextStyle};
+use crate::cli::terminal::{Console, Progress, RequestLog, TextStyle};
 use crate::files::{FileError, write_whole};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::CostEstimate;
 use crate::provider::{Lane, Prices};
-use crate::remote::SharedCache;
-use crate::report::{comparison_table, junit};
+use crate::remote::{SharedCache, SharedSummary};
+use crate::report::junit;
 use crate::results::{
-    Comparison, ComparisonScope, Design, FEW, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
-    LabelWriterError, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, names, newly_failing,
-    regressions, underpowered_methods,
+    ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
+    Manifest, Publication, RemoteUse, ResultsFolder, names,
 };
-use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
+use crate::scheduler::{BatchOptions, Budget, Event, Listener, RunOutcome};
 use crate::shard::Shard;
 
 /// A run whose results are written, and not yet reported.
@@ -68,24 +68,19 @@ pub(super) fn publish_run(
     console: &Console,
 ) -> Result<PublishedRun, Failure> {
     let live = args.live.then(|| prepared.serve(console)).transpose()?;
-    let ExecutedRun { folder, mut manifest, execution: Execution { exit, recorded, is_broken } } =
+    let ExecutedRun { folder, mut manifest, exit, recorded, is_broken } =
         prepared.execute(&store, args, live.as_ref(), console)?;
     let PreparedRun { pipeline, label, writer, junit: junit_file, .. } = prepared;
     let exit = complete(&mut manifest, exit);
     let files = writer.lock_files()?;
     let synced = store.sync();
     print_notices(&store, console);
-    let RecordedRows { few, unchanged } = recorded;
+    let FinishedRows { few, unchanged } = recorded;
     // Without rows at hand no context is looked up: what the store keeps in memory is let go.
     let store = few.is_some().then_some(store);
     let earlier = writer.replaced().filter(|_| unchanged);
-    let results = publish(
-        &pipeline,
-        &folder,
-        manifest,
-        few.zip(store.as_ref()),
-        ReportOptions { same_as: earlier.as_ref(), reference: writer.shows_reference() },
-    )?;
+    let results =
+        publish(&pipeline, &folder, manifest, few.zip(store.as_ref()), earlier.as_ref(), writer.shows_reference())?;
     let staged = folder.stage_json(names::MANIFEST, &results.manifest)?;
     let folder = publication(writer.publish(staged, &results.manifest)?, &label, console);
     drop(files);
@@ -102,7 +97,7 @@ impl PublishedRun {
     /// Prints the results and what the gate says of them.
     pub(super) fn conclude(self, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
         let PublishedRun { results: published, exit, folder, synced } = self;
-        finish::print_summary(&published, &folder, &next(exit, args, &published), console);
+        finish::print_summary(&published, &folder, &next_command(exit, args, &published), console);
         synced.transpose()?;
         if let Some(refusal) = &published.refused {
             let refused = refusal.report(console);
@@ -145,7 +140,10 @@ pub(super) struct PreparedRun {
 pub(super) struct ExecutedRun {
     pub(super) folder: ResultsFolder,
     pub(super) manifest: Manifest,
-    pub(super) execution: Execution,
+    pub(super) exit: Exit,
+    recorded: FinishedRows,
+    /// Whether the cache can keep nothing more.
+    pub(super) is_broken: bool,
 }
 
 impl PreparedRun {
@@ -156,11 +154,11 @@ impl PreparedRun {
         let opening = ProjectOptions { needs_keys: !args.offline, sharers, ..ProjectOptions::default() };
         let mut pipeline = open_project(common, &args.select, opening, console)?;
         let prices = Prices::new(pipeline.prices.clone());
-        let mut limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;
+        let mut limits = budget_limits(&args.budget, models(&pipeline), &prices, &pipeline.file)?;
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
-        let shard = number.map(|number| ShardOfRun::enter(&mut pipeline, number, &label));
+        let shard = number.map(|number| ShardOfRun::restrict_to_shard(&mut pipeline, number, &label));
         if let Some(shard) = &shard {
             limits = limits.part(shard.share());
         }
@@ -170,14 +168,22 @@ impl PreparedRun {
         let design = Design::of(&pipeline);
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, args.replace);
         let writer = writer.map_err(|error| match (&error, &shard) {
-            (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => twice(&error, shard.record.shard),
+            (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => {
+                shard_already_running(&error, shard.record.shard)
+            }
             _ => refusal(error, &label),
         })?;
         let options = RunOptions {
+            budget: Arc::new(Budget::new(limits)),
+            offline: args.offline,
+            allow_weak_judge: args.allow_weak_judge,
+            refresh: args.select.refresh.iter().copied().collect(),
+            jobs: args.jobs,
+            batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
             trusted: Some(args.remote.trusted(&pipeline.remote)?),
             // Offline, nothing is sent to anybody.
             shared: if args.offline { None } else { args.remote.of_run(&pipeline.remote, console)? },
-            ..options(args, limits)
+            ..RunOptions::default()
         };
         let junit = args.comparison.junit.as_deref().map(|file| given(common, file));
         Ok(PreparedRun { pipeline, label, writer, design, options, shard, junit })
@@ -191,7 +197,7 @@ impl PreparedRun {
         Ok(live)
     }
 
-    /// Begins the result set and runs the matrix.
+    /// Begins the result set, runs the matrix and fills the manifest in.
     pub(super) fn execute(
         &self,
         store: &Store,
@@ -199,18 +205,76 @@ impl PreparedRun {
         live: Option<&LiveServer>,
         console: &Console,
     ) -> Result<ExecutedRun, Failure> {
-        let folder = self.writer.folder().clone();
-        let manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
-        let mut manifest = begin(&self.pipeline, store, manifest, args);
-        manifest.shard = self.shard.as_ref().map(|shard| shard.record);
-        self.writer.begin(&manifest)?;
-        let mut progress = Progress::of_run(&self.pipeline, self.options.budget.limits(), console);
+        let PreparedRun { pipeline, options, writer, .. } = self;
+        let folder = writer.folder().clone();
+        let mut manifest = self.begin(store, args);
+        writer.begin(&manifest)?;
+        let mut progress = Progress::of_run(pipeline, options.budget.limits(), console);
         progress.live = live.map(LiveServer::progress);
-        let earlier = self.writer.replaced().filter(|_| live.is_none());
-        let folders = (&folder, earlier.as_ref());
-        let execution = execute(&self.pipeline, store, &self.options, folders, &mut manifest, &progress)?;
-        warn_of_changed_outputs(&self.pipeline.results, &manifest, console);
-        Ok(ExecutedRun { folder, manifest, execution })
+        let earlier = writer.replaced().filter(|_| live.is_none());
+        let began = Instant::now();
+        let cells = Matrix::new(pipeline).counts();
+        let recorder = Recorder::begin(pipeline, &folder, earlier.as_ref(), cells.judge)?;
+        let (weaknesses, shared) = (BTreeMap::new(), options.shared.as_ref());
+        let mut listener = Listeners { recorder, progress: &progress, weaknesses, shared };
+        // A shard may have no chain; then it asks no judge either.
+        let ended = match cells.all() {
+            0 => RunOutcome::default(),
+            _ => run_matrix(pipeline, store, options, &progress, &mut listener)?,
+        };
+        let Listeners { recorder, weaknesses, .. } = listener;
+        let exit = finish::print_stop_reasons(&ended, &weaknesses, &recorder.failures, options, console);
+        manifest.outcome = finish::outcome_of(exit, &ended, &recorder.failures);
+        let recorded = self.record_spending(&mut manifest, recorder, &progress.requests, ended.submitted)?;
+        note_origins(store, &folder, &mut manifest)?;
+        if let Some(summary) = shared.and_then(SharedCache::summary) {
+            transfers(&summary).into_iter().for_each(|line| console.note(&line));
+            manifest.remote = Some(remote_use(summary));
+        }
+        manifest.caveats.weak_judges = ended.weak_judges;
+        manifest.models = ended.models;
+        manifest.forecast = ended.forecast.as_ref().map(expected);
+        manifest.ended = Some(now());
+        manifest.wall_s = began.elapsed().as_secs_f64();
+        warn_of_changed_outputs(&pipeline.results, &manifest, console);
+        Ok(ExecutedRun { folder, manifest, exit, recorded, is_broken: ended.broken.is_some() })
+    }
+
+    /// The manifest of the run that begins. Stores the texts that later explain a change.
+    fn begin(&self, store: &Store, args: &RunArgs) -> Manifest {
+        let pipeline = &self.pipeline;
+        let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
+        manifest.shard = self.shard.as_ref().map(|shard| shard.record);
+        for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+            store.text(file.digest, &file.text);
+            manifest.files.insert(file.path, file.digest);
+        }
+        for source in crate::plan::source_texts(pipeline) {
+            store.text(source.digest, source.text);
+        }
+        manifest.commit = commit_of(&pipeline.folder);
+        manifest.compared_to.clone_from(&args.comparison.compare_to);
+        manifest.compared_scope = scope(args);
+        manifest.until_decided = args.comparison.until_decided;
+        manifest.caveats.offline = args.offline;
+        manifest.caveats.allow_weak_judge = args.allow_weak_judge;
+        manifest.caveats.allow_unproven = args.select.allow_unproven;
+        manifest
+    }
+
+    /// Finishes the files of rows and fills in what was sent and paid.
+    fn record_spending(
+        &self,
+        manifest: &mut Manifest,
+        recorder: Recorder,
+        requests: &RequestLog,
+        submitted: u64,
+    ) -> Result<FinishedRows, Failure> {
+        let sent = requests.sent.load(Ordering::Relaxed);
+        manifest.requests_sent = sent + submitted;
+        manifest.retries = requests.retries.load(Ordering::Relaxed);
+        manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
+        Ok(recorder.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
     }
 
     pub(super) fn budget(&self) -> Arc<Budget> {
@@ -255,46 +319,13 @@ fn refusal(error: LabelWriterError, label: &Label) -> Failure {
 }
 
 /// The error of a shard that is being run already.
-fn twice(error: &LabelWriterError, shard: Shard) -> Failure {
+fn shard_already_running(error: &LabelWriterError, shard: Shard) -> Failure {
     Failure::input(format!("shard {shard} is being run already: {error}"))
         .hinted("give each process a number of its own, from 1/N to N/N")
 }
 
-fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
-    RunOptions {
-        budget: Arc::new(Budget::new(limits)),
-        offline: args.offline,
-        allow_weak_judge: args.allow_weak_judge,
-        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
-        jobs: args.jobs,
-        selftests_only: false,
-        batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
-        trusted: None,
-        shared: None,
-    }
-}
-
 fn now() -> String {
     crate::clock::now().to_string()
-}
-
-/// Fills in the manifest of a run that begins, and stores the texts that later explain a change.
-fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunArgs) -> Manifest {
-    for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
-        store.text(file.digest, &file.text);
-        manifest.files.insert(file.path, file.digest);
-    }
-    for source in crate::plan::source_texts(pipeline) {
-        store.text(source.digest, source.text);
-    }
-    manifest.commit = commit_of(&pipeline.folder);
-    manifest.compared_to.clone_from(&args.comparison.compare_to);
-    manifest.compared_scope = scope(args);
-    manifest.until_decided = args.comparison.until_decided;
-    manifest.caveats.offline = args.offline;
-    manifest.caveats.allow_weak_judge = args.allow_weak_judge;
-    manifest.caveats.allow_unproven = args.select.allow_unproven;
-    manifest
 }
 
 /// What the comparison may leave out: a run of some fixtures is compared on what both sides have.
@@ -308,69 +339,14 @@ fn scope(args: &RunArgs) -> ComparisonScope {
     }
 }
 
-pub(super) struct Execution {
-    pub(super) exit: Exit,
-    recorded: RecordedRows,
-    /// Whether the cache can keep nothing more.
-    pub(super) is_broken: bool,
-}
-
-/// Runs the matrix and fills the manifest in. The results go into `folder`, and replace the `earlier` ones.
-fn execute(
-    pipeline: &Pipeline,
-    store: &Store,
-    options: &RunOptions,
-    (folder, earlier): (&ResultsFolder, Option<&ResultsFolder>),
-    manifest: &mut Manifest,
-    progress: &Progress,
-) -> Result<Execution, Failure> {
-    let began = Instant::now();
-    let cells = Matrix::new(pipeline).counts();
-    let recorder = Recorder::begin(Recording {
-        folder,
-        earlier,
-        cells: cells.judge,
-        form: rows_form(pipeline, cells.judge),
-        has_rules: pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty()),
-    })?;
-    let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new(), shared: options.shared.as_ref() };
-    // A shard may have no chain; then it asks no judge either.
-    let ended = match cells.all() {
-        0 => RunOutcome::default(),
-        _ => run_matrix(pipeline, store, options, progress, &mut listener)?,
-    };
-    let Listeners { recorder, weaknesses, .. } = listener;
-    let exit = finish::print_stop_reasons(&ended, &weaknesses, recorder.failures(), options, progress.console());
-    let requests = &progress.requests;
-    manifest.requests_sent = requests.sent.load(Ordering::Relaxed);
-    manifest.retries = requests.retries.load(Ordering::Relaxed);
-    manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
-    manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
-    let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
-    manifest.requests_sent += ended.submitted;
-    let recorded = recorder.finish(manifest, &spent)?;
-    note_origins(store, folder, manifest)?;
-    if let Some(summary) = options.shared.as_ref().and_then(SharedCache::summary) {
-        transfers(&summary).into_iter().for_each(|line| progress.console().note(&line));
-        manifest.remote = Some(RemoteUse {
-            url: summary.url,
-            list: summary.list,
-            segments: summary.segments,
-            pulled: summary.pulled.entries,
-            uploaded: summary.pushed.entries,
-        });
+fn remote_use(summary: SharedSummary) -> RemoteUse {
+    RemoteUse {
+        url: summary.url,
+        list: summary.list,
+        segments: summary.segments,
+        pulled: summary.pulled.entries,
+        uploaded: summary.pushed.entries,
     }
-    manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
-    manifest.models.clone_from(&ended.models);
-    manifest.forecast = ended.forecast.as_ref().map(expected);
-    manifest.ended = Some(now());
-    manifest.wall_s = began.elapsed().as_secs_f64();
-    Ok(Execution { exit, recorded, is_broken: ended.broken.is_some() })
-}
-
-fn rows_form(pipeline: &Pipeline, rows: u64) -> RowsForm {
-    let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
-    if is_compressed { RowsForm::Compressed } else { RowsForm::Plain }
 }
 
 fn expected(estimate: &CostEstimate) -> ForecastTotals {
@@ -380,49 +356,6 @@ fn expected(estimate: &CostEstimate) -> ForecastTotals {
         output_tokens: estimate.output_tokens.round() as u64,
         usd: estimate.usd,
         seconds: estimate.seconds,
-    }
-}
-
-/// Notes the entries that were made elsewhere: by files and by writers.
-fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut Manifest) -> Result<(), Failure> {
-    if !store.was_imported_into() {
-        return Ok(());
-    }
-    let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
-    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&folder.keys()?) {
-        match writer {
-            None => *files.entry((file, digest)).or_default() += 1,
-            Some(Writer { name, key: public }) => {
-                *writers.entry((name, public)).or_default() += 1;
-                manifest.pulled.insert(key, raw);
-            }
-        }
-    }
-    let imported = |((file, digest), entries)| ImportedEntries { file, digest, entries };
-    manifest.imported = files.into_iter().map(imported).collect();
-    let written = |((name, key), entries)| WriterEntries { name, key, entries };
-    manifest.writers = writers.into_iter().map(written).collect();
-    Ok(())
-}
-
-/// Reports outputs that differ from those that the earlier results of the label pin: they are not the same
-/// measurement.
-fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, console: &Console) {
-    if manifest.pulled.is_empty() {
-        return;
-    }
-    let earlier = ResultsFolder::open(results, &manifest.label).and_then(|folder| folder.manifest());
-    let Ok(earlier) = earlier else { return };
-    let differs = |(key, raw): &(&ActionKey, &Digest)| earlier.pulled.get(key).is_some_and(|pinned| pinned != *raw);
-    let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();
-    if !changed.is_empty() {
-        let text = format!(
-            "pulled outputs differ from those that the earlier results of `{}` stand on ({}, …); `compeval cache show KEY` \
-             says who wrote them",
-            manifest.label,
-            changed.join(", ")
-        );
-        console.warn("warning:", text);
     }
 }
 
@@ -446,81 +379,4 @@ impl Listener for Listeners<'_> {
         }
         self.recorder.on_event(event)
     }
-}
-
-/// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
-fn next(exit: Exit, args: &RunArgs, PublishedResults { summary, manifest, .. }: &PublishedResults) -> String {
-    let typed = CommandLine::current();
-    let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
-    match (exit, summary.fixtures.first()) {
-        (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
-        (Exit::Error, _) => typed.with_label(&manifest.label).command("run"),
-        (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
-            typed.with_label(&manifest.label).command("run")
-        }
-        (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
-        // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
-        // paid for is asked anew.
-        (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
-            typed.with_label(&manifest.label).command("run")
-        }
-        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
-        (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
-            typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
-        }
-        _ => typed.of_project().command("plan"),
-    }
-}
-
-/// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
-fn selftest(typed: CommandLine, args: &RunArgs) -> String {
-    let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
-    let typed = typed.of_project();
-    let typed = match model {
-        Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
-        None => typed,
-    };
-    typed.command("judge selftest")
-}
-
-/// What the gate says of the comparison.
-fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
-    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
-    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
-    console.print(&console.styled(&table));
-    let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
-    let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
-    if gates && published.summary.scale.refuses_gate() {
-        let why =
-            "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
-        console.error("gate refused:", why);
-        return Exit::Error;
-    }
-    let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
-    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
-}
-
-/// Names what the gate cannot see and what regressed; whether anything did.
-fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
-    for (method, mdd) in underpowered_methods(comparison) {
-        let seen = mdd.map_or_else(
-            || "no loss, however large, would be detected on these fixtures".to_owned(),
-            |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
-        );
-        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{method}: {seen}")));
-    }
-    let worse = regressions(comparison);
-    for regression in &worse {
-        console.error("regressed:", &regression.why);
-    }
-    !worse.is_empty()
-}
-
-/// Names every chain that fails now and did not before; whether there is one.
-fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
-    let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
-    for chain in &new {
-        console.error("newly failing:", chain);
-    }
-    !new.is_empty()
 }

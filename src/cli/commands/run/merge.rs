@@ -26,7 +26,7 @@ use crate::results::{
     Design, DesignChange, ForecastTotals, Label, Manifest, MergedShard, Outcome, ResultsFolder, ShardFolder, Unused,
     find_shards,
 };
-use crate::shard::{Assignment, Engine, Shard, ShardCoverage, ShardOutcome, ShardResult, collect};
+use crate::shard::{Assignment, Engine, Shard, ShardCoverage, ShardResult, collect};
 use crate::units::{Usage, Usd, add_known};
 
 #[derive(Debug, Args)]
@@ -62,18 +62,10 @@ impl MergeArgs {
             select: SelectArgs { label: Some(self.merged.clone()), ..self.select.clone() },
             replace: self.replace,
             comparison: self.comparison.clone(),
-            budget: Default::default(),
-            shards: Default::default(),
-            remote: Default::default(),
-            selftest: None,
             offline: true,
-            batches: Default::default(),
             // Each shard has decided that for itself.
             allow_weak_judge: true,
-            jobs: None,
-            watch: false,
-            live: false,
-            dry_run: false,
+            ..RunArgs::default()
         })
     }
 }
@@ -212,11 +204,8 @@ impl Merge {
 
 impl FoundShard {
     fn set(&self) -> Option<ShardResult> {
-        let outcome = match self.manifest.outcome {
-            Outcome::Complete => ShardOutcome::Complete,
-            _ => ShardOutcome::Incomplete,
-        };
-        Some(ShardResult { place: self.folder.path().display().to_string(), record: self.manifest.shard?, outcome })
+        let is_complete = self.manifest.outcome == Outcome::Complete;
+        Some(ShardResult { place: self.folder.path().display().to_string(), record: self.manifest.shard?, is_complete })
     }
 }
 
@@ -276,21 +265,11 @@ fn refuse_merged(prepared: &PreparedRun, shards: &[FoundShard]) -> Result<(), Fa
 /// What all shards sent and paid.
 fn add_shards(manifest: &mut Manifest, shards: &[&Manifest]) {
     manifest.merged = shards.iter().filter_map(|shard| MergedShard::of(shard)).collect();
-    // A shard that sent nothing has nothing to report, which is not the same as an unknown number.
-    let sent: Vec<&&Manifest> = shards.iter().filter(|shard| shard.requests_sent > 0).collect();
-    let sum = |of: fn(&Manifest) -> u64| sent.iter().map(|shard| of(shard)).sum::<u64>();
-    let dollars = |of: fn(&Manifest) -> Option<Usd>| sent.iter().map(|shard| of(shard)).fold(Some(Usd(0.0)), add_known);
-    manifest.requests_sent = sum(|shard| shard.requests_sent);
-    manifest.retries = sum(|shard| shard.retries);
-    manifest.rate_limited = sum(|shard| shard.rate_limited);
-    manifest.usage = sent.iter().map(|shard| shard.usage).reduce(|a, b| a + b).unwrap_or_default();
-    manifest.usd = dollars(|shard| shard.usd);
-    manifest.unused = Unused {
-        replies: sum(|shard| shard.unused.replies),
-        usage: sent.iter().map(|shard| shard.unused.usage).reduce(|a, b| a + b).unwrap_or(Usage::default()),
-        usd: dollars(|shard| shard.unused.usd),
-        unanswered: sum(|shard| shard.unused.unanswered),
-    };
+    // The merge itself sent nothing.
+    (manifest.requests_sent, manifest.retries, manifest.rate_limited) = (0, 0, 0);
+    (manifest.usage, manifest.usd) = (Usage::default(), Some(Usd(0.0)));
+    manifest.unused = Unused { usd: Some(Usd(0.0)), ..Unused::default() };
+    shards.iter().for_each(|shard| manifest.add_spending(shard));
     manifest.saved_by_prompt_cache = shards.iter().fold(Usd(0.0), |all, shard| all + shard.saved_by_prompt_cache);
     manifest.wall_s = shards.iter().map(|shard| shard.wall_s).fold(0.0, f64::max);
     if let Some(started) = shards.iter().map(|shard| &shard.started).min() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::RunArgs;
 use super::finish;
-use super::matrix_run::{ExecutedRun, Execution, PreparedRun, publication, run_whole};
+use super::matrix_run::{ExecutedRun, PreparedRun, publication, run_whole};
 use crate::cache::{Lookup, Store};
 use crate::cli::args::Common;
 use crate::cli::commands::import_failure;
@@ -51,8 +51,7 @@ fn run_shard(prepared: PreparedRun, store: Store, args: &RunArgs, console: &Cons
         console.note(&shard.line());
         shard.copy_known(&prepared.pipeline, &store)?;
     }
-    let ExecutedRun { folder, manifest, execution: Execution { exit, is_broken, .. } } =
-        prepared.execute(&store, args, None, console)?;
+    let ExecutedRun { folder, manifest, exit, is_broken, .. } = prepared.execute(&store, args, None, console)?;
     let PreparedRun { label, writer, .. } = prepared;
     let files = writer.lock_files()?;
     let synced = store.sync();

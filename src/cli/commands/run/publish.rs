@@ -2,22 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
-use std::path::Path;
 use std::rc::Rc;
 
+use super::compared::{changed_lines_in, compared_to_baseline};
 use crate::action::{Digest, DigestBuilder};
 use crate::cache::{CacheSnapshot, Lookup, Record, Store};
 use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
-use crate::cli::failure::{Failure, chain};
+use crate::cli::failure::Failure;
 use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
-use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody, changed_places};
+use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody};
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
-    ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
-    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, WorstProbe, compare, labels_compared_with, names,
-    run_files, summarize, worst_rows,
+    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names, run_files, summarize,
+    worst_rows,
 };
 use crate::threads::both;
 
@@ -31,116 +30,27 @@ pub(crate) struct PublishedResults {
     pub(crate) refused: Option<Failure>,
 }
 
-impl From<SetError> for Failure {
-    fn from(error: SetError) -> Failure {
-        Failure::input(chain(&error))
-    }
-}
-
-impl From<FolderError> for Failure {
-    fn from(error: FolderError) -> Failure {
-        Failure::input(chain(&error))
-    }
-}
-
-impl From<LabelLockError> for Failure {
-    fn from(error: LabelLockError) -> Failure {
-        match error {
-            LabelLockError::Held { .. } => Failure::error(error.to_string()),
-            LabelLockError::File(error) => error.into(),
-        }
-    }
-}
-
-impl From<LabelWriterError> for Failure {
-    fn from(error: LabelWriterError) -> Failure {
-        match error {
-            LabelWriterError::Lock(error) => error.into(),
-            LabelWriterError::Folder(error) => error.into(),
-            refused => Failure::input(refused.to_string()),
-        }
-    }
-}
-
-/// Two result sets that were compared: the judged one first, then the baseline.
-pub(crate) struct ComparedSets {
-    pub(crate) sets: [(ResultsFolder, ResultSet); 2],
-    pub(crate) comparison: Comparison,
-}
-
-/// Reads both sides of a comparison and compares them.
-pub(crate) fn compare_sides(
-    results: &Path,
-    (a, b): (&str, &str),
-    scope: ComparisonScope,
-    lines: ChangedLines<'_>,
-) -> Result<ComparedSets, Failure> {
-    let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), Failure> {
-        let (folder, method) = ResultsFolder::open_side(results, text)?;
-        let set = ResultSet::read(&folder)?;
-        Ok((folder, set, method))
-    };
-    let ((a_folder, a, a_method), (b_folder, b, b_method)) = (read(a)?, read(b)?);
-    let (judged, baseline) =
-        (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
-    let comparison = compare_labels(results, judged, baseline, scope, lines)?;
-    Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison })
-}
-
-/// Compares two sides, as one of all labels that were compared with the baseline.
-fn compare_labels(
-    results: &Path,
-    judged: Side<'_>,
-    baseline: Side<'_>,
-    scope: ComparisonScope,
-    lines: ChangedLines<'_>,
-) -> Result<Comparison, Failure> {
-    let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
-    let judged_by_looks = judged.set.manifest.until_decided;
-    let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
-    let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
-    let comparison = if judged_by_looks { comparison.at_look() } else { comparison };
-    Ok(comparison.among(tried))
-}
-
-/// Finds the lines in which texts that the cache has differ; without the cache or a text, the path alone.
-pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> Vec<String> {
-    move |path, before, after| {
-        let text = |digest| cache.and_then(|cache| cache.read_text(digest));
-        text(before)
-            .zip(text(after))
-            .map_or_else(|| vec![path.to_owned()], |(before, after)| changed_places(path, &before, &after))
-    }
-}
-
-/// How the files of a label are made.
-#[derive(Clone, Copy)]
-pub(crate) struct ReportOptions<'f> {
-    /// A set with the very same rows and contexts.
-    pub(crate) same_as: Option<&'f ResultsFolder>,
-    /// Whether the reports show the published reference.
-    pub(crate) reference: bool,
-}
-
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
-/// runs are half of the work: they are written beside the others.
+/// runs are half of the work: they are written beside the others. `same_as` is a set with the very same rows and
+/// contexts; `reference` is whether the reports show the published reference.
 pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
     at_hand: Option<(Vec<ListedRow>, &C)>,
-    options: ReportOptions<'_>,
+    same_as: Option<&ResultsFolder>,
+    reference: bool,
 ) -> Result<PublishedResults, Failure> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     // What cannot be taken over, for whatever reason, is made.
-    let taken = |earlier| folder.take_figures(earlier, &manifest, options.reference).ok().flatten();
-    if let Some((summary, figures)) = options.same_as.filter(|_| at_hand.is_none()).and_then(taken) {
-        write_page_of_many(pipeline, folder, &summary, &manifest, options.reference)?;
+    let taken = |earlier| folder.take_figures(earlier, &manifest, reference).ok().flatten();
+    if let Some((summary, figures)) = same_as.filter(|_| at_hand.is_none()).and_then(taken) {
+        write_page_of_many(pipeline, folder, &summary, &manifest, reference)?;
         let manifest = Manifest { figures: Some(figures), ..manifest };
         return Ok(PublishedResults { summary, manifest, refused: None });
     }
-    make_files(pipeline, folder, manifest, at_hand, options.reference)
+    make_files(pipeline, folder, manifest, at_hand, reference)
 }
 
 /// Writes the page of many rows, which has none of them.
@@ -173,7 +83,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
         || {
             let set = gather(folder, manifest, rows)?;
             let lines = changed_lines_in(cache);
-            let (comparison, refused) = match compared(pipeline, &set, &lines) {
+            let (comparison, refused) = match compared_to_baseline(pipeline, &set, &lines) {
                 Ok(comparison) => (comparison, None),
                 Err(refusal) => (None, Some(refusal)),
             };
@@ -252,16 +162,6 @@ pub(super) fn gather(
         None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
     };
     Ok(set.with_compressions(folder)?)
-}
-
-/// The comparison with the baseline that the run was given, if it was given one.
-fn compared(pipeline: &Pipeline, set: &ResultSet, lines: ChangedLines<'_>) -> Result<Option<Comparison>, Failure> {
-    let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
-    let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
-    let other = ResultSet::read(&other)?;
-    let baseline = Side { set: &other, method: method.as_deref() };
-    let judged = Side { set, method: None };
-    compare_labels(&pipeline.results, judged, baseline, set.manifest.compared_scope, lines).map(Some)
 }
 
 fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failure> {

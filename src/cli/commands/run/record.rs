@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::action::StageName;
 use crate::files::FileError;
-use crate::pipeline::CompressCell;
+use crate::pipeline::{CompressCell, Pipeline};
 use crate::results::{
-    FailedAction, KeysFile, LinesFile, ListedRow, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts, Unused,
-    names,
+    FEW, FailedAction, FinishedRows, KeysFile, LinesFile, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts,
+    Unused, names,
 };
 use crate::scheduler::{Event, Listener, Spent};
 use crate::units::{Usage, Usd};
@@ -22,28 +22,8 @@ pub(crate) struct Recorder {
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
-    failures: Vec<FailedAction>,
+    pub(crate) failures: Vec<FailedAction>,
     notes: BTreeMap<String, u64>,
-}
-
-/// What is to be recorded, and where.
-pub(crate) struct Recording<'r> {
-    pub(crate) folder: &'r ResultsFolder,
-    /// The set that this one is to replace: where all is the same, its files are taken over.
-    pub(crate) earlier: Option<&'r ResultsFolder>,
-    /// Rows, at most.
-    pub(crate) cells: u64,
-    pub(crate) form: RowsForm,
-    /// Whether rules are put into sessions.
-    pub(crate) has_rules: bool,
-}
-
-/// Rows and contexts that were recorded.
-pub(crate) struct RecordedRows {
-    /// The rows, if they are few.
-    pub(crate) few: Option<Vec<ListedRow>>,
-    /// Whether the set that is to be replaced has the very same rows and contexts.
-    pub(crate) unchanged: bool,
 }
 
 #[derive(Debug, Default)]
@@ -75,15 +55,23 @@ impl Useful {
 }
 
 impl Recorder {
-    /// Begins the files of a result set.
+    /// Begins the files of a result set of at most `rows` rows in `folder`. Where all is the same as in `earlier`, the
+    /// set that this one is to replace, its files are taken over.
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn begin(recording: Recording<'_>) -> Result<Recorder, FileError> {
-        let Recording { folder, earlier, cells, form, has_rules } = recording;
+    pub(crate) fn begin(
+        pipeline: &Pipeline,
+        folder: &ResultsFolder,
+        earlier: Option<&ResultsFolder>,
+        rows: u64,
+    ) -> Result<Recorder, FileError> {
+        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
+        let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };
+        let has_rules = pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty());
         let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS, earlier));
         Ok(Recorder {
-            rows: folder.begin_rows(cells, form, earlier)?,
+            rows: folder.begin_rows(rows, form, earlier)?,
             contexts: folder.begin_lines(names::CONTEXTS, earlier)?,
             constraints: constraints.transpose()?,
             keys: folder.begin_keys()?,
@@ -98,15 +86,20 @@ impl Recorder {
         self.stages.entry(stage).or_default()
     }
 
-    pub(crate) fn failures(&self) -> &[FailedAction] {
-        &self.failures
+    /// Counts a cell whose action came to an end.
+    fn settled(&mut self, stage: StageName) -> &mut StageCounts {
+        let counts = self.stage(stage);
+        counts.cells += 1;
+        counts.actions += 1;
+        counts
     }
 
-    /// Puts the lines of files in order and writes down what was counted.
+    /// Puts the lines of files in order and writes down what was counted. The rows are unchanged only if their contexts
+    /// are, too.
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<RecordedRows, FileError> {
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<FinishedRows, FileError> {
         let rows = self.rows.finish()?;
         let has_same_contexts = self.contexts.finish()?;
         let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;
@@ -120,7 +113,7 @@ impl Recorder {
         let times = |count: u64| if count > 1 { format!("{count} times: ") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
         let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
-        Ok(RecordedRows { few: rows.few, unchanged })
+        Ok(FinishedRows { few: rows.few, unchanged })
     }
 }
 
@@ -129,17 +122,13 @@ impl Listener for Recorder {
         match event {
             Event::Cached { stage, early_cutoff, key } => {
                 self.keys.push(*key)?;
-                let counts = self.stage(*stage);
-                counts.cells += 1;
-                counts.actions += 1;
+                let counts = self.settled(*stage);
                 counts.cached += 1;
                 counts.early_cutoff += u64::from(*early_cutoff);
             }
             Event::Completed { stage, usage, repeated, cost, key, asked, .. } => {
                 self.keys.push(*key)?;
-                let counts = self.stage(*stage);
-                counts.cells += 1;
-                counts.actions += 1;
+                let counts = self.settled(*stage);
                 counts.executed += 1;
                 if *asked {
                     counts.prompt_cache.count(usage, *repeated);
@@ -147,10 +136,7 @@ impl Listener for Recorder {
                 }
             }
             Event::Failed(failure) => {
-                let counts = self.stage(failure.stage);
-                counts.cells += 1;
-                counts.actions += 1;
-                counts.failed += 1;
+                self.settled(failure.stage).failed += 1;
                 self.failures.push((*failure).clone());
             }
             Event::Skipped { stage, .. } => {

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::args::RunArgs;
+use super::compared::changed_lines_in;
 use super::finish;
 use super::once::{prepare, run_prepared};
-use super::publish::changed_lines_in;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::count;

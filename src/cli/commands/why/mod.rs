@@ -12,7 +12,6 @@ use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
 use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, score_style};
-use crate::cli::commands::needed::print_contexts;
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
@@ -53,20 +52,13 @@ struct StepJson {
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    match find_cell(&paths.results, args, console)? {
+    match find_cell(&paths.results, args, "why", console)? {
         CellMatch::One(selected) => explain(common, &paths, &ExplainedCell::judged(&selected), console),
         CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
             Some(subject) => explain(common, &paths, &subject, console),
             None => Err(missing.failure()),
         },
-        CellMatch::Contexts(list) => {
-            print_contexts(&list.contexts, &list.label, "why", console);
-            Ok(Exit::Done)
-        }
-        CellMatch::Several(several) => {
-            several.print("why", console);
-            Ok(Exit::Done)
-        }
+        CellMatch::Listed => Ok(Exit::Done),
     }
 }
 
@@ -89,24 +81,17 @@ fn explain(
 }
 
 impl StepState {
-    /// The state in a word, what differs, and what it means to the eye.
-    fn describe(&self) -> (&'static str, Option<&StepDifference>, TextStyle) {
+    /// The state in a word, what differs, what it means to the eye and in words.
+    fn describe(&self) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
         match self {
-            StepState::Cached => ("cached", None, TextStyle::Good),
-            StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad),
-            StepState::Superseded(differs) => ("superseded", Some(differs), TextStyle::Warning),
-            StepState::Blocked => ("blocked", None, TextStyle::Warning),
-            StepState::Absent => ("absent", None, TextStyle::Dim),
-        }
-    }
-
-    fn meaning(&self) -> &'static str {
-        match self {
-            StepState::Cached => "nothing has changed",
-            StepState::Stale(_) => "it would run again",
-            StepState::Superseded(_) => "changed since; the current version has already run",
-            StepState::Blocked => "waits for a stale action above",
-            StepState::Absent => "not in the current project",
+            StepState::Cached => ("cached", None, TextStyle::Good, "nothing has changed"),
+            StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad, "it would run again"),
+            StepState::Superseded(differs) => {
+                let meaning = "changed since; the current version has already run";
+                ("superseded", Some(differs), TextStyle::Warning, meaning)
+            }
+            StepState::Blocked => ("blocked", None, TextStyle::Warning, "waits for a stale action above"),
+            StepState::Absent => ("absent", None, TextStyle::Dim, "not in the current project"),
         }
     }
 }
@@ -114,7 +99,7 @@ impl StepState {
 fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
     let place = &subject.place;
     let step = |step: &ChainStep<'_>| {
-        let (state, differs, _) = step.state.describe();
+        let (state, differs, ..) = step.state.describe();
         let explained = differs.map(|differs| &differs.explained);
         let blocked = matches!(step.state, StepState::Blocked).then_some(StaleExplanation::UPSTREAM);
         StepJson {
@@ -181,20 +166,20 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
 }
 
 fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
-    let (state, differs, meaning) = step.state.describe();
+    let (state, differs, style, meaning) = step.state.describe();
     let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
         "{}{}  {}  {}",
         console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
         console.paint(TextStyle::Dim, &key),
-        console.paint(meaning, state),
-        console.paint(TextStyle::Dim, &format!("({})", step.state.meaning())),
+        console.paint(style, state),
+        console.paint(TextStyle::Dim, &format!("({meaning})")),
     )];
     if let Some(StepDifference { explained, files }) = differs {
         let changed = explained.changed.join("; ");
         let colon = if changed.is_empty() { "" } else { ": " };
-        lines.push(format!("  {}{colon}{changed}", console.paint(meaning, explained.why)));
+        lines.push(format!("  {}{colon}{changed}", console.paint(style, explained.why)));
         for (file, hunks) in files {
             lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
             lines.extend(hunk_lines(hunks, "    ", console));

@@ -72,7 +72,7 @@ pub(super) struct ProbeCard {
 }
 
 /// A fact with the first place where it stands before the point.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct FactPlace {
     pub(super) spellings: Vec<String>,
     /// The first message that has it; `None` where none has.
@@ -139,15 +139,7 @@ impl FactPlace {
         let mut holders = history.holders(&finder, fixture.start()..end);
         let message = holders.next();
         let others = holders.count();
-        let place = FactPlace {
-            spellings: fact.spellings.clone(),
-            message,
-            role: None,
-            others,
-            before: String::new(),
-            found: String::new(),
-            after: String::new(),
-        };
+        let place = FactPlace { spellings: fact.spellings.clone(), message, others, ..FactPlace::default() };
         let Some(holder) = message.and_then(|index| fixture.messages.get(index)) else { return place };
         let text = holder.countable_text();
         let range = finder.find(&MappedFold::new(&text)).into_iter().next().unwrap_or(0..0);

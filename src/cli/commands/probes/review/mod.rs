@@ -34,7 +34,7 @@ pub(crate) struct ReviewArgs {
 
 pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Result<Exit, Failure> {
     let mut review = Review::open(project_paths_of(common)?, &args.fixtures, args.all)?;
-    if console.is_json() {
+    if console.is_json {
         let cards = (0..review.items.len()).map(|at| review.card(at)).collect::<Result<Vec<Card>, _>>()?;
         console.json(&json!({ "pending": cards }));
         return Ok(Exit::Done);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::card::{Card, ReviewItem, SearchableFixture};
 use crate::action::Digest;
-use crate::cli::commands::fixture::file_text;
+use crate::cli::commands::fixture_text::file_text;
 use crate::cli::failure::{Exit, Failure};
 use crate::fault::Fault;
 use crate::files::{read_text, write_whole};
@@ -97,7 +97,7 @@ impl Review {
         let item = self.items.get(at).ok_or_else(|| Failure::error("there is no such question"))?.clone();
         let bank = self.bank(&item.fixture)?;
         let session = self.session(&item.fixture)?;
-        Card::new(&item, (at + 1, of), session, &bank).ok_or_else(|| gone(&item))
+        Card::new(&item, (at + 1, of), session, &bank).ok_or_else(|| missing_probe(&item))
     }
 
     /// Writes what was decided. Whether the item is settled by that: an edited probe is shown again.
@@ -192,7 +192,7 @@ impl Review {
 
 const GENERATE: &str = "`compeval probes generate` writes banks";
 
-fn gone(item: &ReviewItem) -> Failure {
+fn missing_probe(item: &ReviewItem) -> Failure {
     let id = item.probe.as_ref().map(ToString::to_string).unwrap_or_default();
     Failure::input(format!("the probe `{id}` is no longer in the bank of {}", item.fixture))
 }

@@ -167,7 +167,7 @@ fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
         return format!("  {what}: {fact}\n    in no message before the point");
     };
     let others = if place.others > 0 { format!(", and in {} more", place.others) } else { String::new() };
-    let found = match console.colors() {
+    let found = match console.colors {
         true => console.paint(TextStyle::Warning, &place.found),
         false => format!("»{}«", place.found),
     };

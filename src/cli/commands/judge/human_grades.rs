@@ -35,7 +35,7 @@ pub(super) enum GradeTarget {
 /// The answer that a person graded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GradedAnswer {
-    /// What a blind sheet calls the answer; the other fields are then empty until [`Labels::resolve`] fills them.
+    /// What a blind sheet calls the answer; the other fields are then empty until [`HumanGrades::resolve`] fills them.
     pub(super) id: Option<String>,
     pub(super) fixture: String,
     pub(super) point: u32,
@@ -84,21 +84,21 @@ pub(super) struct HumanGrade {
 
 /// A file of human grades.
 #[derive(Clone, Debug)]
-pub(super) struct Labels {
+pub(super) struct HumanGrades {
     file: String,
     pub(super) grades: Vec<HumanGrade>,
 }
 
-impl Labels {
-    pub(super) fn read(path: &Path) -> Result<Labels, Failure> {
+impl HumanGrades {
+    pub(super) fn read(path: &Path) -> Result<HumanGrades, Failure> {
         let bytes = std::fs::read(path).map_err(|error| {
             Failure::input(format!("cannot read {}: {error}", path.display())).hinted("a CSV file of human grades")
         })?;
-        Labels::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
+        HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
     }
 
     /// Reads the bytes of `file`.
-    pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Labels, Problems> {
+    pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<HumanGrades, Problems> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
         let fault = |error: &csv::Error| {
             let line = error.position().map_or(1, csv::Position::line);
@@ -106,27 +106,28 @@ impl Labels {
         };
         let headings = reader.headers().map_err(|error| Problems(vec![fault(&error)]))?.clone();
         let columns = columns(file, &headings)?;
-        let (mut labels, mut problems) = (Labels { file: file.to_owned(), grades: Vec::new() }, Problems::default());
+        let (mut human, mut problems) =
+            (HumanGrades { file: file.to_owned(), grades: Vec::new() }, Problems::default());
         for record in reader.records() {
             match record {
                 // A sheet that is not filled in yet.
                 Ok(record) if columns.is_blank(&record) => {}
                 Ok(record) => match columns.grade(&record) {
-                    Ok(grade) => labels.grades.push(grade),
-                    Err((line, message)) => problems.push(labels.at(line, message)),
+                    Ok(grade) => human.grades.push(grade),
+                    Err((line, message)) => problems.push(human.at(line, message)),
                 },
                 Err(error) => problems.push(fault(&error)),
             }
         }
-        if labels.grades.is_empty() && problems.is_empty() {
-            problems.push(labels.at(1, "there are no grades in the file".to_owned()).help(SHAPE));
+        if human.grades.is_empty() && problems.is_empty() {
+            problems.push(human.at(1, "there are no grades in the file".to_owned()).help(SHAPE));
         }
-        problems.0.extend(labels.repeated());
-        labels.unless(problems)
+        problems.0.extend(human.repeated());
+        human.ok_or_problems(problems)
     }
 
     /// The grades, unless something is wrong with them.
-    pub(super) fn unless(self, mut problems: Problems) -> Result<Labels, Problems> {
+    pub(super) fn ok_or_problems(self, mut problems: Problems) -> Result<HumanGrades, Problems> {
         if problems.is_empty() {
             return Ok(self);
         }
@@ -147,41 +148,44 @@ impl Labels {
     ///
     /// # Errors
     /// A row that cannot be read; ids that no answer has, with their lines.
-    pub(super) fn resolve<E>(self, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Result<Labels, Problems>, E> {
+    pub(super) fn resolve<E>(
+        self,
+        rows: impl Iterator<Item = Result<Row, E>>,
+    ) -> Result<Result<HumanGrades, Problems>, E> {
         let mut answers: BTreeMap<String, Row> = BTreeMap::new();
         for row in rows {
             let row = row?;
             answers.entry(answer_id(&row)).or_insert(row);
         }
-        let (mut labels, mut problems) = (Labels { file: self.file, grades: Vec::new() }, Problems::default());
+        let (mut human, mut problems) = (HumanGrades { file: self.file, grades: Vec::new() }, Problems::default());
         for grade in self.grades {
             match grade.subject.id.as_ref().map(|id| (id, answers.get(id))) {
-                None => labels.grades.push(grade),
+                None => human.grades.push(grade),
                 Some((_, Some(row))) => {
-                    labels.grades.push(HumanGrade { subject: grade.subject.at(row), ..grade });
+                    human.grades.push(HumanGrade { subject: grade.subject.at(row), ..grade });
                 }
                 Some((id, None)) => problems.push(
-                    labels
+                    human
                         .at(grade.line, format!("the results have no answer `{id}`"))
                         .help("name the result set that the sheet was written for by --label"),
                 ),
             }
         }
-        Ok(labels.unless(problems))
+        Ok(human.ok_or_problems(problems))
     }
 
     /// Takes `METHOD/ANSWERER`, which is what tables call a method with several answerers, for both names.
-    pub(super) fn with_answerers(&self, design: &Design) -> Labels {
+    pub(super) fn with_answerers(&self, design: &Design) -> HumanGrades {
         let is_method = |name: &str| design.methods.iter().any(|method| method.name == name);
-        let mut labels = self.clone();
-        for GradedAnswer { method, answerer, .. } in labels.grades.iter_mut().map(|grade| &mut grade.subject) {
+        let mut human = self.clone();
+        for GradedAnswer { method, answerer, .. } in human.grades.iter_mut().map(|grade| &mut grade.subject) {
             let names = method.rsplit_once('/').filter(|(name, _)| !is_method(method) && is_method(name));
             if let Some((name, reader)) = names.map(|(name, reader)| (name.to_owned(), reader.to_owned())) {
                 *method = name;
                 answerer.get_or_insert(reader);
             }
         }
-        labels
+        human
     }
 
     /// A fault on a line of the file.
@@ -318,14 +322,14 @@ mod tests {
     const HEADING: &str = "fixture,point,method,run,probe,criterion,score\n";
 
     fn faults(text: &str) -> Vec<String> {
-        Labels::parse("l.csv", text.as_bytes()).expect_err("a fault").0.iter().map(ToString::to_string).collect()
+        HumanGrades::parse("l.csv", text.as_bytes()).expect_err("a fault").0.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn columns_come_in_any_order_and_case_with_a_byte_order_mark() {
         let text = "\u{feff}Score, run,point,fixture,method,probe,dimension\n4.5,1,2,f,m,p,accuracy\n";
-        let labels = Labels::parse("l.csv", text.as_bytes()).expect("sound");
-        let grade = &labels.grades[0];
+        let human = HumanGrades::parse("l.csv", text.as_bytes()).expect("sound");
+        let grade = &human.grades[0];
         assert_eq!((grade.line, grade.score, grade.subject.point), (2, 4.5, 2));
         assert_eq!(grade.subject.graded, GradeTarget::Dimension("accuracy".into()));
     }
@@ -364,7 +368,7 @@ mod tests {
         let twice = format!("{HEADING}f,1,m,1,p,c,4\nf,1,m,1,p,c,3\n");
         assert_eq!(faults(&twice), ["l.csv:3:1: this was graded on line 2 already"]);
         let people = "fixture,point,method,run,probe,criterion,score,rater\nf,1,m,1,p,c,4,a\nf,1,m,1,p,c,3,b\n";
-        assert_eq!(Labels::parse("l.csv", people.as_bytes()).expect("sound").grades.len(), 2);
+        assert_eq!(HumanGrades::parse("l.csv", people.as_bytes()).expect("sound").grades.len(), 2);
     }
 
     #[test]

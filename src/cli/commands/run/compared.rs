@@ -1,0 +1,77 @@
+//! Comparisons: of the two sides that `compare` is given, and of a run with its baseline.
+
+use std::path::Path;
+
+use crate::action::Digest;
+use crate::cache::Lookup;
+use crate::cli::failure::Failure;
+use crate::pipeline::Pipeline;
+use crate::plan::changed_places;
+use crate::results::{
+    ChangedLines, Comparison, ComparisonScope, ResultSet, ResultsFolder, Side, compare, labels_compared_with,
+};
+
+/// Two result sets that were compared: the judged one first, then the baseline.
+pub(crate) struct ComparedSets {
+    pub(crate) sets: [(ResultsFolder, ResultSet); 2],
+    pub(crate) comparison: Comparison,
+}
+
+/// Reads both sides of a comparison and compares them.
+pub(crate) fn compare_sides(
+    results: &Path,
+    (a, b): (&str, &str),
+    scope: ComparisonScope,
+    lines: ChangedLines<'_>,
+) -> Result<ComparedSets, Failure> {
+    let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), Failure> {
+        let (folder, method) = ResultsFolder::open_side(results, text)?;
+        let set = ResultSet::read(&folder)?;
+        Ok((folder, set, method))
+    };
+    let ((a_folder, a, a_method), (b_folder, b, b_method)) = (read(a)?, read(b)?);
+    let (judged, baseline) =
+        (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
+    let comparison = compare_labels(results, judged, baseline, scope, lines)?;
+    Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison })
+}
+
+/// Compares two sides, as one of all labels that were compared with the baseline.
+fn compare_labels(
+    results: &Path,
+    judged: Side<'_>,
+    baseline: Side<'_>,
+    scope: ComparisonScope,
+    lines: ChangedLines<'_>,
+) -> Result<Comparison, Failure> {
+    let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
+    let judged_by_looks = judged.set.manifest.until_decided;
+    let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
+    let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
+    let comparison = if judged_by_looks { comparison.at_look() } else { comparison };
+    Ok(comparison.among(tried))
+}
+
+/// The comparison with the baseline that the run was given, if it was given one.
+pub(super) fn compared_to_baseline(
+    pipeline: &Pipeline,
+    set: &ResultSet,
+    lines: ChangedLines<'_>,
+) -> Result<Option<Comparison>, Failure> {
+    let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
+    let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
+    let other = ResultSet::read(&other)?;
+    let baseline = Side { set: &other, method: method.as_deref() };
+    let judged = Side { set, method: None };
+    compare_labels(&pipeline.results, judged, baseline, set.manifest.compared_scope, lines).map(Some)
+}
+
+/// Finds the lines in which texts that the cache has differ; without the cache or a text, the path alone.
+pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> Vec<String> {
+    move |path, before, after| {
+        let text = |digest| cache.and_then(|cache| cache.read_text(digest));
+        text(before)
+            .zip(text(after))
+            .map_or_else(|| vec![path.to_owned()], |(before, after)| changed_places(path, &before, &after))
+    }
+}

@@ -1,0 +1,50 @@
+//! Gates: whether a comparison lets a run pass.
+
+use super::args::RunArgs;
+use super::publish::PublishedResults;
+use crate::cli::failure::Exit;
+use crate::cli::terminal::{Console, TextStyle};
+use crate::report::comparison_table;
+use crate::results::{Comparison, newly_failing, regressions, underpowered_methods};
+
+/// What the gate says of the comparison.
+pub(super) fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
+    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
+    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
+    console.print(&console.styled(&table));
+    let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
+    let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
+    if gates && published.summary.scale.refuses_gate() {
+        let why =
+            "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
+        console.error("gate refused:", why);
+        return Exit::Error;
+    }
+    let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
+    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
+}
+
+/// Names what the gate cannot see and what regressed; whether anything did.
+fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
+    for (method, mdd) in underpowered_methods(comparison) {
+        let seen = mdd.map_or_else(
+            || "no loss, however large, would be detected on these fixtures".to_owned(),
+            |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
+        );
+        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{method}: {seen}")));
+    }
+    let worse = regressions(comparison);
+    for regression in &worse {
+        console.error("regressed:", &regression.why);
+    }
+    !worse.is_empty()
+}
+
+/// Names every chain that fails now and did not before; whether there is one.
+fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
+    let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
+    for chain in &new {
+        console.error("newly failing:", chain);
+    }
+    !new.is_empty()
+}

@@ -1,0 +1,53 @@
+//! Entries that were made elsewhere: noted in the manifest, and compared with what the label stood on before.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::action::{ActionKey, Digest};
+use crate::cache::{ImportOrigin, Store, Writer};
+use crate::cli::failure::Failure;
+use crate::cli::terminal::Console;
+use crate::results::{ImportedEntries, Manifest, ResultsFolder, WriterEntries};
+
+/// Notes the entries that were made elsewhere: by files and by writers.
+pub(super) fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut Manifest) -> Result<(), Failure> {
+    if !store.was_imported_into() {
+        return Ok(());
+    }
+    let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
+    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&folder.keys()?) {
+        match writer {
+            None => *files.entry((file, digest)).or_default() += 1,
+            Some(Writer { name, key: public }) => {
+                *writers.entry((name, public)).or_default() += 1;
+                manifest.pulled.insert(key, raw);
+            }
+        }
+    }
+    let imported = |((file, digest), entries)| ImportedEntries { file, digest, entries };
+    manifest.imported = files.into_iter().map(imported).collect();
+    let written = |((name, key), entries)| WriterEntries { name, key, entries };
+    manifest.writers = writers.into_iter().map(written).collect();
+    Ok(())
+}
+
+/// Reports outputs that differ from those that the earlier results of the label pin: they are not the same
+/// measurement.
+pub(super) fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, console: &Console) {
+    if manifest.pulled.is_empty() {
+        return;
+    }
+    let earlier = ResultsFolder::open(results, &manifest.label).and_then(|folder| folder.manifest());
+    let Ok(earlier) = earlier else { return };
+    let differs = |(key, raw): &(&ActionKey, &Digest)| earlier.pulled.get(key).is_some_and(|pinned| pinned != *raw);
+    let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();
+    if !changed.is_empty() {
+        let text = format!(
+            "pulled outputs differ from those that the earlier results of `{}` stand on ({}, …); `compeval cache show KEY` \
+             says who wrote them",
+            manifest.label,
+            changed.join(", ")
+        );
+        console.warn("warning:", text);
+    }
+}
