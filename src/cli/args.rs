@@ -31,7 +31,7 @@ pub(crate) struct Common {
     /// Print only JSON on standard output
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
-    /// Print only errors and what the command is asked for: no progress, notes or warnings
+    /// Print only errors and the requested output: no progress, notes or warnings
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub(crate) quiet: bool,
     /// Log actions to standard error; -vv logs each request

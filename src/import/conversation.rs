@@ -213,7 +213,7 @@ pub enum ImportError {
         more: usize,
     },
     #[error(
-        "`{}` is in no format that is known; it begins with `{start}`{}{}{}; name one with --format: {}",
+        "`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
         near.as_ref().map(|near| format!("; {near}")).unwrap_or_default(),

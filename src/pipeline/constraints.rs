@@ -115,7 +115,7 @@ impl RuleReader<'_> {
                 rule.name,
                 rule.object.join("`, `")
             );
-            self.fault(text, &message, "write the object as it stands in the text");
+            self.fault(text, &message, "write the object as it is written in the text");
         } else if !finder.is_stated_in(&rule.text) {
             let message =
                 format!("no sentence in the text of the rule `{}` has its object and forbids something", rule.name);

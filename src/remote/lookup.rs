@@ -14,7 +14,7 @@ use crate::cache::{Damage, Day, EntryMeta, LockHolder, Lookup, ModelNames, Recor
 
 /// A remote that takes longer is away.
 const PATIENCE: Duration = Duration::from_secs(10);
-const WITHOUT: &str = "this plan goes on without it, and what it has counts as pending";
+const WITHOUT: &str = "this plan continues without it, and what it has counts as pending";
 
 /// The entries of a remote.
 #[derive(Debug)]

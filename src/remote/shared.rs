@@ -163,7 +163,7 @@ impl SharedCache {
     /// As `load`, for a run: a remote that fails is a warning.
     pub async fn load_or_warn(&self) {
         if let Err(error) = self.load().await {
-            self.mark_unavailable(&error, "this run goes on without it");
+            self.mark_unavailable(&error, "this run continues without it");
         }
     }
 

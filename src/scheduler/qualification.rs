@@ -187,7 +187,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let Some(test) = self.judges.get_mut(judge.0) else { return Ok(()) };
         if test.note_reply(keeps_contract) {
             let name = &test.name;
-            let warning = format!("judge {name} is not asked any more: none of its replies keeps the contract");
+            let warning = format!("judge {name} gets no more requests: none of its replies has the right format");
             stats.emit(&Event::Warning(warning))?;
         }
         Ok(())

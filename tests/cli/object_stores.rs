@@ -72,7 +72,7 @@ fn a_store_that_is_away_is_one_warning_and_is_written_later() {
     let project = writing(&server, &store, &ci);
     store.contents().is_away = true;
     let ended = project.expect(0, RUN);
-    ended.says(&["SlowDown", "this run goes on without it"]);
+    ended.says(&["SlowDown", "this run continues without it"]);
     assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
     assert!(store.names("").is_empty());
     store.contents().is_away = false;

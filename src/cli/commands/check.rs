@@ -16,7 +16,7 @@ use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Sever
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Show each finding at its place, and every fixture
+    /// List each finding with its place, and every fixture
     #[arg(long)]
     pub(crate) all: bool,
 }

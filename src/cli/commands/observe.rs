@@ -151,7 +151,7 @@ fn read(file: &Path) -> FileFindings {
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
             let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
             let details = details.map(|detail| format!("; {detail}")).collect::<String>();
-            FileFindings::Failed(format!("`{}` is in no format that is known{details}", file.display()))
+            FileFindings::Failed(format!("`{}` is in no known format{details}", file.display()))
         }
         Err(error) => FileFindings::Failed(chain(&error)),
         Ok(Some(log)) => {

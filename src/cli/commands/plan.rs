@@ -38,7 +38,7 @@ pub(crate) struct PlanArgs {
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
-    /// Show which difference the selection can show, and what one more fixture, probe or run buys
+    /// Show which difference the selection can detect, and what one more fixture, probe or run would gain
     #[arg(long, conflicts_with = "exit_code")]
     pub(crate) power: bool,
 }

@@ -272,7 +272,7 @@ impl Page<'_> {
     fn foot(&self, text: &mut String) {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
-            let all = if row.refetch_unguided { ": nothing in the context says where they stood" } else { "" };
+            let all = if row.refetch_unguided { ": nothing in the context says where they were" } else { "" };
             let _ = writeln!(text, "\nRecovering the lost facts costs {}{all}.", count(tokens, "token"));
         }
         if !self.selected.others.is_empty() {

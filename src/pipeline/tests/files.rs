@@ -142,7 +142,7 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
     5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
       ╰────
      help: quote the transcript, add the spelling it uses, or write "literal": false for a
-           paraphrase; `run` goes on with --allow-unproven
+           paraphrase; `run` continues with --allow-unproven
     "#);
     assert!(project.asking(|request| request.allow_unproven = true).open().is_ok());
 }

@@ -42,7 +42,7 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
         if size == last || published.exit != Exit::Done || comparison.is_none_or(Comparison::has_verdict) {
             return published.conclude(&look, console);
         }
-        let line = format!("no verdict after {} of at most {last}; going on", count(size, "fixture"));
+        let line = format!("no verdict after {} of at most {last}; continuing", count(size, "fixture"));
         console.note(&console.labelled(TextStyle::Hint, "look:", line));
         before = Some(published.results.manifest);
     }

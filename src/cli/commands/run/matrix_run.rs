@@ -120,7 +120,7 @@ pub(super) fn publication(publication: Publication, label: &Label, console: &Con
         Publication::Published(folder) => folder,
         Publication::Beside(folder) => {
             let text = format!(
-                "`{label}` keeps the results that it had: this run is incomplete, and stands beside them in {}",
+                "`{label}` keeps its earlier results: this run is incomplete, and its results are in {}",
                 folder.path().display()
             );
             console.warn("not replaced:", text);
@@ -417,7 +417,7 @@ fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, console: &Consol
     let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();
     if !changed.is_empty() {
         let text = format!(
-            "pulled outputs differ from those that the earlier results of `{}` stand on ({}, …); `compeval cache show KEY` \
+            "pulled outputs differ from those that the earlier results of `{}` were made from ({}, …); `compeval cache show KEY` \
              says who wrote them",
             manifest.label,
             changed.join(", ")

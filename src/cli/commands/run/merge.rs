@@ -144,7 +144,7 @@ impl Merge {
             let lacks_entries = reached.stale > 0 && !self.collected.incomplete.contains(&found.shard);
             if lacks_entries {
                 let text = format!(
-                    "shard {} lacks {} of the entries that it stands on: its cache is damaged, or was not copied whole",
+                    "shard {} lacks {} of the entries that it needs: its cache is damaged, or was not copied whole",
                     found.shard, reached.stale
                 );
                 console.warn("warning:", text);
