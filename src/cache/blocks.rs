@@ -1,7 +1,7 @@
 //! The blocks of a sorted run: a file that is written once and read block by block.
 //!
-//! Nothing of it is kept in memory here. Keys are digests, so any block may be the next; those that are in use are in the
-//! memory that the system has to spare for files.
+//! No block is kept in memory here. Keys are digests, so any block may be read next; the system's file cache holds the
+//! blocks in use.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -276,7 +276,7 @@ impl FrameHeader {
 
 const IMPOSSIBLE: FrameHeaderError = FrameHeaderError::Damaged("its header has impossible lengths");
 
-/// What stands before the note of a packed frame.
+/// What is before the note of a packed frame.
 struct PackedStart {
     note_at: usize,
     note_len: usize,
@@ -457,7 +457,7 @@ fn bare(kind: u8, note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
     Ok(frame)
 }
 
-/// A body as it stands in a frame that is packed again. Its checksum stays, so that damage is not made good.
+/// A body as it is in a frame that is packed again. Its checksum stays, so that damage is still found.
 pub(super) struct StoredBody<'b> {
     pub(super) digest: Digest,
     pub(super) codec: Codec,

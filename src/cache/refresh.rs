@@ -1,4 +1,4 @@
-//! A refresh: stages whose outputs are made anew, although the cache has them.
+//! A refresh: stages whose outputs are made again although the cache has them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Arguments that several commands take. Those of one command stand in its own file.
+//! Arguments that several commands take. Arguments of a single command are in its own file.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::action::Stage;
 use crate::provider::Lane;
 
-/// Headings of `--help`. Arguments of one command without a heading stand under "Arguments" and "Options".
+/// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
 pub(crate) const SELECTION: &str = "Selection";
 pub(crate) const MODELS: &str = "Models";
 pub(crate) const LIMITS: &str = "Limits";

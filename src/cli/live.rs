@@ -1,6 +1,6 @@
-//! The page of a run while it goes on, for a browser on this machine.
+//! The page of a run in progress, for a browser on this machine.
 //!
-//! A page is made only when a browser asks for it. There are two addresses: the page, and how far the run is.
+//! A page is made only when a browser asks for it. There are two addresses: the page, and the progress of the run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

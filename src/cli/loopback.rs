@@ -1,9 +1,9 @@
 //! Pages for a browser on this machine.
 //!
 //! An address has a random token in its path, and the `Host` has to be loopback: no other user of the machine can guess
-//! the address, and no website can have a browser ask for it under a name of its own. What is sent is free of API keys,
-//! whatever a transcript contains. Each connection has a thread, since a browser keeps connections open that it has no
-//! request for yet; a reply closes its connection.
+//! the address, and no website can make a browser request it under another host name. What is sent is free of API keys,
+//! whatever a transcript contains. Each connection has a thread, because a browser opens connections before it has
+//! requests for them; a reply closes its connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

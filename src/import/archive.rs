@@ -69,7 +69,7 @@ impl<R: Read + Seek> Archive<'_, R> {
         self.losses.push(ImportIssue { file: self.file.to_owned(), line: None, message });
     }
 
-    /// The JSON of one entry; damage in it is counted, and what stands before it is read.
+    /// The JSON of one entry; damage in it is counted, and what is before it is read.
     fn value(&mut self, name: &str) -> Option<Value> {
         let mut text = Vec::new();
         let read = self.zip.by_name(name).map_err(|error| error.to_string()).and_then(|entry| {

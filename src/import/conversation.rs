@@ -68,7 +68,7 @@ pub struct Conversation {
 /// A compaction as the log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCompaction {
-    /// The index of the message that it stands before.
+    /// The index of the message that follows it.
     pub message: usize,
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.
@@ -160,7 +160,7 @@ impl Repair {
 /// The things that are put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RepairKind {
-    /// A call had no result; [`NO_RESULT`] stands in.
+    /// A call had no result; [`NO_RESULT`] takes its place.
     NoResult,
     /// A result had no call and was dropped.
     OrphanResult,
@@ -172,7 +172,7 @@ pub enum RepairKind {
     Copied,
 }
 
-/// What stands where a call has no result.
+/// What replaces a missing result of a call.
 pub const NO_RESULT: &str = "[no result recorded]";
 
 /// The line before a result whose call is not in the log.

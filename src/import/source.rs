@@ -183,7 +183,7 @@ impl Records {
         }
     }
 
-    /// What stands before the damage, with its brackets closed.
+    /// What is before the damage, with its brackets closed.
     fn salvage(&mut self, text: &str, error: &serde_json::Error) -> Option<Value> {
         self.line = error.line() as u64;
         let reason = error.to_string();

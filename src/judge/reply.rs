@@ -1,6 +1,6 @@
 //! The contract of a judge's reply: lenient about its wrapping, strict about what it grades.
 //!
-//! Only `criterionResults` is read; whatever else the judge says is ignored, aggregates above all.
+//! Only `criterionResults` is read; everything else is ignored, aggregates in particular.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Which details of the old history a session used after a compaction, and where it had them from.
+//! Which details of the old history a session used after a compaction, and where it got them.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -86,7 +86,7 @@ fn first_uses(
     used.filter(|(reference, _)| !noise.has(reference) && seen.insert(reference.key())).unzip()
 }
 
-/// The references that stand in the history before a message.
+/// The references that occur in the history before a message.
 fn standing_before(messages: &[Message], at: usize, index: &ReferenceIndex, count: usize) -> BTreeSet<usize> {
     let mut old = BTreeSet::new();
     for message in messages.iter().take(at).rev().filter(|message| message.role != Role::System) {

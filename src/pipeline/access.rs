@@ -1,6 +1,6 @@
 //! What a project reaches besides its own files: the hosts that get keys and transcripts, and the programs it starts.
 //!
-//! To run somebody's project is to trust its author with this, so it is listed before it happens.
+//! Running a project means trusting its author with this, so it is listed before it happens.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! `[constraints]`: which rules are put into which sessions, and where.
 //!
-//! Each rule is put into each session of its language by itself, at each of three positions, so that the sessions of one
-//! rule differ from the recorded one in a single message. A rule whose object the session names anyway is left out there:
-//! it could not be seen whether a context has kept it.
+//! Each rule is put into each session of its language by itself, at each of three positions, so that the sessions of
+//! one rule differ from the recorded one in a single message. A rule whose object the session already mentions is left
+//! out there, because one could not see whether a context has kept the rule.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};

@@ -256,7 +256,7 @@ impl Matrix {
         counts
     }
 
-    /// How many rows stand on a context.
+    /// How many rows depend on a context.
     pub fn downstream_judgements(&self, compress: CompressCell) -> u64 {
         self.answers(compress).count() as u64 * self.judgements_per_answer()
     }

@@ -1,4 +1,4 @@
-//! From a body to an output. Pure, done again at every use; a new reading rule never pays twice.
+//! Reads an output from a body. Pure and repeated at every use, so a new reading rule costs no request.
 
 use crate::action::Digest;
 use crate::answer::{self, Answer, TruncatedReplies};

@@ -277,7 +277,7 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
     }
 }
 
-/// A wait that stands in the body: Google's `RetryInfo`, and a local server that is loading its model.
+/// A wait that the body announces: Google's `RetryInfo`, and a local server that is loading its model.
 fn body_wait(error: &Value, codes: &[String]) -> Option<Duration> {
     if codes.iter().any(|code| code == "unavailable_error") {
         return Some(Duration::from_secs(2));

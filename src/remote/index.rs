@@ -180,7 +180,7 @@ pub(super) struct FoundSegment {
     is_rolled_up: bool,
 }
 
-/// What stands in a remote.
+/// What a remote contains.
 pub(super) struct FoundSegments {
     pub(super) segments: Vec<FoundSegment>,
     /// Objects that list pruned segments, with what is in them.

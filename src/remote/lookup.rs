@@ -1,5 +1,5 @@
-//! What a remote has, as a cache that is only read: an entry is pulled when it is looked for, into a temporary folder. A
-//! plan stands on it, which changes nothing and may run beside a run.
+//! A remote as a read-only cache: an entry is pulled into a temporary folder when it is looked up. A plan uses it,
+//! because a plan changes nothing and may run at the same time as a run.
 
 use std::time::Duration;
 

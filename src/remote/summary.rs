@@ -1,4 +1,4 @@
-//! What a remote has and what was done with it.
+//! Counts of what a remote contains, and of what was pulled and uploaded.
 
 use std::collections::BTreeMap;
 

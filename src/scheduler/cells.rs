@@ -1,5 +1,5 @@
-//! The cells of the matrix: what each task comes to. A task is resolved from the cache, by the action of another cell,
-//! or by executing its own; or it has no output, and then neither have those that depend on it.
+//! The cells of the matrix and the outcome of each task. A task is resolved from the cache, by the action of another
+//! cell, or by executing its own; or it has no output, and then the tasks that depend on it have none either.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Performs what is asked outside of the matrix, for the generation of probes: each distinct action once, from the cache
-//! where it is there.
+//! Performs the actions of probe generation, which are outside of the matrix: each distinct action once, from the cache
+//! if it has the output.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

@@ -1,5 +1,6 @@
-//! A job: an action with what it is performed for, a cell of the matrix, a case of a judge's self-test, or a step in the
-//! generation of probes. What differs between these is decided here, so that performing knows no difference.
+//! A job: an action with what it is performed for, a cell of the matrix, a case of a judge's self-test, or a step in
+//! the generation of probes. What differs between these is decided here, so that executing an action is the same for
+//! all.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -36,7 +36,7 @@ impl KeySet {
     }
 }
 
-/// The bucket of a key, and what stands there.
+/// The bucket of a key, and what is there.
 fn place(key: &ActionKey) -> (usize, u64) {
     let start = key.0.0.first_chunk().copied().map_or(0, u64::from_be_bytes);
     ((start >> (u64::BITS - BUCKET_BITS)) as usize, start)

@@ -1,4 +1,4 @@
-//! What a run is given and what it returns.
+//! The options and the outcome of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl SchedulerOptions {
     }
 }
 
-/// What the user asked for while the run goes on.
+/// What the user asked for during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopRequest {
     #[default]
@@ -56,7 +56,7 @@ pub enum StopRequest {
     Now,
 }
 
-/// Why a run could not go on.
+/// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]

@@ -1,5 +1,6 @@
-//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases run
-//! beside the compressions, so that no judge is waited for; a cell that needs a judge whose test is open waits here.
+//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases run at
+//! the same time as the compressions, so that nothing waits for a judge; a cell that needs a judge whose test is open
+//! waits here.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -1,5 +1,4 @@
-//! The queue in front of models: tasks whose model is away are deferred, so that they do not keep the others from being
-//! asked.
+//! The queue in front of models: tasks whose model is unavailable are deferred, so that they do not block other models.
 
 use std::collections::HashMap;
 

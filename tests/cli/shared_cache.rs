@@ -111,7 +111,7 @@ fn a_second_checkout_sends_no_request_and_knows_who_wrote() {
     assert!(!is_stored(&ci.secret, &first, &remote), "the secret is nowhere");
 }
 
-/// Whether a secret stands in a file of the project or the remote.
+/// Whether a secret occurs in a file of the project or the remote.
 fn is_stored(secret: &str, project: &Project, remote: &Remote) -> bool {
     let mut files = project.files("");
     files.extend(remote.segments());

@@ -1,4 +1,4 @@
-//! `compeval check`: validates everything without calling anyone.
+//! `compeval check`: validates everything without sending a request.
 
 use clap::Args;
 use serde_json::{Value, json};

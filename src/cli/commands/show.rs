@@ -1,4 +1,4 @@
-//! `compeval show`: one cell, whole.
+//! `compeval show`: everything about one cell.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -107,7 +107,7 @@ fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: RawBody<'_>) -> O
 /// The page of a cell.
 struct Page<'a> {
     selected: &'a SelectedCell,
-    /// The probe as it stands in the bank today, for other spellings of its facts.
+    /// The probe as it is in the bank today, for other spellings of its facts.
     probe: Option<&'a Probe>,
     console: &'a Console,
 }

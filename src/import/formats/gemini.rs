@@ -32,7 +32,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 struct GeminiSession {
     messages: Vec<Value>,
     known: HashSet<String>,
-    /// Compactions: how many messages stood before each, and its summary.
+    /// Compactions: how many messages were before each, and its summary.
     compactions: Vec<(usize, Option<String>)>,
 }
 
@@ -72,7 +72,7 @@ impl GeminiSession {
         }
     }
 
-    /// A shorter list with a snapshot is a compaction: the history goes on, the snapshot is its summary.
+    /// A shorter list with a snapshot is a compaction: the history continues, the snapshot is its summary.
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
         let Value::Array(messages) = messages else { return };
         let snapshot = messages.iter().find_map(|message| {

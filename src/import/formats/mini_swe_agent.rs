@@ -73,7 +73,7 @@ fn is_submission(command: &str, next: &Value) -> bool {
     str_of(next, "role") == "user" && MARKS.iter().any(|mark| command.contains(mark))
 }
 
-/// What stands around the last fenced block of a text that is a command, and the command.
+/// What is around the last fenced block of a text that is a command, and the command.
 fn fenced(text: &str) -> Option<(String, &str)> {
     const OPENINGS: [&str; 3] = ["```bash\n", "```mswea_bash_command\n", "```sh\n"];
     let (at, opening) = OPENINGS.iter().filter_map(|opening| Some((text.rfind(opening)?, *opening))).max()?;

@@ -89,7 +89,7 @@ fn written_calls(text: &str, draft: &mut ConversationDraft) -> Vec<ToolCall> {
     list.iter().map(call).collect()
 }
 
-/// The text without its `<tag>` blocks, and what stood in them. A block that never ends is text.
+/// The text without its `<tag>` blocks, and what was in them. A block that never ends is text.
 fn without_blocks(text: &str, tag: &str) -> (String, Vec<String>) {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let (mut rest, mut kept, mut blocks) = (text, String::new(), Vec::new());

@@ -23,7 +23,7 @@ pub enum SuspicionKind {
     Machine,
     NetworkAddress,
     Random,
-    /// A word where a password stands.
+    /// A word in the position of a password.
     Password,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for SuspicionKind {
     }
 }
 
-/// The text of a fixture in which something stands.
+/// The text of a fixture in which something occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// The content of a message.
@@ -74,7 +74,7 @@ pub enum Field {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// The message's index; `None` for what stands in description or notes.
+    /// The message's index; `None` for what is in description or notes.
     pub message: Option<usize>,
     pub kind: SuspicionKind,
     /// Its first characters and its length.

@@ -1,4 +1,4 @@
-//! Long tool outputs: their beginning, their end, and whatever in between holds a fact that somebody will ask for.
+//! Shortens long tool outputs to their beginning, their end, and the parts in between that contain facts of the bank.
 
 use std::ops::Range;
 
@@ -86,7 +86,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     (parts.len() > 1).then_some(short)
 }
 
-/// Where a fact stands, blind to the case of ASCII letters, as facts are matched.
+/// Where a fact occurs, blind to the case of ASCII letters, as facts are matched.
 fn places(text: &str, fact: &str) -> Vec<Range<usize>> {
     let fact = fact.trim();
     if fact.is_empty() {

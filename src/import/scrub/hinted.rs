@@ -1,11 +1,11 @@
-//! Rules with hints: a pattern is compiled when one of its hints first stands in a text, so that most never are.
+//! Rules with hints: a pattern is compiled when one of its hints first occurs in a text, so that most never are.
 
 use aho_corasick::AhoCorasick;
 use regex::bytes;
 
 use super::shape::{LazyAscii, ascii};
 
-/// Rules, each with a pattern, as the ASCII matcher reads it, and with hints, one of which stands in every text that the
+/// Rules, each with a pattern, as the ASCII matcher reads it, and hints, one of which occurs in every text that the
 /// pattern matches, in any case.
 pub(super) struct HintedRules<R> {
     rules: Vec<(R, LazyAscii)>,
@@ -31,7 +31,7 @@ impl<R> HintedRules<R> {
         HintedRules { rules, hints: AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok(), owners }
     }
 
-    /// The rules of which a hint stands in `text`, in their order.
+    /// The rules of which a hint occurs in `text`, in their order.
     pub(super) fn hinted_in(&self, text: &str) -> impl Iterator<Item = (&R, &bytes::Regex)> {
         let mut wanted = vec![false; self.rules.len()];
         for hit in self.hints.iter().flat_map(|hints| hints.find_overlapping_iter(text)) {

@@ -113,7 +113,7 @@ pub struct ScrubReport {
     pub replaced: BTreeMap<Replacement, usize>,
     /// The message the person began with: to be paraphrased by hand, for its wording is personal.
     pub paraphrase: Option<usize>,
-    /// Account names that went from paths but still stand elsewhere, with counts: give them as handles if they are
+    /// Account names that went from paths but still occur elsewhere, with counts: give them as handles if they are
     /// personal.
     pub left: BTreeMap<String, usize>,
 }
@@ -129,7 +129,7 @@ impl ScrubReport {
 /// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
 #[derive(Clone, Debug, Default)]
 struct Scrubber {
-    /// Secrets that are replaced wherever they stand, longest first, and what each becomes.
+    /// Secrets that are replaced wherever they occur, longest first, and what each becomes.
     known: Vec<(String, String)>,
     names: HashMap<String, String>,
     numbers: BTreeMap<String, usize>,
@@ -295,7 +295,7 @@ impl Scrubber {
     }
 }
 
-/// Where `secret` stands in `text` by itself. A short one inside a longer word is part of that word.
+/// Where `secret` occurs in `text` by itself. A short one inside a longer word is part of that word.
 fn whole<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let alone = |at: usize| {
@@ -369,7 +369,7 @@ impl ReferenceUse {
         ReferenceUse { index: ReferenceIndex::new(&references), references, last }
     }
 
-    /// The references that stand in `text`, the text of message `at`, and are used behind it.
+    /// The references that occur in `text`, the text of message `at`, and are used behind it.
     fn after(&self, at: usize, text: &str) -> Vec<String> {
         let occurrences = self.index.occurrences_in(text).into_iter();
         let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
@@ -377,7 +377,7 @@ impl ReferenceUse {
     }
 }
 
-/// All texts of a fixture in which a secret can stand.
+/// All texts of a fixture in which a secret can occur.
 fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str()];
     for message in &fixture.messages {
@@ -483,7 +483,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
     }
 }
 
-/// How often the account names stand outside of paths.
+/// How often the account names occur outside of paths.
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
     let mut left = BTreeMap::new();
     for account in accounts.iter().filter(|account| account.len() > 2) {

@@ -1,4 +1,4 @@
-//! Passwords and keys known by the position they stand in: after `password =`, in `mysql -pX`, in a URL before `@`.
+//! Passwords and keys recognized by their position: after `password =`, in `mysql -pX`, in a URL before `@`.
 //!
 //! A human password has no shape, so its position decides. The steps for a key word such as `DB_PASSWORD`:
 //! 1. The identifier around the word is split into words. It names a secret only if no qualifier follows the word
@@ -41,7 +41,7 @@ static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
 });
 
-/// Words for a password in other scripts and with accents. What stands between the word and the value is a connector
+/// Words for a password in other scripts and with accents. What is between the word and the value is a connector
 /// (`是`, `改成了`, `ist`) or a note in brackets.
 static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
@@ -65,7 +65,7 @@ fn with_values(pattern: &str) -> String {
         .replace("{Q}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})')"#)
 }
 
-/// All values in `text` that stand where a secret stands. `text` is without escapes, see `unescaped`.
+/// All values in `text` in the position of a secret. `text` is without escapes, see `unescaped`.
 pub(super) fn passwords(text: &str) -> Vec<PositionMatch> {
     let mut found = Vec::new();
     by_rules(text, &mut found);

@@ -1,14 +1,14 @@
 //! The rule sets for secrets, as data.
 //!
 //! Tokens of machines have a shape. [`RULES`] are this crate's own, which tolerate more of the places in which session
-//! logs show them; below them stand the rules of gitleaks (`assets/secrets/gitleaks.json`), which know many more
-//! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] hold those that no key word introduces, see
+//! logs show them; they are followed by the rules of gitleaks (`assets/secrets/gitleaks.json`), which cover many more
+//! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] cover those that no key word introduces, see
 //! [`super::passwords`].
 
 /// How a rule knows a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// By its own shape: then the same string is a secret wherever it stands.
+    /// By its own shape: then the same string is a secret wherever it occurs.
     Form,
     /// By its position, so that it must also look like a secret.
     Place,
@@ -134,10 +134,10 @@ pub(super) const PRIVATE_KEY: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: 
 /// or not, `{Q}` for a quoted one.
 pub(super) struct PositionRule {
     pub(super) kind: &'static str,
-    /// One of these stands in every text that the pattern matches, in any case.
+    /// One of these occurs in every text that the pattern matches, in any case.
     pub(super) hints: &'static [&'static str],
     pub(super) pattern: &'static str,
-    /// Whether the value must have digits or signs, because ordinary words stand in this position too.
+    /// Whether the value must have digits or signs, because ordinary words occur in this position too.
     pub(super) must_be_strong: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) fn secrets(text: &str) -> Vec<FoundSecret> {
     found
 }
 
-/// The secrets of `text`, and the values that stand where a secret stands but may be ordinary words.
+/// The secrets of `text`, and the values in the position of a secret that may be ordinary words.
 pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     let text = &*unescaped(text);
     let mut found = by_rules(text);

@@ -59,7 +59,7 @@ pub(super) fn is_value(value: &str) -> bool {
     !reference && !words.contains(&value.to_ascii_lowercase().as_str()) && entropy(value) > 1.0
 }
 
-/// Whether the value is a secret wherever it stands: long, or with digits or signs among its letters.
+/// Whether the value is a secret wherever it occurs: long, or with digits or signs among its letters.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
     let mixed = has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));

@@ -1,5 +1,5 @@
-//! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. All that it needs is in the
-//! intent, so a batch can be collected after the project was edited.
+//! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. Everything that this needs
+//! is in the intent, so a batch can be collected after the project was edited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Requests of the file lane: they wait to be exported to a file, and for the results that are imported of it.
+//! Requests of the file lane: they wait to be exported to a file, and then for its imported results.
 
 use std::collections::BTreeMap;
 use std::fs::File;

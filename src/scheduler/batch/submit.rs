@@ -133,7 +133,7 @@ impl Submitter<'_, '_> {
     }
 
     /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
-    /// common beginning stand together, for the vendor's prompt cache.
+    /// common beginning are together, for the vendor's prompt cache.
     fn build(self, group: Vec<(Waiting, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
         let mut groups: BTreeMap<_, Vec<Built>> = BTreeMap::new();
         for (waiting, attempt) in group {

@@ -1,4 +1,4 @@
-//! `compeval judge agreement`: compares the judges with people, and prints what came of it.
+//! `compeval judge agreement`: compares the judges with people and prints the result.
 
 use std::path::Path;
 

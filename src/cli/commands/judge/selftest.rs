@@ -1,4 +1,4 @@
-//! `compeval judge selftest`: asks every declared judge to grade answers of known worth.
+//! `compeval judge selftest`: asks every declared judge to grade answers of known quality.
 
 use std::path::Path;
 

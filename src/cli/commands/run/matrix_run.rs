@@ -448,7 +448,7 @@ impl Listener for Listeners<'_> {
     }
 }
 
-/// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
+/// The command to type next: one that continues the work, or one that shows it when all is done.
 fn next(exit: Exit, args: &RunArgs, PublishedResults { summary, manifest, .. }: &PublishedResults) -> String {
     let typed = CommandLine::current();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);

@@ -49,7 +49,7 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
     Err(Failure::input(what).hinted(format!("make a project of them:\n  {}", lines.join("\n  "))))
 }
 
-/// The sample project in this folder; after it the run goes on. A script gets the error of every command.
+/// The sample project in this folder; after it the run continues. A script gets the error of every command.
 fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure> {
     if !console.is_interactive() {
         return Ok(None);

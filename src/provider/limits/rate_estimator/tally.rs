@@ -1,4 +1,4 @@
-//! What was sent in a phase, and refused of it.
+//! How many requests were sent in a phase, and how many of them were refused.
 
 use std::collections::VecDeque;
 

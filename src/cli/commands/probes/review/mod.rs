@@ -1,7 +1,7 @@
-//! `compeval probes review`: a person decides about each probe, and about messages in somebody's own words.
+//! `compeval probes review`: a person decides about each probe, and about messages in the user's own words.
 //!
-//! Every decision is written before the next question, so a review can end at any moment and go on later. What is
-//! reviewed is marked in the bank.
+//! Every decision is written before the next question, so a review can be stopped at any time and continued later. The
+//! bank marks what is reviewed.
 
 mod card;
 mod page;
