@@ -62,7 +62,6 @@ fn fault(error: &sled::Error) -> IndexFault {
 /// that sled puts into its log, since it does not sync the other files that it would write.
 pub(super) type FenceBlocks = Vec<Vec<u8>>;
 
-/// The open catalog.
 #[derive(Debug)]
 pub(super) struct Catalog {
     folder: PathBuf,

@@ -59,7 +59,6 @@ struct SortedRunList {
 
 const LIST_START: [u8; 8] = *b"CEvINDX3";
 
-/// The open index.
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_made_when_there_is_one_and_progress_is_told() {
+    fn a_page_is_made_when_there_is_one_and_progress_is_reported() {
         let site = site();
         let get = |path: &str| ask(&site, "GET", path).body;
         assert!(get("/").contains("The run begins"));

@@ -39,7 +39,6 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// A reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PageReply {
     pub(crate) status: &'static str,

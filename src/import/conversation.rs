@@ -145,7 +145,6 @@ impl fmt::Display for DropReason {
 /// Something put right in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// The message's index.
     pub message: usize,
     pub kind: RepairKind,
 }

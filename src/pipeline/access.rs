@@ -39,7 +39,6 @@ pub struct ProgramAccess {
 }
 
 impl ExternalAccess {
-    /// What `pipeline` reaches.
     pub fn of(pipeline: &Pipeline) -> ExternalAccess {
         let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
         let models = models

@@ -18,9 +18,7 @@ pub struct CostEstimate {
     pub requests: u64,
     /// Requests if every call takes all attempts, and every judge all the replies that it may give.
     pub requests_worst: u64,
-    /// Input tokens.
     pub input_tokens: f64,
-    /// Output tokens.
     pub output_tokens: f64,
     /// Dollars expected; null where a price is unknown.
     pub usd: Option<Usd>,

@@ -14,7 +14,6 @@ use crate::units::{Tokens, Usage, Usd};
 /// Prices of one model in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// Input tokens.
     pub input: f64,
     /// Input tokens read from the provider's prompt cache; without it they cost what input costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +21,6 @@ pub struct Price {
     /// Input tokens written to the prompt cache; without it they cost what input costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Output tokens.
     pub output: f64,
     /// All of these in the flex lane, as a part of the live price; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,6 @@ use super::keys::PublicKey;
 use super::upload::PushCounts;
 use crate::action::Digest;
 
-/// What was pulled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PullCounts {
     pub entries: u64,

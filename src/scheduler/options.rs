@@ -122,7 +122,6 @@ pub struct ExportOptions {
     pub model: Option<ModelRef>,
 }
 
-/// What was exported.
 #[derive(Clone, Debug)]
 pub enum ExportOutcome {
     /// No request is ready.

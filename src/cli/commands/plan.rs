@@ -72,7 +72,6 @@ pub(crate) struct ProjectPlan {
     shard: Option<ShardJson>,
     #[serde(skip)]
     shard_line: Option<String>,
-    /// The shared cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
     #[serde(skip)]

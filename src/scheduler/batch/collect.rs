@@ -92,8 +92,7 @@ pub(super) async fn poll(
     }
 }
 
-const GONE: &str =
-    "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again";
+const GONE: &str = "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again";
 
 fn unreachable(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
     match failure.class {

@@ -60,7 +60,6 @@ struct Built {
     reservation: Reservation,
 }
 
-/// Submits requests.
 #[derive(Clone, Copy)]
 pub(super) struct Submitter<'s, 'e> {
     pub(super) executor: &'s Executor<'e>,
@@ -192,7 +191,6 @@ impl Submitter<'_, '_> {
         })
     }
 
-    /// Creates one batch.
     async fn create(
         self,
         client: &BatchClient,

@@ -138,8 +138,7 @@ fn render(card: &Card, console: &Console) -> String {
             format!("\n{}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
         }
         Subject::Message(message) => {
-            let head =
-                format!("{fixture} · {number} of {of} · message {} is in the user's own words", message.message);
+            let head = format!("{fixture} · {number} of {of} · message {} is in the user's own words", message.message);
             let text = crate::text::shortened(&message.text, SHOWN);
             format!("\n{}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
         }
