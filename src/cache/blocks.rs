@@ -37,7 +37,7 @@ impl Blocks {
 pub(super) struct BlocksWriter(io::BufWriter<File>);
 
 impl BlocksWriter {
-    /// Begins anew at `path`.
+    /// Starts a new file at `path`.
     pub(super) fn create(path: &Path) -> io::Result<BlocksWriter> {
         let file = open_options(path).read(true).write(true).create(true).truncate(true).open(path)?;
         Ok(BlocksWriter(io::BufWriter::with_capacity(1 << 18, file)))

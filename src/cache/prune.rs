@@ -144,7 +144,7 @@ impl StoreInner {
             // the sources of a damaged entry are unknown, so every text is kept
             match self.packs.explained(record) {
                 Ok(EntryOrigin::Known(meta)) => used.extend(meta.texts()),
-                // nobody can ask for a text that nothing names any more
+                // nothing can read a text that no entry names any more
                 Ok(EntryOrigin::Lost) => {}
                 Err(_) => return Ok(Vec::new()),
             }

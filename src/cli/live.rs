@@ -11,7 +11,7 @@ use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
 use crate::cli::terminal::LiveProgress;
 use crate::files::read_text;
 
-/// What there is so far.
+/// The results so far.
 pub(crate) trait LivePage: Send + Sync {
     /// A number that changes when there is more to show.
     fn version(&self) -> u64;
@@ -57,7 +57,7 @@ impl LiveServer {
         self.site.progress.clone()
     }
 
-    /// The run is over: a browser that is looking gets the finished page, then nobody is served any more.
+    /// The run is over: an open browser gets the finished page, then the server stops.
     pub(crate) fn finish(self, page: PathBuf) {
         let mut visits = lock(&self.site.visits);
         if visits.last.is_some_and(|last| last.elapsed() <= LOOKING) {

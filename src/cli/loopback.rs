@@ -28,7 +28,7 @@ pub(crate) trait Site: Send + Sync + 'static {
     fn sent(&self, _reply: &PageReply) {}
 }
 
-/// A request, as far as it matters.
+/// The parts of a request that are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -193,7 +193,7 @@ impl Request {
     }
 }
 
-/// 128 bits that nobody can guess.
+/// 128 random bits.
 fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

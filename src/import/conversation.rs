@@ -183,7 +183,7 @@ pub struct ImportIssue {
     pub file: PathBuf,
     /// The line, from 1; `None` where the whole file is meant.
     pub line: Option<u64>,
-    /// What was wrong, what was expected, what became of it.
+    /// What was wrong, what was expected, and how it was treated.
     pub message: String,
 }
 

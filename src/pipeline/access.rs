@@ -52,7 +52,7 @@ impl ExternalAccess {
             }),
             _ => None,
         });
-        // Requests of the file lane go to whoever answers the file.
+        // Requests of the file lane go to the engine that reads the file.
         let is_remote = |model: &&ModelUse| !model.is_lexical() && model.lane != Lane::File;
         ExternalAccess {
             hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),

@@ -150,7 +150,7 @@ impl RuleReader<'_> {
     }
 }
 
-/// The rules that the pipeline wants; `None` where it wants none, or something is wrong with them.
+/// The rules of the pipeline; `None` if it has none, or something is wrong with them.
 pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&ConstraintsTable>) -> Option<RuleSet> {
     let table = table?;
     let is_enabled = table.enabled.as_ref().is_some_and(|enabled| enabled.value);

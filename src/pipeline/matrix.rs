@@ -157,7 +157,7 @@ impl Matrix {
         }
     }
 
-    /// Whether nobody answers: then contexts are all there is.
+    /// Whether there is no answerer: then there are only contexts.
     pub fn is_without_answers(&self) -> bool {
         self.answerer_is_fixed.is_empty()
     }

@@ -138,7 +138,7 @@ pub struct FixtureDigests {
 }
 
 impl LoadedFixture {
-    /// What the transcript says, folded and indexed. It is as long as the transcript, so it is made for whoever needs it.
+    /// What the transcript says, folded and indexed. It is as long as the transcript, so it is made only on demand.
     pub fn history(&self) -> History {
         History::new(&self.fixture.messages)
     }

@@ -73,7 +73,7 @@ pub enum Unreadable {
     Place(#[from] PrepareError),
 }
 
-/// A body as it lies in the store.
+/// A body as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBody<'b> {
     /// The dialect of a reply; `None` of a program's output or a computed result.

@@ -50,7 +50,7 @@ pub struct SharedCache {
 struct State {
     /// `None` until the remote was marked as one of this program.
     namespace: Option<Namespace>,
-    /// The same, once it is known that nobody else can read what is written.
+    /// The same, once it is known that the remote is not publicly readable.
     writable: Option<Namespace>,
     /// `None` until it was read.
     index: Option<Arc<RemoteIndex>>,

@@ -61,7 +61,7 @@ pub struct Spent {
     pub saved: f64,
     /// Requests that were never answered: whether they are billed is unknown.
     pub unanswered: u64,
-    /// Requests of which it is known what came of them, those that were turned away included.
+    /// Requests whose outcome is known, including those that were refused.
     pub settled: u64,
     /// Reserved for what is under way.
     pub reserved: Usd,
@@ -317,7 +317,7 @@ impl<'b> BudgetLease<'b> {
         (state.open < all.0.saturating_mul(OPEN_PER_REPLY)).then(|| Tokens(all.1.0.saturating_mul(LIKELY_ELSEWHERE)))
     }
 
-    /// The same for a request that is called off when its breaker trips.
+    /// The same for a request that is cancelled when its breaker trips.
     pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
         BudgetLease { breakers: Some((breakers, request)), ..self }
     }

@@ -187,7 +187,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     }
 
     /// The failure of a cell whose answer was cut off by the token limit, where its answerer takes that for one. The
-    /// answer stays in the cache: with another setting it is graded, and nobody is asked.
+    /// answer stays in the cache: with another setting it is graded, and no request is sent.
     fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
         const HINT: &str = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
         let preparer = &self.executor.preparer;

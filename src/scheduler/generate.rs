@@ -118,7 +118,7 @@ impl<'t> GenerationLoop<'_, '_, 't> {
         self.breakers.cancel_all();
     }
 
-    /// Takes what came of a task. `others` are under way: what they do not use of the budget comes free again.
+    /// Takes the outcome of a task. `others` are in flight: the part of the budget that they do not use is released.
     fn complete(&mut self, completed: Completed<&'t GenerationTask>, others: bool) -> Result<(), RunError> {
         self.waits_for_budget = false;
         let tripped = self.breakers.take_unreported();

@@ -178,7 +178,7 @@ impl Job {
                 matrix.answers(task.cell.compress).filter(|other| other.answerer == task.cell.answerer).count()
             }
             Purpose::Cell(Task::Judge(task)) => task.requests_of_its_rubric(preparer.pipeline(), matrix).count(),
-            // The transcript: once for questions, once for each probe that is made anew.
+            // The transcript: once for questions, once for each probe that is made again.
             Purpose::Generation => 2,
             // Each case of a self-test has its own context.
             Purpose::Cell(Task::Compress(_)) | Purpose::Selftest(_) | Purpose::Floor => 1,

@@ -5,7 +5,7 @@
 
 use crate::action::ActionKey;
 
-/// By so many of its first bits a key gets into its bucket.
+/// The number of leading bits of a key that select its bucket.
 const BUCKET_BITS: u32 = 12;
 /// Keys for which a bucket gets room at once.
 const STEP: usize = 16;

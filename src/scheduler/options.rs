@@ -108,7 +108,7 @@ pub struct UntestedJudge {
 pub struct BatchOptions {
     /// Whether it stays until they have ended.
     pub wait: bool,
-    /// After so long a wait they are cancelled, and what is left is asked live.
+    /// After this wait they are cancelled, and the remaining requests are sent live.
     pub deadline: Option<Duration>,
     /// Where requests in the file lane are written to.
     pub export: Option<ExportOptions>,

@@ -35,7 +35,7 @@ const GIVEN_UP_AFTER: u32 = 8;
 #[derive(Clone, Debug)]
 pub(super) enum CaseOutcome {
     Graded(DimensionScores),
-    /// The judge was asked, and its reply is no grade.
+    /// The judge replied, but the reply is not a grade.
     Ungraded,
     /// It was never asked; with the reason, unless that is reported elsewhere.
     Unasked(Option<String>),
@@ -70,7 +70,7 @@ pub(super) struct JudgeQualification<'r, 'e> {
     /// Cases that have an output in this run: two judges may ask the same model alike.
     completed: HashSet<ActionKey>,
     refresh: Refresh,
-    /// Whether a judge that cannot pass any more is asked about the other cases all the same.
+    /// Whether a judge that can no longer pass still gets the other cases.
     asks_all: bool,
 }
 

@@ -11,7 +11,7 @@ const MOST_DEFERRED: usize = 4096;
 
 type Model = (ProviderName, ModelName);
 
-/// Which models are asked just now, and the tasks that wait for one that is away.
+/// The models that currently get requests, and the tasks that wait for an unavailable model.
 pub(super) struct ModelQueue<'r> {
     client: &'r Client,
     jobs: usize,

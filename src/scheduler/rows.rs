@@ -1,5 +1,5 @@
 //! From a judged cell to its row: grades, measures, sizes. A change to what a row says needs a higher
-//! [`crate::results::ROWS`]: rows that were cached before are then made anew.
+//! [`crate::results::ROWS`]: cached rows are then made again.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ impl<'e> RowBuilder<'e> {
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
         let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
-        // A number that JSON does not have would make a line that nobody can read: the cell fails, not the run.
+        // A number that JSON does not have would make a line unreadable: the cell fails, not the run.
         ListedRow::read(&line)?;
         Ok(line)
     }

@@ -316,7 +316,7 @@ fn cell_json(row: &Row) -> Value {
     })
 }
 
-/// What a score means to the eye.
+/// The style of a score.
 pub(crate) fn score_style(score: Option<f64>) -> TextStyle {
     match score {
         Some(score) if score >= 4.0 => TextStyle::Good,

@@ -184,7 +184,7 @@ fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-/// What there is: the names that `--fixtures` and `--methods` take.
+/// The names that `--fixtures` and `--methods` accept.
 fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
         Column::Left("fixture"),

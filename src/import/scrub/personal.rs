@@ -100,7 +100,7 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
 
-/// Where in `text`, seen without its escapes, there is somebody's address.
+/// The places of personal addresses in `text` without its escapes.
 pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
     let personal = |found: &regex::Match<'_>| {
         let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));

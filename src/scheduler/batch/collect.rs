@@ -174,7 +174,7 @@ async fn collect(
     close(executor, client, tracked, status, outcomes).await.map(Some)
 }
 
-/// Records what came of all lines, then removes the vendor's files.
+/// Records the outcome of all lines, then removes the vendor's files.
 async fn close(
     executor: &Executor<'_>,
     client: &BatchClient,
@@ -187,7 +187,7 @@ async fn close(
     Ok(outcomes)
 }
 
-/// Records what came of all lines.
+/// Records the outcome of all lines.
 pub(super) async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
     let line = |line: &BatchLine| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
@@ -249,7 +249,7 @@ impl<'c> Collector<'c> {
         Ok(left_out)
     }
 
-    /// Notes what came of the lines that the results lack.
+    /// Notes the outcome of the lines that are missing from the results.
     pub(super) async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
         for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
             let outcome = match self.stored_since(line) {

@@ -22,7 +22,7 @@ use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::options::RunError;
 use crate::units::{Tokens, Usd};
 
-/// Lines of one batch. The vendors take more; so many bound the memory of a process and what a lost batch costs.
+/// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
 pub(super) const MAX_LINES: usize = 10_000;
 /// Bytes of requests in one batch, less than half of what either vendor takes.
 const MAX_BYTES: usize = 80 << 20;
@@ -45,7 +45,7 @@ pub(super) struct Submission {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueCapacity {
     pub(super) tokens: u64,
-    /// A request that exceeds an empty queue is submitted by itself: the vendor decides about it.
+    /// A request that is too large even for an empty queue is submitted by itself: the vendor decides about it.
     pub(super) is_empty: bool,
 }
 

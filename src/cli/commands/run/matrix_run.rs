@@ -99,7 +99,7 @@ pub(super) fn publish_run(
 }
 
 impl PublishedRun {
-    /// Prints the results and what the gate says of them.
+    /// Prints the results and the verdict of the gate.
     pub(super) fn conclude(self, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
         let PublishedRun { results: published, exit, folder, synced } = self;
         finish::print_summary(&published, &folder, &next(exit, args, &published), console);
@@ -483,7 +483,7 @@ fn selftest(typed: CommandLine, args: &RunArgs) -> String {
     typed.command("judge selftest")
 }
 
-/// What the gate says of the comparison.
+/// The verdict of the gate on the comparison.
 fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
     let table = comparison_table(comparison, published.manifest.design.locale, console.width());

@@ -89,7 +89,7 @@ fn explain(
 }
 
 impl StepState {
-    /// The state in a word, what differs, and what it means to the eye.
+    /// The state in a word, what differs, and its style.
     fn describe(&self) -> (&'static str, Option<&StepDifference>, TextStyle) {
         match self {
             StepState::Cached => ("cached", None, TextStyle::Good),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::pacer::Seconds;
 use super::phase::{LAST, MOST_UNANSWERED};
 
-/// Whether a request was refused; until a round trip after it was sent, nobody knows.
+/// Whether a request was refused; unknown until a round trip after it was sent.
 #[derive(Clone, Copy, Debug)]
 struct RequestFate {
     id: u64,

@@ -13,7 +13,7 @@ const AROUND: usize = 160;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReviewItem {
     pub(super) fixture: String,
-    /// The probe; without one it is the message in somebody's own words.
+    /// The probe; without one it is the message in the user's own words.
     pub(super) probe: Option<ProbeId>,
 }
 

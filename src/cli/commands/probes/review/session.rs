@@ -162,7 +162,7 @@ impl Review {
         Ok(write_whole(&self.paths.bank_of(&item.fixture), edited.text())?)
     }
 
-    /// The bank as it is on disk now: somebody may edit it beside the review.
+    /// The bank as it is on disk now: somebody may edit it during the review.
     fn bank(&self, fixture: &str) -> Result<BankText, Failure> {
         let path = self.paths.bank_of(fixture);
         let text = read_text(&path)?;
