@@ -1,4 +1,4 @@
-//! The time of day, for records and names. A clock that was never set, or set to nonsense, stops no run.
+//! The time of day, for records and names. A clock that was never set, or is wrong, does not stop a run.
 
 use std::time::SystemTime;
 

@@ -202,7 +202,7 @@ fn mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|found| std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777)
 }
 
-/// Whether nobody but its owner can enter a folder.
+/// Whether only its owner can enter a folder.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     mode(folder).is_some_and(|mode| mode & 0o077 == 0)

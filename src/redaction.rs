@@ -1,9 +1,9 @@
 //! API keys in text and bytes, however they are spelled, and their removal.
 //!
 //! A provider that echoes a key, a program that prints it and a transcript that contains it must not carry it into a
-//! file or onto a terminal. So replies and output of programs are redacted where they arrive, and everything is redacted
-//! once more where it leaves the process: in `files`, in the frames of the cache, on the console. The known keys are
-//! state of the process, because a writer that has to be given them can be forgotten.
+//! file or onto a terminal. So replies and output of programs are redacted where they arrive, and everything is
+//! redacted once more where it leaves the process: in `files`, in the frames of the cache, on the console. The known
+//! keys are process-wide state: if they had to be passed to every writer, one could be forgotten.
 //!
 //! Besides the key itself its base64 (at each of the three alignments, in both alphabets) and hexadecimal forms are
 //! found, each with any of its characters escaped for JSON, a URL or HTML. A key is replaced by as many stars as it has
@@ -93,7 +93,7 @@ impl KeyMatcher {
         redacted
     }
 
-    /// Where keys stand. The automaton reads the bytes with their escapes resolved; where the last characters began is
+    /// Where keys occur. The automaton reads the bytes with their escapes resolved; where the last characters began is
     /// kept in a ring, so that memory does not grow with the text.
     fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
@@ -117,7 +117,7 @@ impl KeyMatcher {
 }
 
 /// A key as it is, in base64 and in hexadecimal. At each alignment only those characters of the base64 count that the
-/// key alone determines: the others depend on what stands before and after it.
+/// key alone determines: the others depend on what is before and after it.
 fn encodings(key: &[u8]) -> Vec<Vec<u8>> {
     let hex = |digits: &[u8; 16]| -> Vec<u8> {
         key.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect()

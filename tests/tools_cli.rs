@@ -233,7 +233,7 @@ fn check_recalls_the_paraphrase_and_counts_findings_by_kind() {
     project.write("probes/session.probes.json", &serde_json::to_string_pretty(&bank).unwrap());
     let done = project.run(&["check"]);
     assert_eq!(done.code, 2);
-    assert!(done.err.contains("message 0 still stands in the person's own words"), "{}", done.err);
+    assert!(done.err.contains("message 0 is still in the user's own words"), "{}", done.err);
     for words in ["40 errors: probe `p0`", "probes/session.probes.json:6:9 and 39 like it", "compeval check --all"] {
         assert!(done.err.contains(words), "{words}\n{}", done.err);
     }
@@ -252,7 +252,7 @@ fn what_is_no_log_is_named_and_nothing_is_written() {
     let before = fs::read_dir(project.path().join("fixtures")).unwrap().count();
     for (arguments, words) in [
         (vec!["fixture", "import", "empty.jsonl"], "`empty.jsonl` is empty"),
-        (vec!["fixture", "import", "other.json"], "in no format that is known"),
+        (vec!["fixture", "import", "other.json"], "in no known format"),
         (vec!["fixture", "import", "missing.json"], "No such file"),
         (vec!["fixture", "import", "other.json", "--format", "claud-code"], "did you mean `claude-code`?"),
         (vec!["fixture", "import", "other.json", "--every-tokens", "0"], "at least 1 token"),

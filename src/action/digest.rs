@@ -87,7 +87,6 @@ pub struct ActionKey(pub Digest);
 pub type KeyHalf = [u8; 16];
 
 impl ActionKey {
-    /// Its first half.
     pub fn half(&self) -> KeyHalf {
         self.0.0.first_chunk().copied().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! Inputs: the named values that determine an action's output. Their hash is the action's key; stored with the
-//! output, they explain later why an action is stale.
+//! Inputs: the named values that determine an action's output. Their hash is the action's key. They are stored with the
+//! output to explain later why an action is stale.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

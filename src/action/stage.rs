@@ -20,7 +20,7 @@ impl Stage {
     pub fn schema(self) -> u16 {
         match self {
             Stage::Probes | Stage::Compress | Stage::Answer => 1,
-            // 2: the context stands before the question.
+            // 2: the context is before the question.
             Stage::Judge => 2,
         }
     }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn another_model_of_the_same_provider_is_told() {
+    fn another_model_of_the_same_provider_is_reported() {
         let fit = |endpoint: &str, model: &str| {
             ContextCompatibility::of(&answerer("there", "m"), &endpoint.into(), &model.into())
         };

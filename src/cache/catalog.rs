@@ -1,12 +1,12 @@
 //! The catalog of the index, a small sled database: the list of runs, and where the blocks of each run begin. Only this file
 //! uses sled.
 //!
-//! The blocks themselves are in files (`blocks`). sled keeps in memory what it has read: it looks for pages to evict after
-//! 64 accesses to one of 256 groups of pages, whatever its limit is. With the blocks in sled, a warm run held the whole index
-//! in memory. And what sled rewrites it keeps in its log, so that the index took more space on disk.
+//! The blocks themselves are in files (`blocks`). sled keeps in memory what it has read: it looks for pages to evict
+//! after 64 accesses to one of 256 groups of pages, whatever its limit is. With the blocks in sled, a warm run held the
+//! whole index in memory. Also, sled keeps what it rewrites in its log, so that the index took more space on disk.
 //!
-//! sled can panic on damaged files, so every call runs in `catch_panics`; a fault costs a rebuild from the packs and nothing
-//! else. Its background flush is off: only `replace` writes, so that the index never gets ahead of the packs.
+//! sled can panic on damaged files, so every call runs in `catch_panics`; a fault only causes a rebuild from the packs.
+//! Its background flush is off: only `replace` writes, so that the index never gets ahead of the packs.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -62,7 +62,6 @@ fn fault(error: &sled::Error) -> IndexFault {
 /// that sled puts into its log, since it does not sync the other files that it would write.
 pub(super) type FenceBlocks = Vec<Vec<u8>>;
 
-/// The open catalog.
 #[derive(Debug)]
 pub(super) struct Catalog {
     folder: PathBuf,

@@ -1,9 +1,10 @@
-//! Pruning on a full disk: needs no more room than the index gives back.
+//! Pruning on a full disk: needs no more space than removing the index frees.
 //!
-//! The index is removed first, since it can be built again from the packs. Then each pack with dead frames is emptied from
-//! its end: the live frames of its last part are appended to a new pack and synced, and the part is cut off. So each
-//! step frees at least what it takes, and a crash between the two leaves frames twice, which is harmless. No tombstones
-//! are written: a pack that a crash spared still has its entries, and the next prune removes them.
+//! The index is removed first, since it can be built again from the packs. Then each pack with dead frames is emptied
+//! from its end: the live frames of its last part are appended to a new pack and synced, and the part is cut off. So
+//! each step frees at least what it takes, and a crash between the two leaves frames twice, which is harmless. No
+//! tombstones are written: after a crash, a pack that was not emptied yet still has its entries, and the next prune
+//! removes them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};

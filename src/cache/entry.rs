@@ -242,7 +242,7 @@ impl ParseResult {
     }
 }
 
-/// The result of parsing the body of an entry, as it stands with others in a frame.
+/// The result of parsing the body of an entry, as it is stored with others in a frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ParsedBody {
     pub(super) key: ActionKey,

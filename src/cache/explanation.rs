@@ -4,8 +4,8 @@
 //! 0    or:    1 | crc 4 of the fields | number of inputs | number of fields | fields
 //! field: 0 | length | bytes    or: number of a shared field + 1
 //! ```
-//! The checksum is that of the fields resolved: where a frame of shared fields was lost and its numbers were given again,
-//! an explanation is lost and never wrong.
+//! The checksum covers the resolved fields: if a frame of shared fields was lost and its numbers were reused, an
+//! explanation is lost, but never wrong.
 
 use super::entry::{EntryCoordinate, EntryMeta, EntrySummary, decode_tail};
 use super::lookup::ModelNames;

@@ -226,7 +226,7 @@ fn parse_format(bytes: &[u8]) -> Option<u32> {
     std::str::from_utf8(bytes).ok()?.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok().filter(|n| *n > 0)
 }
 
-/// Who opens the cache for writing; shown to a second process that wants to.
+/// The process that has the cache open for writing; shown to a second process that tries to open it.
 #[derive(Clone, Debug)]
 pub struct LockHolder {
     /// The command, as the user typed it (`run`, `cache prune`).

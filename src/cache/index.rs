@@ -1,10 +1,10 @@
 //! The index on disk: the current record of each key, and the other tables.
 //!
 //! Changes are collected in memory. A flush writes them as a sorted run and merges it with the runs that are not much
-//! larger, so that there are few runs, and each change is written a few times at most. The list of runs in the catalog says
-//! how much of each pack they cover; a flush replaces it after everything else. So the index is always that of some flush, it
-//! never gets ahead of the packs, and a crash leaves nothing but a run that is not listed. Whatever is not as it was written
-//! costs a rebuild from the packs and nothing else.
+//! larger, so that there are few runs, and each change is written a few times at most. The list of runs in the catalog
+//! says how much of each pack they cover; a flush replaces it after everything else. So the index is always in the
+//! state of some flush, it never gets ahead of the packs, and a crash leaves only a run that is not listed. Damage only
+//! causes a rebuild from the packs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,6 @@ struct SortedRunList {
 
 const LIST_START: [u8; 8] = *b"CEvINDX3";
 
-/// The open index.
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! The folder of the index: built anew from the packs beside the old one, and renamed into its place.
+//! The folder of the index: rebuilt from the packs next to the old one, and renamed into its place.
 
 use std::fs;
 use std::io;

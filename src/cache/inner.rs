@@ -1,10 +1,10 @@
 //! The state of an open store, on disk and in memory: appending to the newest pack, keeping the index up to date, and
 //! recovering both when a cache is opened.
 //!
-//! Frames go to the pack first and to the index second, and the index is flushed only now and then, so the index may lag
-//! behind the packs and never the other way round. When a cache is opened, the frames after the indexed ones are indexed; if
-//! index and packs disagree in any other way, the index is rebuilt from the packs. An interrupted write at the end of the
-//! newest pack is cut off. After a failed write nothing more is written.
+//! Frames go to the pack first and to the index second, and the index is flushed only from time to time, so the index
+//! may lag behind the packs, never the reverse. When a cache is opened, the frames after the indexed ones are indexed;
+//! if index and packs disagree in any other way, the index is rebuilt from the packs. An interrupted write at the end
+//! of the newest pack is cut off. After a failed write nothing more is written.
 //!
 //! A small intact cache needs none of this: `VerifiedTables` reads it completely, and the index is opened when something
 //! is written.

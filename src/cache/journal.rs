@@ -1,13 +1,13 @@
 //! The journal of batches: what was submitted, so that nothing is paid for twice and nothing that was paid for is lost.
 //!
 //! It consists of frames in the packs, each on disk before the next step is taken:
-//! 1. an intent, before the call that creates a batch: all that its results are stored by, whatever becomes of the
-//!    project meanwhile;
+//! 1. an intent, before the call that creates a batch: everything needed to store its results, even if the project
+//!    changes meanwhile;
 //! 2. a submission, once the vendor has confirmed the batch;
 //! 3. a closing, after all results are stored: the outcome and the charge of each line.
 //!
-//! A batch is open while its closing is missing. The actions of an open batch are held: nothing else asks for them.
-//! Versions that do not know batches refuse the format of the cache, instead of asking again.
+//! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
+//! Versions without batches refuse the format of the cache instead of sending the requests again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;

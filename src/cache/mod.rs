@@ -1,9 +1,9 @@
 //! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
-//! The packs are the source of truth: append-only files of frames (`frame`) that describe themselves; what many entries
-//! of a pack were made from stands in it once (`packed`). Everything else can be rebuilt from them. The index says where
-//! the current frame of each key is. A put is acknowledged after its frame is on disk; one writer thread commits for all
-//! callers in batches, because a sync per entry would cost more than everything else.
+//! The packs are the source of truth: append-only, self-describing files of frames (`frame`); what many entries of a
+//! pack were made from is stored in it once (`packed`). Everything else can be rebuilt from them. The index says where
+//! the current frame of each key is. A put is acknowledged after its frame is on disk; one writer thread commits for
+//! all callers in batches, because a sync per entry would cost more than everything else.
 //!
 //! Reading happens in one of three ways, all behind the `Lookup` trait and all with the same tables (`pack_index`):
 //! - `Store` with `VerifiedTables`: a small cache is read completely when it is opened, which checks every byte.
@@ -13,7 +13,7 @@
 //! Invariants: of several frames with one key the last wins; a body that does not match its digest is never returned; a
 //! damaged entry is reported and treated as a miss, never a panic; one process writes at a time.
 //!
-//! A journal (`journal`) has what was submitted to vendors as batches; its frames outlive every prune while a batch is
+//! A journal (`journal`) records what was submitted to vendors as batches; no prune removes its frames while a batch is
 //! open.
 //!
 //! The cache does not know what stages mean, how replies are parsed, or how it is configured. Bodies are bytes.

@@ -1,9 +1,10 @@
 //! Frames on their way into a pack: what entries share is written once in a pack, and results of parsing share frames.
 //!
-//! Exports and remote segments carry frames of version 1, which need nothing beside them; a pack takes them in as packed
-//! frames, and reads both. Key, digest, usage, cost and models of an entry are in its own frame, so that damage to a shared
-//! field costs the explanation of the entries that name it (`why`, `cache show`) and no output. Numbers of fields hold
-//! within a pack: whatever rewrites or moves entries resolves their fields and shares them anew.
+//! Exports and remote segments contain frames of version 1, which are complete by themselves; a pack stores them as
+//! packed frames, and both can be read. Key, digest, usage, cost and models of an entry are in its own frame, so that
+//! damage to a shared field costs the explanation of the entries that name it (`why`, `cache show`) and no output.
+//! Numbers of fields are valid within one pack: code that rewrites or moves entries resolves their fields and shares
+//! them again.
 
 use super::entry::{EntryMeta, ParsedBody, clip};
 use super::explanation::EncodedProvenance;

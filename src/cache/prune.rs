@@ -1,9 +1,9 @@
 //! Pruning: removes entries and rewrites packs without what is no longer needed, so that disk space is freed.
 //!
-//! A removal is a tombstone frame, which is on disk before any pack is touched. Then each pack with dead frames is
-//! rewritten: the new file is written and synced beside the old one and renamed over it, and only then the index gets the
-//! new locations. A crash before that last step is harmless: the pack's generation no longer matches the index, which is
-//! rebuilt. Packs keep their numbers, so the order of frames stays.
+//! A removal is a tombstone frame, which is on disk before any pack is changed. Then each pack with dead frames is
+//! rewritten: the new file is written and synced beside the old one and renamed over it, and only then the index gets
+//! the new locations. A crash before that last step is harmless: the pack's generation no longer matches the index,
+//! which is rebuilt. Packs keep their numbers, so the order of frames stays.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -144,7 +144,7 @@ impl StoreInner {
             // the sources of a damaged entry are unknown, so every text is kept
             match self.packs.explained(record) {
                 Ok(EntryOrigin::Known(meta)) => used.extend(meta.texts()),
-                // nobody can ask for a text that nothing names any more
+                // nothing can read a text that no entry names any more
                 Ok(EntryOrigin::Lost) => {}
                 Err(_) => return Ok(Vec::new()),
             }

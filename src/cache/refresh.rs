@@ -1,4 +1,4 @@
-//! A refresh: stages whose outputs are made anew, although the cache has them.
+//! A refresh: stages whose outputs are made again although the cache has them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::entry::{Record, now_ms};
 use crate::action::Stage;
 
 /// The stages that a run refreshes. Batches may take several runs for it: each of them notes the refresh in what it
-/// submits, so that the next one continues with it instead of beginning anew.
+/// submits, so that the next one continues with it instead of starting again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
     stages: BTreeSet<Stage>,

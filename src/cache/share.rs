@@ -1,6 +1,6 @@
 //! Entries as they travel between caches that share a remote: frames as in an export, compressed one entry at a time so
-//! that each can be read by itself. And the trust in who signed them: an entry whose writer is no longer trusted counts as
-//! missing, also where it was pulled long ago.
+//! that each can be read by itself. Also the trust in their writers: an entry whose writer is no longer trusted counts
+//! as missing, even if it was pulled long ago.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;

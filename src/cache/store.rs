@@ -131,7 +131,7 @@ impl Store {
     /// The batches that were submitted from this cache.
     ///
     /// # Errors
-    /// A record of a batch that cannot be read: without it nobody knows what is paid for already.
+    /// A record of a batch that cannot be read: without it, it is unknown what was already paid for.
     pub fn journal(&self) -> Result<Journal, CacheError> {
         let places = self.try_query(&|tables: &dyn IndexQueries| tables.journal())?;
         Journal::read(&places, &self.inner.packs)

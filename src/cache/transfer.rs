@@ -29,7 +29,8 @@ const DIGEST: u64 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportCounts {
     pub entries: u64,
-    /// Entries left out, because what they were made from was lost to damage: nobody else could verify their keys.
+    /// Entries left out, because what they were made from was lost to damage: their keys could not be verified
+    /// elsewhere.
     pub unexplained: u64,
     pub bytes: u64,
     /// The digest at its end, which covers all of it.

@@ -1,4 +1,4 @@
-//! Arguments that several commands take. Those of one command stand in its own file.
+//! Arguments that several commands take. Arguments of a single command are in its own file.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::action::Stage;
 use crate::provider::Lane;
 
-/// Headings of `--help`. Arguments of one command without a heading stand under "Arguments" and "Options".
+/// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
 pub(crate) const SELECTION: &str = "Selection";
 pub(crate) const MODELS: &str = "Models";
 pub(crate) const LIMITS: &str = "Limits";
@@ -32,7 +32,7 @@ pub(crate) struct Common {
     /// Print only JSON on standard output
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
-    /// Print only errors and what the command is asked for: no progress, notes or warnings
+    /// Print only errors and the requested output: no progress, notes or warnings
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub(crate) quiet: bool,
     /// Log actions to standard error; -vv logs each request

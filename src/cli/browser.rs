@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use super::environment::variable;
 
-/// Opens a file or an address; whether a browser was started. A browser may run on for hours, so nobody waits for it.
+/// Opens a file or an address; whether a browser was started. A browser may run for hours, so this does not wait for
+/// it.
 pub(crate) fn open_in_browser(address: &OsStr) -> bool {
     let is_started = |mut command: Command| {
         let silent = command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

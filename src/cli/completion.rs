@@ -1,4 +1,4 @@
-//! Completion in the shell: besides flags, the labels, fixtures, probes, methods and models of the project.
+//! Shell completion of flags, and of the labels, fixtures, probes, methods and models of the project.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

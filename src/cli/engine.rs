@@ -243,7 +243,7 @@ fn hide_untrusted(pipeline: &Pipeline, store: &Store, options: &RunOptions, cons
     Ok(())
 }
 
-/// Uploads what was made while the run goes on; never returns.
+/// During the run, uploads what was made; never returns.
 async fn upload_periodically(shared: Option<&SharedCache>, store: &Store) {
     let Some(shared) = shared.filter(|shared| shared.is_written()) else { return std::future::pending().await };
     let mut beats = tokio::time::interval(BEAT);

@@ -138,7 +138,7 @@ impl From<FileError> for Failure {
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
         let failure = Failure::error(chain(&error));
-        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no room";
+        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
         if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
     }
 }

@@ -141,7 +141,7 @@ fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     groups
 }
 
-/// Where problems stand; of many the first.
+/// The places of problems; only the first if there are many.
 fn places(problems: &[&Problem]) -> String {
     const SHOWN: usize = 4;
     let place = |(file, line, column): (&str, usize, usize)| format!("{file}:{line}:{column}");

@@ -1,6 +1,6 @@
-//! Requests to stop: Ctrl-C, SIGTERM and SIGHUP. The first drains, the second stops at once, one more ends the process
-//! whatever it is doing. A job scheduler sends SIGTERM and a closed terminal SIGHUP: both leave the same report that
-//! Ctrl-C does.
+//! Requests to stop: Ctrl-C, SIGTERM and SIGHUP. The first drains, the second stops immediately, and a third ends the
+//! process, whatever it is doing. A job scheduler sends SIGTERM and a closed terminal SIGHUP: both leave the same
+//! report that Ctrl-C does.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
-//! The page of a run while it goes on, for a browser on this machine.
+//! The page of a run in progress, for a browser on this machine.
 //!
-//! A page is made only when a browser asks for it. There are two addresses: the page, and how far the run is.
+//! A page is made only when a browser asks for it. There are two addresses: the page, and the progress of the run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
 use crate::files::read_text;
 
-/// What there is so far.
+/// The results so far.
 pub(crate) trait LivePage: Send + Sync {
     /// A number that changes when there is more to show.
     fn version(&self) -> u64;
@@ -59,7 +59,7 @@ impl LiveServer {
         self.site.progress.clone()
     }
 
-    /// The run is over: a browser that is looking gets the finished page, then nobody is served any more.
+    /// The run is over: an open browser gets the finished page, then the server stops.
     pub(crate) fn finish(self, page: PathBuf) {
         let mut visits = lock(&self.site.visits);
         if visits.last.is_some_and(|last| last.elapsed() <= LOOKING) {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_made_when_there_is_one_and_progress_is_told() {
+    fn a_page_is_made_when_there_is_one_and_progress_is_reported() {
         let site = site();
         let get = |path: &str| ask(&site, "GET", path).body;
         assert!(get("/").contains("The run begins"));

@@ -1,9 +1,9 @@
 //! Pages for a browser on this machine.
 //!
 //! An address has a random token in its path, and the `Host` has to be loopback: no other user of the machine can guess
-//! the address, and no website can have a browser ask for it under a name of its own. What is sent is free of API keys,
-//! whatever a transcript contains. Each connection has a thread, since a browser keeps connections open that it has no
-//! request for yet; a reply closes its connection.
+//! the address, and no website can make a browser request it under another host name. What is sent is free of API keys,
+//! whatever a transcript contains. Each connection has a thread, because a browser opens connections before it has
+//! requests for them; a reply closes its connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ pub(crate) trait Site: Send + Sync + 'static {
     fn sent(&self, _reply: &PageReply) {}
 }
 
-/// A request, as far as it matters.
+/// The parts of a request that are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -39,7 +39,6 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// A reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PageReply {
     pub(crate) status: &'static str,
@@ -194,7 +193,7 @@ impl Request {
     }
 }
 
-/// 128 bits that nobody can guess.
+/// 128 random bits.
 fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

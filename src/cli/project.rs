@@ -21,7 +21,7 @@ use crate::threads::both;
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProjectOptions {
-    /// As `check` wants it.
+    /// As strictly as `check` does.
     pub(crate) strict: bool,
     /// Whether calls will be made.
     pub(crate) needs_keys: bool,

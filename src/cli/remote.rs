@@ -23,7 +23,7 @@ pub(crate) struct RemoteArgs {
     /// Share the cache at URL: fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://…, https://… (or COMPEVAL_REMOTE)
     #[arg(long, value_name = "URL", help_heading = REMOTE)]
     pub(crate) remote: Option<String>,
-    /// Use what this writer signed, "NAME PUBLIC-KEY"; repeatable (or COMPEVAL_TRUST, parted by commas)
+    /// Use what this writer signed, "NAME PUBLIC-KEY"; repeatable (or COMPEVAL_TRUST, comma-separated)
     #[arg(long, value_name = "WRITER", help_heading = REMOTE)]
     pub(crate) trust: Vec<String>,
     /// `write` uploads what is made here, signed with the key in COMPEVAL_SIGNING_KEY (or COMPEVAL_REMOTE_MODE)
@@ -127,7 +127,7 @@ impl RemoteArgs {
             // Every run would pay again.
             Err(error @ RemoteError::NotBuilt(_)) => Err(error.into()),
             Err(error) => {
-                console.warn("remote:", format_args!("{error}; this command goes on without it"));
+                console.warn("remote:", format_args!("{error}; this command continues without it"));
                 Ok(None)
             }
         }

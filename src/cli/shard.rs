@@ -76,7 +76,7 @@ pub(crate) struct ShardOfRun {
     pub(crate) project_cache: PathBuf,
 }
 
-/// What a plan says of its shard.
+/// The part of a plan about its shard.
 #[derive(Debug, Serialize)]
 pub(crate) struct ShardJson {
     #[serde(flatten)]

@@ -79,7 +79,7 @@ fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
     }
     if !pairs_hold(&messages) {
         let expected = "every tool call directly followed by its results, and no result without its call";
-        return Err(contract("a tool call is parted from its result", expected));
+        return Err(contract("a tool call is separated from its result", expected));
     }
     if messages.iter().all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty()) {
         return Err(CompressFault::Empty);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_parted_pair_and_an_empty_output_fail() {
         let orphan = r#"{"messages":[{"role":"tool","tool_call_id":"c1","content":"x"}]}"#;
-        assert!(message(orphan).contains("parted"));
+        assert!(message(orphan).contains("separated"));
         for empty in ["", " \n", r#"{"summary":"  "}"#, r#"{"messages":[]}"#] {
             assert_eq!(read(empty.as_bytes()).expect_err("empty"), CompressFault::Empty, "{empty:?}");
         }

@@ -34,7 +34,7 @@ pub struct FixtureOptions {
 pub struct SessionCut {
     /// The most tokens, without those of the system message.
     pub max_tokens: Option<Tokens>,
-    /// The most messages.
+    /// The most messages that are kept.
     pub until: Option<usize>,
 }
 

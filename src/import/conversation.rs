@@ -66,7 +66,7 @@ pub struct Conversation {
 /// A compaction as the log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCompaction {
-    /// The index of the message that it is before.
+    /// The index of the message that follows it.
     pub message: usize,
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.
@@ -140,7 +140,7 @@ pub enum RepairKind {
     Copied,
 }
 
-/// The result of a call that has none.
+/// What replaces a missing result of a call.
 pub const NO_RESULT: &str = "[no result recorded]";
 
 /// The line before a result whose call is not in the log.
@@ -152,7 +152,7 @@ pub struct ImportIssue {
     pub file: PathBuf,
     /// The line, from 1; `None` where the whole file is meant.
     pub line: Option<u64>,
-    /// What was wrong, what was expected, what became of it.
+    /// What was wrong, what was expected, and how it was treated.
     pub message: String,
 }
 
@@ -181,7 +181,7 @@ pub enum ImportError {
         more: usize,
     },
     #[error(
-        "`{}` is in no format that is known; it begins with `{start}`{}{}{}; name one with --format: {}",
+        "`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
         near.as_ref().map(|near| format!("; {near}")).unwrap_or_default(),

@@ -170,7 +170,7 @@ impl ConversationDraft {
         self.record(CompactionKind::Clearing);
     }
 
-    /// Several records of one compaction stand at one place.
+    /// Several records of one compaction are at one place.
     fn record(&mut self, kind: CompactionKind) {
         let message = self.entries.len();
         if self.recorded.last().is_none_or(|last| (last.message, last.kind) != (message, kind)) {

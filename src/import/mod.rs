@@ -1,9 +1,10 @@
 //! Fixtures from the logs of real sessions: reading, scrubbing, audit, compression points, statistics.
 //!
 //! A log is recognised by its content and read into conversations whose calls and results are paired. Nothing is lost
-//! silently: what is no message is counted with its reason ([`DropReason`]), what could not be read is named with file and
-//! line ([`ImportIssue`]). Scrubbing is deterministic and idempotent, and the same string gets the same replacement
-//! everywhere in one fixture. Deliberately absent: probes (facts come in as plain strings), providers, writing files.
+//! silently: a record that is not a message is counted with its reason ([`DropReason`]), and one that could not be read
+//! is reported with file and line ([`ImportIssue`]). Scrubbing is deterministic and idempotent, and the same string
+//! gets the same replacement everywhere in one fixture. Deliberately absent: probes (facts come in as plain strings),
+//! providers, writing files.
 
 mod conversation;
 mod detect;
@@ -188,7 +189,7 @@ fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     Err(ImportError::Container { file: file.to_owned(), what, advice })
 }
 
-/// Which command turns a database into a log. The texts that made its tables stand in its first page.
+/// Which command turns a database into a log. The texts that made its tables are in its first page.
 fn database_advice(head: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(head);
     let has = |name: &str| {

@@ -1,4 +1,4 @@
-//! A log that is in no format that is known: which one it comes closest to, and what it lacks.
+//! A log that is in no known format: which one it comes closest to, and what it lacks.
 
 use serde_json::Value;
 

@@ -14,14 +14,14 @@ pub struct PointRules {
     pub spans: Option<u32>,
 }
 
-/// The share of the messages, and the turns of the assistant, that are behind the last point, so that a compression can
-/// be judged by what the session went on to use.
+/// The share of the messages, and the turns of the assistant, that are after the last point, so that a compression can
+/// be judged by what the session used later.
 const TAIL: (f64, usize) = (0.15, 10);
 /// The shares of the tokens before the points of a transcript for which no rule is given.
 const SHARES: [f64; 2] = [0.4, 0.7];
 
 /// The points that `rules` ask for: exclusive message indices in rising order, none between a call and its result and
-/// none before there is something to compress. Without a rule they are behind 40% and 70% of the tokens. Points leave
+/// none before there is something to compress. Without a rule they are after 40% and 70% of the tokens. Points leave
 /// a tail, unless only one at the end was asked for, or none would be left. None at all is read as one at the end.
 pub fn propose(
     messages: &[Message],
@@ -62,7 +62,7 @@ pub fn propose(
     points
 }
 
-/// Whether enough of the session is behind a point.
+/// Whether enough of the session is after a point.
 fn leaves_tail(messages: &[Message], at: usize) -> bool {
     let (share, turns) = TAIL;
     let tail = messages.get(at..).unwrap_or_default();

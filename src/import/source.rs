@@ -192,7 +192,7 @@ impl Records {
         let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         let damage = if error.is_eof() { text.len() } else { (start + column).saturating_sub(1).min(text.len()) };
         let value = closed(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
-        let kept = if value.is_some() { "what stands before it was read" } else { "nothing could be read" };
+        let kept = if value.is_some() { "everything before it was read" } else { "nothing could be read" };
         self.lose(format!("the JSON document is damaged at column {column} ({reason}); {kept}"));
         value
     }

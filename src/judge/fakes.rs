@@ -1,4 +1,4 @@
-//! Grades for the tests of this room and of those that use it.
+//! Grades for the tests of this module and of the modules that use it.
 
 use super::rubric::Rubric;
 use super::score::{DimensionScores, Score, dimension_scores};

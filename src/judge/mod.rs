@@ -1,6 +1,6 @@
 //! Judging: the rubric, the blinded request, the contract of a reply, dimension scores.
 //!
-//! Deliberately absent: names of methods, fixtures, models and labels. This room is not given them.
+//! Deliberately absent: names of methods, fixtures, models and labels. Nothing in this module gets them.
 
 mod reply;
 mod request;

@@ -1,6 +1,6 @@
 //! The contract of a judge's reply: lenient about its wrapping, strict about what it grades.
 //!
-//! Only `criterionResults` is read; whatever else the judge says is ignored, aggregates above all.
+//! Only `criterionResults` is read; everything else is ignored, aggregates in particular.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_small_model_writes_inside_the_schema_is_told_apart() {
+    fn what_a_small_model_writes_inside_the_schema_is_distinguished() {
         let entry = |id: &str, score: u8| format!(r#"{{"criterionId":"{id}","reasoning":"is","score":{score}}}"#);
         let reply = |entries: &[String]| format!("{{\n  \"criterionResults\":[{}]}}", entries.join(","));
         // It counts upwards, names one criterion again and again, and leaves the others out.

@@ -60,7 +60,7 @@ pub struct GradingRequest {
     pub rubric_criteria: Vec<CriterionId>,
 }
 
-/// What is true, as it stands in the request; absent values are left out.
+/// The ground truth, as it is in the request; absent values are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroundTruth {
     /// What a correct answer contains; empty exactly where the transcript does not say.
@@ -108,7 +108,7 @@ impl JudgeQuestion {
         }
     }
 
-    /// The turns to send for one answer. `context` is left out where judges may not see it. It stands first, so that
+    /// The turns to send for one answer. `context` is left out where judges may not see it. It is first, so that
     /// providers' prompt caches serve it to all questions about it.
     pub fn with(&self, answer: InputValue, context: Option<InputValue>) -> Result<Vec<RequestTurn>, TemplateFault> {
         let glue = &*GLUE;
@@ -352,7 +352,7 @@ mod tests {
         assert!(!valid.is_valid(&json!({"criterionResults":[], "overall": 5})));
     }
 
-    /// What stands beside a question in its bank, and the words of methods and providers, leave no trace in the
+    /// What is next to a question in its bank, and the words of methods and providers, leave no trace in the
     /// bytes; no other name is in scope.
     #[test]
     fn judge_request_names_no_method() {

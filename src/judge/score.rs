@@ -1,6 +1,6 @@
 //! Scores: from criteria to dimensions to one number, and from a panel to its medians.
 //!
-//! What nobody measured is absent, never zero.
+//! What was not measured is absent, never zero.
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};

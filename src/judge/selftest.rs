@@ -1,4 +1,4 @@
-//! The self-test of a judge: answers of known worth, sent as ordinary judge requests.
+//! The self-test of a judge: answers of known quality, sent as ordinary judge requests.
 //!
 //! 44 answers of eleven kinds, four each, and three answers that try to instruct the judge. The kinds are chosen so that
 //! no shortcut passes: a judge that looks for key words, for any or for all expected facts, or that compares the answer
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// How many of the case's facts stand in `text`.
+    /// How many of the case's facts occur in `text`.
     fn facts_in(case: &Case, text: &str) -> usize {
         FactFinder::all(&case.expected_facts).iter().filter(|fact| fact.occurs_in(&fold(text))).count()
     }

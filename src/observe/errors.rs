@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::import::NO_RESULT;
 use crate::text::pattern;
 
-/// Characters of both ends of a result in which its exit code is looked for.
+/// Characters at both ends of a result that are searched for its exit code.
 const ENDS: usize = 400;
 /// Lines of an error that identify it.
 const LINES: usize = 4;

@@ -1,4 +1,4 @@
-//! Which details of the old history a session used after a compaction, and where it had them from.
+//! Which details of the old history a session used after a compaction, and where it got them.
 
 use std::collections::{BTreeSet, HashSet};
 

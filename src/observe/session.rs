@@ -1,4 +1,4 @@
-//! One session: its compactions, its controls, and what can be said of it.
+//! One session: its compactions, its controls, and what is known about it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -18,7 +18,7 @@ use crate::transcript::{Message, Role};
 pub struct ObservedCompaction {
     pub session: String,
     pub format: &'static str,
-    /// The message that it is before, as in a fixture's points.
+    /// The message that follows it, as in a fixture's points.
     pub at: usize,
     pub time: Option<String>,
     /// `summary`, or `clearing` where only old tool results were cleared.
@@ -91,7 +91,7 @@ struct Session<'s> {
     conversation: &'s Conversation,
     format: Format,
     actions: &'s SessionActions,
-    /// The turns that compactions are before.
+    /// The turns that follow compactions.
     borders: &'s [usize],
     noise: &'s SessionNoise,
 }

@@ -1,6 +1,6 @@
 //! What a project reaches besides its own files: the hosts that get keys and transcripts, and the programs it starts.
 //!
-//! To run somebody's project is to trust its author with this, so it is listed before it happens.
+//! Running a project means trusting its author with this, so it is listed before it happens.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,6 @@ pub struct ProgramAccess {
 }
 
 impl ExternalAccess {
-    /// What `pipeline` reaches.
     pub fn of(pipeline: &Pipeline) -> ExternalAccess {
         let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
         let models = models
@@ -53,7 +52,7 @@ impl ExternalAccess {
             }),
             _ => None,
         });
-        // Requests of the file lane go to whoever answers the file.
+        // Requests of the file lane go to the engine that reads the file.
         let is_remote = |model: &&ModelUse| !model.is_lexical() && model.lane != Lane::File;
         ExternalAccess {
             hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),

@@ -1,8 +1,8 @@
 //! `[constraints]`: which rules are put into which sessions, and where.
 //!
-//! Each rule is put into each session of its language by itself, at each of three positions, so that the sessions of one
-//! rule differ from the recorded one in a single message. A rule whose object the session names anyway is left out there:
-//! it could not be seen whether a context has kept it.
+//! Each rule is put into each session of its language by itself, at each of three positions, so that the sessions of
+//! one rule differ from the recorded one in a single message. A rule whose object the session already mentions is left
+//! out there, because one could not see whether a context has kept the rule.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -115,7 +115,7 @@ impl RuleReader<'_> {
                 rule.name,
                 rule.object.join("`, `")
             );
-            self.fault(text, &message, "write the object as it stands in the text");
+            self.fault(text, &message, "write the object as it is written in the text");
         } else if !finder.is_stated_in(&rule.text) {
             let message =
                 format!("no sentence in the text of the rule `{}` has its object and forbids something", rule.name);
@@ -150,7 +150,7 @@ impl RuleReader<'_> {
     }
 }
 
-/// The rules that the pipeline wants; `None` where it wants none, or something is wrong with them.
+/// The rules of the pipeline; `None` if it has none, or something is wrong with them.
 pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&ConstraintsTable>) -> Option<RuleSet> {
     let table = table?;
     let is_enabled = table.enabled.as_ref().is_some_and(|enabled| enabled.value);

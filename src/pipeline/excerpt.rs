@@ -1,5 +1,5 @@
-//! What is drawn of a file around a place. A line that is too long, such as a bank without line breaks, is cut to what
-//! stands around the place; line and column stay those of the file.
+//! The part of a file that is drawn around a place. A line that is too long, as in a bank without line breaks, is cut
+//! to the text around the place; line and column stay those of the file.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl<'f> Excerpt<'f> {
         Excerpt { name, places, text: shown }
     }
 
-    /// Where the places stand in the excerpt.
+    /// Where the places are in the excerpt.
     pub(super) fn places(&self) -> impl Iterator<Item = Range<usize>> {
         self.places.iter().map(|place| place.shown.clone())
     }
@@ -97,14 +97,14 @@ fn add_line(
     shown.push_str(ending);
 }
 
-/// Where a byte of the file stands in the excerpt: in the last piece that begins before it.
+/// Where a byte of the file is in the excerpt: in the last piece that begins before it.
 fn moved(pieces: &[ExcerptPiece], offset: usize) -> usize {
     let after = pieces.partition_point(|piece| piece.from <= offset);
     let piece = after.checked_sub(1).and_then(|last| pieces.get(last));
     piece.map_or(0, |piece| piece.at + (offset - piece.from).min(piece.len))
 }
 
-/// What is shown of a line: all of it, or what stands around the marks; of a long mark its beginning and its end.
+/// What is shown of a line: all of it, or what is around the marks; of a long mark its beginning and its end.
 fn windows(line: &str, marks: &[Range<usize>], room: usize) -> Vec<Range<usize>> {
     let body = line.trim_end_matches(['\r', '\n']);
     // No character takes more than four bytes: a very long line need not be measured.

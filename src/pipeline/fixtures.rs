@@ -244,7 +244,7 @@ impl FixtureLoader<'_> {
             let weight = self.checks.weight(finding.kind);
             let help = match (finding.kind, weight) {
                 (FindingKind::UnprovenFact, Severity::Error) => {
-                    format!("{}; `run` goes on with --allow-unproven", finding.help)
+                    format!("{}; `run` continues with --allow-unproven", finding.help)
                 }
                 _ => finding.help,
             };

@@ -157,7 +157,7 @@ impl Matrix {
         }
     }
 
-    /// Whether nobody answers: then contexts are all there is.
+    /// Whether there is no answerer: then there are only contexts.
     pub fn is_without_answers(&self) -> bool {
         self.answerer_is_fixed.is_empty()
     }
@@ -256,7 +256,7 @@ impl Matrix {
         counts
     }
 
-    /// How many rows stand on a context.
+    /// How many rows depend on a context.
     pub fn downstream_judgements(&self, compress: CompressCell) -> u64 {
         self.answers(compress).count() as u64 * self.judgements_per_answer()
     }

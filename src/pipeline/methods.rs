@@ -18,7 +18,7 @@ use crate::units::Tokens;
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Tool results that `mask` keeps where nothing else is said.
+/// Tool results that `mask` keeps by default.
 const KEPT_RESULTS: u32 = 10;
 
 /// The strategies as a file names them.

@@ -52,7 +52,7 @@ pub struct Pipeline {
     pub fixtures: Vec<LoadedFixture>,
     /// The rules that are put into the fixtures; `None` where none are.
     pub constraints: Option<RuleSource>,
-    /// Prices the user declared; they stand before the table that ships with the program.
+    /// Prices the user declared; they are before the table that ships with the program.
     pub prices: BTreeMap<ModelRef, Price>,
     /// All providers, declared and built in.
     pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
@@ -68,7 +68,7 @@ pub struct PipelineSettings {
     pub runs: Runs,
     /// Language of rubric and built-in prompts.
     pub locale: Locale,
-    /// What stands after the point.
+    /// What is after the point.
     pub tail: TailMode,
     /// Whether the judge sees the compacted context.
     pub judge_context: bool,
@@ -138,7 +138,7 @@ pub struct FixtureDigests {
 }
 
 impl LoadedFixture {
-    /// What the transcript says, folded and indexed. It is as long as the transcript, so it is made for whoever needs it.
+    /// What the transcript says, folded and indexed. It is as long as the transcript, so it is made only on demand.
     pub fn history(&self) -> History {
         History::new(&self.fixture.messages)
     }

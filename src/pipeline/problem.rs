@@ -115,7 +115,7 @@ impl Problem {
         self.severity
     }
 
-    /// The problem as it is drawn in `width` columns: of long lines only what stands around its places.
+    /// The problem as it is drawn in `width` columns: of long lines only what is around its places.
     pub fn drawn(&self, width: usize) -> RenderedProblem<'_> {
         /// Columns that go to the number of a line and its frame.
         const MARGIN: usize = 8;

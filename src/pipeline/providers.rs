@@ -247,8 +247,8 @@ impl ProviderDraft<'_> {
             if is_variable(&variable.value) {
                 return Some(ApiKeyVariable(variable.value.as_str().into()));
             }
-            // What stands here may be the key itself: it is not repeated, and masked where the file is shown.
-            let help = "keys never stand in files: export the key in a variable and write that variable's NAME here";
+            // What is here may be the key itself: it is not repeated, and masked where the file is shown.
+            let help = "keys must not be in files: export the key in a variable and write that variable's NAME here";
             self.error(&variable.place, "api_key_env is not the name of a variable".to_owned(), help.to_owned());
             return None;
         }

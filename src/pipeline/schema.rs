@@ -1,6 +1,7 @@
 //! JSON Schemas of the files that users write, for editors. They follow from the types that the readers fill.
 //!
-//! What a schema refuses, the reader of the file refuses. `compeval check` refuses more: it knows what fits together.
+//! The reader of a file refuses everything that its schema refuses. `compeval check` refuses more: it knows which
+//! values fit together.
 
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};

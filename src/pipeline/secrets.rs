@@ -1,4 +1,4 @@
-//! Secrets in the wrong place: someone writes a key into the file, and no complaint about it may show the key.
+//! Secrets in the wrong place: a user may write a key into the file, and no error about it may show the key.
 
 use super::file::ProviderTable;
 use super::file::strings::texts;

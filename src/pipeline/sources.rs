@@ -33,8 +33,8 @@ impl SourceReader {
         SourceReader { folder, bounds: None, read: BTreeMap::new() }
     }
 
-    /// Refuses files outside of the folder from now on, also behind symbolic links: whoever runs the project of another
-    /// does not mean to send files of his own to a provider.
+    /// Refuses files outside of the folder from now on, also behind symbolic links: a user who runs another's project
+    /// does not intend to send other files to a provider.
     pub(super) fn confine(&mut self) {
         self.bounds = self.folder.canonicalize().ok();
     }
@@ -203,7 +203,7 @@ impl Pattern {
         Ok(Pattern { plain, matcher: Some(glob.compile_matcher()) })
     }
 
-    /// The folder that the pattern's files lie in, as far as that is plain.
+    /// The folder of the pattern's files, up to the first component with a wildcard.
     pub(super) fn base(&self) -> PathBuf {
         match self.matcher {
             Some(_) => self.plain.clone(),

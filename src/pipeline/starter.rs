@@ -1,4 +1,4 @@
-//! The files of a new project: one that runs as it is.
+//! The files of a new project, which runs without changes.
 
 /// A file to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

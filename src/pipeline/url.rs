@@ -19,7 +19,7 @@ pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, St
     if rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@') {
         return fault(
             "base_url contains credentials".to_owned(),
-            "keys never stand in files: put the key into a variable and name it in api_key_env",
+            "keys must not be in files: put the key into a variable and name it in api_key_env",
         );
     }
     let url = Url::parse(text).ok().filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));

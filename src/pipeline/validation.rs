@@ -36,7 +36,7 @@ pub(super) struct ValidationContext<'a> {
 pub(super) struct ModelDeclaration<'a> {
     /// The place of the table.
     pub(super) header: Range<usize>,
-    /// The stage in a word.
+    /// The name of the stage.
     pub(super) stage: &'static str,
     pub(super) model: Option<&'a Located<String>>,
     /// The model the command line puts in its place.

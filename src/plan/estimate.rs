@@ -18,9 +18,7 @@ pub struct CostEstimate {
     pub requests: u64,
     /// Requests if every call takes all attempts, and every judge all the replies that it may give.
     pub requests_worst: u64,
-    /// Input tokens.
     pub input_tokens: f64,
-    /// Output tokens.
     pub output_tokens: f64,
     /// Dollars expected; null where a price is unknown.
     pub usd: Option<Usd>,
@@ -76,9 +74,10 @@ impl CostEstimate {
 /// Output tokens assumed of a reply where neither the cache nor a limit says more.
 const USUAL_OUTPUT: [(StageName, f64); 4] =
     [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
-/// Replies that no cache saw are likely to be from half as long as assumed to so many times as long, or as declared.
+/// Without replies in the cache, lengths are likely to be between these multiples of the assumed one, or up to the
+/// declared one.
 const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
-/// Nine sums of ten are within so many standard deviations.
+/// Nine of ten sums are within this many standard deviations.
 const LIKELY_DEVIATIONS: f64 = 1.645;
 /// Seconds assumed of a call to a model that was never asked.
 pub const USUAL_LATENCY: f64 = 4.0;
@@ -333,7 +332,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         judges.iter().filter(|judge| judge.model.reference == *model).map(|judge| judge.attempts).max().unwrap_or(1)
     }
 
-    /// The models that cells of a stage below `task` are asked of, each with its share of the cells.
+    /// The models to which cells of a stage below `task` are sent, each with its share of the cells.
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
         let models: Vec<ModelUse> = match stage {
             StageName::Probes | StageName::Compress => {

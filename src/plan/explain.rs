@@ -99,7 +99,7 @@ impl<'l> Explainer<'l> {
         Explainer { read_text, lines: RefCell::default() }
     }
 
-    /// A reason in words. `old` are the sources of the action that it is held against, where there is one.
+    /// A reason in words. `old` are the sources of the action that it is compared with, if there is one.
     pub fn explain(
         &self,
         reason: &StaleReason,

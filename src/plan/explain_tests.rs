@@ -84,7 +84,7 @@ fn models_and_settings_have_their_old_and_new_values() {
 }
 
 #[test]
-fn what_a_setting_shows_or_hides_is_told_by_its_name() {
+fn what_a_setting_shows_or_hides_is_reported_by_its_name() {
     let came = |name| change(name, None, Some(long("x")));
     let hidden = [change("context", Some(long("x")), None), differs("request")];
     insta::assert_snapshot!(worded(&hidden, &same()), @"setting: judge_context: true → false");

@@ -99,7 +99,6 @@ impl Forecast {
 pub struct Assumptions<'a> {
     /// Stages whose cached outputs are ignored.
     pub refresh: &'a Refresh,
-    /// What tokens cost.
     pub prices: &'a Prices,
     /// Actions of open batches.
     pub submitted: &'a HashSet<ActionKey>,

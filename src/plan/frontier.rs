@@ -1,4 +1,4 @@
-//! The frontier: which actions are ready, as those they depend on are resolved.
+//! The frontier: the actions that are ready because everything they depend on is resolved.
 //!
 //! Everything that walks the matrix drives this one value: a run executes what is stale, a plan counts it, an
 //! offline run refuses it, prune marks what is reached. So a forecast cannot disagree with a run. It holds

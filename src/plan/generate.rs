@@ -8,7 +8,7 @@ use crate::compress::ContextRef;
 use crate::pipeline::{Generator, PointIx};
 use crate::probe::{Probe, generation_work};
 
-/// What is asked outside of the matrix.
+/// The requests outside of the matrix.
 #[derive(Clone, Debug)]
 pub struct GenerationTask {
     pub fixture: String,

@@ -63,7 +63,7 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
 }
 
 /// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only taken
-/// out, the line that now stands in their place.
+/// out, the line that is now in their place.
 pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
     let diff = TextDiff::from_lines(old, new);
     let last = diff.new_len().max(1);

@@ -1,6 +1,6 @@
-//! Plan: what is due, and why. The walk that run, plan, offline run, prune and why share.
+//! Planning: which actions must run, and why. Run, plan, offline run, prune and why share this walk over the matrix.
 //!
-//! Deliberately absent: doing anything.
+//! Deliberately absent: executing anything.
 
 mod texts;
 mod task;

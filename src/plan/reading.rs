@@ -1,4 +1,4 @@
-//! From a body to an output. Pure, done again at every use; a new reading rule never pays twice.
+//! Reads an output from a body. Pure and repeated at every use, so a new reading rule costs no request.
 
 use crate::action::Digest;
 use crate::answer::{self, Answer, TruncatedReplies};
@@ -73,7 +73,7 @@ pub enum Unreadable {
     Place(#[from] PrepareError),
 }
 
-/// A body as it lies in the store.
+/// A body as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBody<'b> {
     /// The dialect of a reply; `None` of a program's output or a computed result.

@@ -1,4 +1,4 @@
-//! Tasks: coordinates of the matrix whose inputs are known, and what they come to. They hold indices and digests, no
+//! Tasks: coordinates of the matrix whose inputs are known, and their results. They contain indices and digests, no
 //! outputs.
 
 use std::cell::RefCell;

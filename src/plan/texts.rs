@@ -1,4 +1,4 @@
-//! The texts of one fixture that prompts are made of, each made when first needed and shared by all tasks.
+//! The texts of one fixture that prompts contain, each made when first needed and shared by all tasks.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};

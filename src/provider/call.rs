@@ -245,7 +245,7 @@ named_enum! {
 }
 
 impl ErrorClass {
-    /// Whether the model was asked and spoke, though what it said is no answer.
+    /// Whether the model replied, although the reply is not usable.
     pub fn was_answered(self) -> bool {
         matches!(self, ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated)
     }

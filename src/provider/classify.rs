@@ -43,9 +43,9 @@ pub(super) enum Throttle {
     Rate,
     /// Too many requests in flight.
     Concurrency,
-    /// The provider is overloaded, whoever asks.
+    /// The provider is overloaded, independently of our rate.
     Overloaded,
-    /// The flex lane has no room now: this says nothing about our rate.
+    /// The flex lane has no capacity now; this does not depend on our rate.
     NoCapacity,
 }
 
@@ -192,8 +192,8 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     }
 }
 
-/// What gateways say of a model that they do not know; many of them with status 400: OpenRouter, LiteLLM, vLLM and
-/// Portkey, Together, Groq, Fireworks, DeepSeek, Bedrock.
+/// Messages of gateways about an unknown model, many of them with status 400: OpenRouter, LiteLLM, vLLM and Portkey,
+/// Together, Groq, Fireworks, DeepSeek, Bedrock.
 const UNKNOWN_MODEL: [&str; 10] = [
     "model not exist",
     "model identifier is invalid",
@@ -216,7 +216,7 @@ fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
         || phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-/// What OpenAI answers, with status 429, to a request of the flex lane that it has no room for.
+/// OpenAI's response, with status 429, to a request of the flex lane when it has no capacity.
 const NO_CAPACITY: &str = "resource_unavailable";
 
 fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle> {
@@ -277,7 +277,7 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
     }
 }
 
-/// A wait that stands in the body: Google's `RetryInfo`, and a local server that is loading its model.
+/// A wait that the body announces: Google's `RetryInfo`, and a local server that is loading its model.
 fn body_wait(error: &Value, codes: &[String]) -> Option<Duration> {
     if codes.iter().any(|code| code == "unavailable_error") {
         return Some(Duration::from_secs(2));

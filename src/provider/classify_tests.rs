@@ -123,7 +123,7 @@ fn every_documented_error_has_its_class_and_keeps_its_words() {
 }
 
 #[test]
-fn reasons_to_slow_down_are_told_apart() {
+fn reasons_to_slow_down_are_distinguished() {
     let throttle = |status, message: &str| {
         classify(status, format!(r#"{{"error":{{"message":"{message}"}}}}"#).as_bytes()).throttle
     };

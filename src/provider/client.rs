@@ -107,7 +107,7 @@ impl Client {
         self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.is_unavailable())
     }
 
-    /// How many calls to a model wait before they are sent again: they occupy nobody.
+    /// How many calls to a model wait before they are sent again; they hold no slot.
     pub fn delayed(&self, provider: &ProviderName, model: &ModelName) -> usize {
         self.connections.get(provider).map_or(0, |connection| connection.model(model).delayed())
     }

@@ -1,4 +1,4 @@
-//! The one transport: sends bytes, reads every body to its end, and is alone in opening a key.
+//! The only transport: sends bytes, reads every body to its end, and is the only code that reads a key.
 
 use std::borrow::Cow;
 use std::error::Error;

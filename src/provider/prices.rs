@@ -14,7 +14,6 @@ use crate::units::{Tokens, Usage, Usd};
 /// Prices of one model in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// Input tokens.
     pub input: f64,
     /// Input tokens read from the provider's prompt cache; without it they cost what input costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +21,6 @@ pub struct Price {
     /// Input tokens written to the prompt cache; without it they cost what input costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Output tokens.
     pub output: f64,
     /// All of these in the flex lane, as a part of the live price; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +92,7 @@ impl Prices {
         Prices { overrides }
     }
 
-    /// The price of a request with `input` tokens; `None` if nobody knows it. The built-in rules cost nothing.
+    /// The price of a request with `input` tokens; `None` if it is unknown. The built-in rules cost nothing.
     pub fn price(&self, model: &ModelRef, input: Tokens) -> Option<Price> {
         if let Some(price) = self.overrides.get(model) {
             return Some(*price);
@@ -122,7 +120,7 @@ impl Prices {
     pub fn lane_ratio(&self, model: &ModelRef, lane: Lane) -> f64 {
         let own = self.overrides.get(model);
         match lane {
-            // What the user declared of an engine of his own.
+            // What the user declared for a local engine.
             Lane::Live | Lane::File => 1.0,
             Lane::Flex => own.and_then(|price| price.flex).unwrap_or(REDUCED),
             Lane::Batch => own.and_then(|price| price.batch).unwrap_or(REDUCED),
@@ -175,7 +173,7 @@ pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Toke
     provider.limits.context_window.or_else(|| entry(&model.0)?.max_input_tokens)
 }
 
-/// Assumed where nobody knows how long a model's replies can be.
+/// Assumed where the maximum length of a model's replies is unknown.
 const LONGEST_KNOWN: Tokens = Tokens(32_768);
 
 /// The most tokens that a reply may be billed for: the limit that the request carries, else the longest that the

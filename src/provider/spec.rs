@@ -114,7 +114,7 @@ named_enum! {
 }
 
 impl Lane {
-    /// The lane of a request that is sent by itself: what is not put into a batch goes live.
+    /// The lane of a request that is sent by itself: a request that is not part of a batch is sent live.
     pub fn of_one(self) -> Lane {
         match self {
             Lane::Live | Lane::Batch | Lane::File => Lane::Live,
@@ -151,7 +151,8 @@ pub struct Limits {
     pub batch_poll: Duration,
     /// Input tokens that the open batches of one model may have together.
     pub batch_queue_tokens: Option<u64>,
-    /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
+    /// The maximum number of tokens in a prompt, if the user declared it: the setting with which a local server was
+    /// started.
     pub context_window: Option<Tokens>,
     /// Processes that share the account: of a rate that the provider announces, each takes its part.
     pub sharers: NonZeroU32,

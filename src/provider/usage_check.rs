@@ -1,6 +1,6 @@
-//! Whether the usage that a provider reports can be true of a call.
+//! Whether the usage that a provider reports for a call is possible.
 //!
-//! Money is counted by it, so a count that no model reaches must not end a run or show sums that nobody paid.
+//! Costs are computed from it, so an impossible count must not end a run or show amounts that nobody paid.
 
 use super::dialects::missing_prompt;
 use super::estimate::estimate_text;

@@ -1,5 +1,5 @@
-//! What a remote has, as a cache that is only read: an entry is pulled when it is looked for, into a temporary folder. A
-//! plan stands on it, which changes nothing and may run beside a run.
+//! A remote as a read-only cache: an entry is pulled into a temporary folder when it is looked up. A plan uses it,
+//! because a plan changes nothing and may run at the same time as a run.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::cache::{Damage, Day, EntryMeta, LockHolder, Lookup, ModelNames, Recor
 
 /// A remote that takes longer is away.
 const PATIENCE: Duration = Duration::from_secs(10);
-const WITHOUT: &str = "this plan goes on without it, and what it has counts as pending";
+const WITHOUT: &str = "this plan continues without it, and what it has counts as pending";
 
 /// The entries of a remote.
 #[derive(Debug)]

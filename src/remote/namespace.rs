@@ -1,5 +1,5 @@
-//! The object that marks a prefix as a remote of this program and identifies it. A segment that is copied from another
-//! remote is signed for that one and is not used.
+//! The object that marks a prefix as a remote of this program and identifies it. A segment that was copied from another
+//! remote is signed for that remote and is not used.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! Pruning a remote: a segment that no label stands on is marked, and deleted by a later prune when its mark is 30 days
-//! old by the clock of the place. A run that began before has long ended then.
+//! Pruning a remote: a segment that no label needs is marked, and deleted by a later prune when its mark is 30 days old
+//! by the clock of the remote. Every run that began before the mark has ended by then.
 //!
-//! Labels protect what they stand on if they were pushed to the remote: `labels/NAME` lists keys, a line each. It needs no
-//! signature: a false one keeps something, and who can delete a label can delete segments.
+//! Labels that were pushed to the remote protect the entries that they need: `labels/NAME` lists keys, one per line. It
+//! needs no signature: a forged one only keeps more, and whoever can delete a label can also delete segments.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -32,7 +32,7 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemotePruneCounts {
     pub labels: u64,
-    /// Segments that labels stand on, and those of newer versions, which are left alone.
+    /// Segments that labels need, and those of newer versions, which are left alone.
     pub kept: u64,
     /// Marked now.
     pub marked: u64,
@@ -42,13 +42,13 @@ pub struct RemotePruneCounts {
     pub deleted_bytes: u64,
 }
 
-/// Writes down what a label stands on.
+/// Writes down what a label needs.
 pub(super) async fn write_label(remote: &dyn Remote, label: &str, keys: &[Digest]) -> Result<(), RemoteError> {
     let lines: Vec<String> = std::iter::once(HEADING.to_owned()).chain(keys.iter().map(Digest::to_string)).collect();
     remote.replace(&format!("{LABELS}/{label}"), Bytes::from(lines.join("\n"))).await
 }
 
-/// The keys that labels stand on, and how many labels there are.
+/// The keys that labels need, and how many labels there are.
 async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u64), RemoteError> {
     let (mut keys, mut labels) = (HashSet::new(), 0);
     let read = |object: ListedObject| async move { (remote.read(&object.name, None).await, object.name) };
@@ -109,7 +109,7 @@ enum SegmentAction {
 }
 
 impl Prune<'_> {
-    /// Marks what no label stands on, and deletes what was marked long ago, or deleted before and put back.
+    /// Marks what no label needs, and deletes what was marked long ago, or deleted before and put back.
     pub(super) async fn run(self) -> Result<RemotePruneCounts, RemoteError> {
         let (remote, is_dry) = (self.remote, self.writer.is_none());
         let (segments, lists) = read_footers(remote).await?;

@@ -1,8 +1,8 @@
-//! The list of the segments that a prune deleted, signed by who pruned. One that somebody puts back later is validly
-//! signed, and the list says that it is not to be used. It stands beside the roll-ups, so that no reader lists more; each
-//! writer has one, and a prune replaces it. A name stays on it for good: it takes 32 bytes.
+//! The list of the segments that a prune deleted, signed by its writer. A segment that somebody puts back later has a
+//! valid signature, but the list says not to use it. The list is next to the roll-ups, so that readers need no further
+//! listing; each writer has one, and a prune replaces it. A name stays on it permanently and takes 32 bytes.
 //!
-//! Who may delete objects can delete the list, too: against him it says nothing.
+//! Whoever can delete objects can also delete the list, so it does not protect against them.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Roll-ups: objects with the footers of many segments, so that a reader of a remote with many segments sends few
 //! requests. They move no entries and need no signature: every footer in them has its own.
 //!
-//! A new roll-up takes in those that are at most twice as large as itself, the smallest first, and they are deleted. So the
-//! sizes of what remains grow threefold from one to the next: there are few, and a footer is copied seldom.
+//! A new roll-up merges those that are at most twice as large as itself, the smallest first, and deletes them. So the
+//! sizes of the remaining ones grow threefold from one to the next: there are few, and a footer is rarely copied.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
     remote.write_if_absent(&name, Bytes::from(encoded)).await?;
     for old in replaced.iter().filter(|old| **old != name) {
         match remote.delete(old).await {
-            // A writer that may not delete leaves it: what is in it stands in the new one, too.
+            // A writer that may not delete leaves it: what is in it is in the new one, too.
             Ok(()) | Err(RemoteError::Denied { .. }) => {}
             Err(error) => return Err(error),
         }

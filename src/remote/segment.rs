@@ -57,7 +57,6 @@ pub(super) struct SegmentItem {
 }
 
 impl SegmentItem {
-    /// Where it ends.
     pub(super) fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.bytes))
     }
@@ -122,7 +121,7 @@ impl SignedFooter {
         Ok(SegmentEnd::Footer(SignedFooter { footer: footer.to_vec(), signature: signature.to_vec() }))
     }
 
-    /// Its bytes.
+    /// In bytes.
     pub(super) fn len(&self) -> u64 {
         (self.footer.len() + self.signature.len()) as u64
     }

@@ -1,8 +1,9 @@
 //! What a command may do with a remote: from flags and environment, and from the pipeline that was checked out.
 //!
-//! A pull request can change the pipeline, and must not choose where transcripts go or who is believed. So in CI the remote,
-//! the trusted writers and the right to write come from flags and the environment alone, and the pipeline can only take
-//! away from them. Elsewhere the pipeline is the user's own, and flags and environment replace single settings of it.
+//! A pull request can change the pipeline, but must not choose where transcripts go or which writers are trusted. So in
+//! CI the remote, the trusted writers and the right to write come only from flags and the environment, and the pipeline
+//! can only restrict them. Elsewhere the pipeline is the user's own, and flags and environment replace single settings
+//! of it.
 
 use std::collections::BTreeSet;
 

@@ -51,7 +51,7 @@ pub struct SharedCache {
 struct State {
     /// `None` until the remote was marked as one of this program.
     namespace: Option<Namespace>,
-    /// The same, once it is known that nobody else can read what is written.
+    /// The same, once it is known that the remote is not publicly readable.
     writable: Option<Namespace>,
     /// `None` until it was read.
     index: Option<Arc<RemoteIndex>>,
@@ -145,7 +145,7 @@ impl SharedCache {
     /// As `load`, for a run: a remote that fails is a warning.
     pub async fn load_or_warn(&self) {
         if let Err(error) = self.load().await {
-            self.mark_unavailable(&error, "this run goes on without it");
+            self.mark_unavailable(&error, "this run continues without it");
         }
     }
 
@@ -260,7 +260,7 @@ impl SharedCache {
         keys.filter_map(|key| index.entries.get(key).copied()).collect()
     }
 
-    /// Reads items that stand close together in a segment.
+    /// Reads items that are close together in a segment.
     async fn pull_range(&self, store: &Store, index: &RemoteIndex, items: &[ItemLocation]) -> Result<(), CacheError> {
         const AT_ONCE: usize = 64;
         let (Some(first), Some(last)) = (items.first(), items.last()) else { return Ok(()) };
@@ -354,7 +354,7 @@ impl SharedCache {
         Ok(Ok(self.state().pulled))
     }
 
-    /// Notes an entry that a result stands on: it is uploaded if it was made here and the remote does not have it.
+    /// Notes an entry that a result needs: it is uploaded if it was made here and the remote does not have it.
     pub fn note(&self, key: ActionKey) {
         const ABOUT: u64 = 4 << 10;
         let mut state = self.state();
@@ -483,7 +483,7 @@ impl SharedCache {
         Ok(namespace)
     }
 
-    /// Protects what a label stands on from a prune of the remote.
+    /// Protects what a label needs from a prune of the remote.
     ///
     /// # Errors
     /// If the remote cannot be written.
@@ -492,7 +492,7 @@ impl SharedCache {
         prune::write_label(&*self.remote, label, &keys).await
     }
 
-    /// Marks what no pushed label stands on, and deletes what was marked 30 days ago. A dry run only counts, and so does one
+    /// Marks what no pushed label needs, and deletes what was marked 30 days ago. A dry run only counts, and so does one
     /// without a signing key.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a remote has and what was done with it.
+//! Counts of what a remote contains, and of what was pulled and uploaded.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use super::keys::PublicKey;
 use super::upload::PushCounts;
 use crate::action::Digest;
 
-/// What was pulled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PullCounts {
     pub entries: u64,

@@ -1,5 +1,5 @@
-//! Who may send the next request: whoever asked last. So the cells that were begun are finished before others are begun,
-//! and the first results of a run do not wait for all of its pulls.
+//! The order of requests: the newest one is sent first. So cells that were started are finished before others are
+//! started, and the first results of a run do not wait for all of its pulls.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

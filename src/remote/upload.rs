@@ -107,7 +107,7 @@ impl Upload<'_> {
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
             if there.is_ok_and(|there| there.name() != name) {
-                return Err(failed(&format!("the object {} has another content than its name says", object.name)));
+                return Err(failed(&format!("the content of the object {} does not match its name", object.name)));
             }
         }
         self.counts.segments += 1;

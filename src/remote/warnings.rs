@@ -1,4 +1,4 @@
-//! What there is to be said about a remote that was read.
+//! The warnings about a remote that was read.
 
 use super::index::{RemoteIndex, UnusedSegments};
 use crate::cache::now_ms;

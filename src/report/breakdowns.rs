@@ -1,5 +1,5 @@
-//! Tables that describe and decide nothing: survival by age, and constraints. The same in terminal, Markdown and page,
-//! where they are shown.
+//! Descriptive tables without verdicts: survival by age, and constraints. They are the same in terminal, Markdown and
+//! page.
 
 use std::collections::BTreeSet;
 

@@ -28,7 +28,7 @@ pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
 }
 
 /// The columns of a row: the label, then the keys of `cells.jsonl`. A group is one column for each of its keys, as in
-/// `usd.answer`; dimensions stand there by name, all six; lists are JSON.
+/// `usd.answer`; dimensions are there by name, all six; lists are JSON.
 fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
     let mut columns = vec![("label".to_owned(), label.to_owned())];
     // `Row` has no key that JSON cannot write.

@@ -1,7 +1,7 @@
 //! JUnit XML: a test for each method and dimension, for CI systems that show tests.
 //!
-//! A regression by the rules of the gate is a failure, missing cells are an error of `overall`, a dimension that was not
-//! measured is skipped. Scores alone fail nothing: without a baseline there is no rule by which a score is too low.
+//! A regression by the rules of the gate is a failure, missing cells are an error of `overall`, a dimension that was
+//! not measured is skipped. Without a baseline no test fails, because no rule says which score is too low.
 
 use super::html::escape;
 use crate::results::{MethodSummary, OVERALL, Regression, ScoreEstimate, Summary, regressions};

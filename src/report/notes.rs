@@ -41,7 +41,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     notes
 }
 
-/// The share of truncated answers of each answerer's methods, and what became of them.
+/// The share of truncated answers of each answerer's methods, and how they were treated.
 fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
     let note = |asked: &ModelInfo| {
         let own = summary.methods.iter().filter(|(_, method)| method.answerer == asked.name);
@@ -53,7 +53,7 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
     design.answerers.iter().filter_map(note).collect()
 }
 
-/// Whether anyone is asked; else contexts are all there is.
+/// Whether there are answerers; otherwise there are only contexts.
 pub(super) fn has_answers(design: &Design) -> bool {
     !design.answerers.is_empty()
 }
@@ -192,7 +192,8 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
     (!shares.is_empty()).then(|| fill(tr.variance, &[&shares.join(separator(tr))]))
 }
 
-/// Where a method is weakest, in a sentence; `None` of ceiling and floor, which nobody tunes, and where nothing was graded.
+/// Where a method is weakest, in a sentence; `None` for ceiling and floor, which are not tuned, and where nothing was
+/// graded.
 pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
     let Weakest { dimension, probe_type, heading } = &method.weakest;
     let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;

@@ -46,7 +46,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.blank_line();
         out.paragraph(TextStyle::Dim, tr.needed_note, width);
     }
-    // Beside three tables of scores there is no room for it: there it stands in report.md and on the page alone.
+    // Beside three tables of scores there is no room for it: there it is in report.md and on the page alone.
     let is_shown = |table: &FigureTable| !has_answers(&manifest.design) || table.id != SURVIVAL_BY_AGE;
     for table in breakdowns(summary, tr).into_iter().filter(is_shown) {
         let cells = |(name, figures): (String, Vec<String>)| -> Vec<TableCell> {

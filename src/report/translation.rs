@@ -79,15 +79,15 @@ texts! {
     needed_title: "What the session needed later", "会话后续所需";
     needed_note:
         "needed later: of the exact details from before a point that the session used in the 20 turns after it, the share \
-         that stands in the context. It shows what is lost, not whether the agent can work: a bare list of identifiers of \
+         that is in the context. It shows what is lost, not whether the agent can work: a bare list of identifiers of \
          the same size has nearly all of it. tokens, seconds, calls and cost are those of one compression.",
         "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到的部分有多少仍在上下文中。它说明丢失了什么，不说明代理能否工作：\
          同样大小的纯标识符列表几乎包含全部。词元、秒、调用与费用均为一次压缩的数值。";
     ages_title: "Survival by age", "按年龄的保留";
     ages_note:
-        "share in the context by age: the compressions since the transcript last said it. What grows old was rarely said, \
-         so each age has other facts. half-life: compressions until half is lost, from the ages with 20 references and 3 \
-         sessions.",
+        "share in the context by age: the compressions since the last mention in the transcript. What grows old is rarely \
+         mentioned, so each age has other facts. half-life: compressions until half is lost, from the ages with 20 \
+         references and 3 sessions.",
         "按年龄（自会话记录最后一次提到以来的压缩次数）仍在上下文中的比例。年龄大的本来就少被提到，因此各年龄包含的事实不同。\
          半衰期：丢失一半所需的压缩次数，取自至少有 20 处引用与 3 个会话的年龄。";
     facts_of_age: "facts, age {}", "事实，年龄 {}";
@@ -95,7 +95,7 @@ texts! {
     half_life: "half-life", "半衰期";
     constraints_title: "Constraints", "约束";
     constraints_note:
-        "{} rules, each put alone into a session as a message of its user: the share of contexts that have the rule word \
+        "{} rules, each inserted alone into a session as a user message: the share of contexts that have the rule word \
          for word, or nearly so (its object and a prohibition in one sentence). By position and compressions: nearly so. \
          It does not show whether an agent follows a rule that it has.",
         "{} 条规则，每次单独以用户消息的形式放入会话：逐字保留该规则的上下文比例，或近似保留（同一句中有其对象与禁止之意）。\
@@ -111,23 +111,23 @@ texts! {
         "{}: not above a bare list of identifiers of the same size, so this figure shows nothing for it.",
         "{}：未高于同样大小的纯标识符列表，故该数值不能说明其优劣。";
     needed_points:
-        "needed later, tokens, seconds, calls and cost rest on {} of {} points, of {} sessions. Left out: {}.",
+        "needed later, tokens, seconds, calls and cost come from {} of {} points, of {} sessions. Left out: {}.",
         "后续所需、词元、秒、调用与费用基于 {} 个压缩点（共 {} 个，{} 个会话）。未计入：{}。";
     needed_without_verdict:
         "needed later has no verdict: no point meets its conditions ({}). The figures are of such points.",
         "后续所需不作结论：没有压缩点满足条件（{}）。所列数值即来自这些压缩点。";
     needed_short: "{} with under 20,000 tokens before them", "{} 个之前不足 20,000 词元";
     needed_after_compaction:
-        "{} behind which the session was written from a context that its product had compacted",
+        "{} after which the session was written from a context that its product had compacted",
         "{} 个之后的会话由产品自身压缩过的上下文写成";
     needed_cut:
         "{} where tool results were cut before references were recorded (import the logs again)",
         "{} 个的工具结果在记录引用之前已被截断（请重新导入日志）";
     needed_few_messages:
-        "{} behind which fewer than three messages use something from before",
+        "{} after which fewer than three messages use something from before",
         "{} 个之后用到此前内容的消息不足三条";
     needed_nothing:
-        "{} behind which the session uses nothing from before, or ends",
+        "{} after which the session uses nothing from before, or ends",
         "{} 个之后会话未用到此前内容或已结束";
     unequal_tokens:
         "{}: its contexts have {} tokens, those of the baseline {}. Part of a difference in needed later is one of size.",

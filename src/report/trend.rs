@@ -80,7 +80,7 @@ table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .6rem;text-ali
 white-space:nowrap}td:first-child,th:first-child{text-align:left}.wide{overflow-x:auto}svg{width:100%;height:auto}\
 text{font:11px system-ui,sans-serif;fill:currentColor}:root{color-scheme:light dark}";
 
-/// Told apart also by people who do not see all colors; after the last the first comes again.
+/// Distinguishable for people with color blindness; after the last, the first is used again.
 const COLORS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5195", "#b8860b", "#56b4e9", "#888888"];
 
 /// One page that needs no network and no script: a chart and a table for `overall` and each dimension.

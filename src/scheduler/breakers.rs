@@ -26,7 +26,7 @@ struct Breaker {
     reason: String,
 }
 
-/// The breakers of a run, and whether the run is to end. Calls that wait for their turn are called off through them.
+/// The breakers of a run, and whether the run is to end. They cancel calls that wait for their turn.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreakers {
     tripped: RefCell<Vec<Breaker>>,

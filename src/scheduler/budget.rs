@@ -1,10 +1,11 @@
 //! The budget: money is reserved before a request is sent and settled after.
 //!
-//! Before a model's replies are known, the worst case is reserved: a model may write a hundred times as much as it does.
-//! Afterwards twice the longest reply so far is, and the difference to the worst case once for all requests under way: the
-//! limit holds unless two replies at once are more than twice as long as all before them. Such a reply raises what is
-//! reserved from then on. While few replies are known, only so many requests are under way as chance allows; a stage that
-//! had none yet takes the longest of the model's other stages four times.
+//! Before a model's replies are known, the worst case is reserved, although a model may be allowed a hundred times as
+//! much as it usually writes. Afterwards twice the longest reply so far is reserved for each request, plus the
+//! difference to the worst case once for all requests in flight: the limit holds unless two replies at the same time
+//! are more than twice as long as all before them. Such a reply raises what is reserved from then on. While few replies
+//! are known, the number of requests in flight is limited; a stage without replies uses four times the longest reply of
+//! the model's other stages.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -60,7 +61,7 @@ pub struct Spent {
     pub saved: f64,
     /// Requests that were never answered: whether they are billed is unknown.
     pub unanswered: u64,
-    /// Requests of which it is known what came of them, those that were turned away included.
+    /// Requests whose outcome is known, including those that were refused.
     pub settled: u64,
     /// Reserved for what is under way.
     pub reserved: Usd,
@@ -316,7 +317,7 @@ impl<'b> BudgetLease<'b> {
         (state.open < all.0.saturating_mul(OPEN_PER_REPLY)).then(|| Tokens(all.1.0.saturating_mul(LIKELY_ELSEWHERE)))
     }
 
-    /// The same for a request that is called off when its breaker trips.
+    /// The same for a request that is cancelled when its breaker trips.
     pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
         BudgetLease { breakers: Some((breakers, request)), ..self }
     }

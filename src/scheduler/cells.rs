@@ -1,5 +1,5 @@
-//! The cells of the matrix: what each task comes to. A task is resolved from the cache, by the action of another cell,
-//! or by executing its own; or it has no output, and then neither have those that depend on it.
+//! The cells of the matrix and the outcome of each task. A task is resolved from the cache, by the action of another
+//! cell, or by executing its own; or it has no output, and then the tasks that depend on it have none either.
 
 use std::rc::Rc;
 
@@ -187,7 +187,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     }
 
     /// The failure of a cell whose answer was cut off by the token limit, where its answerer takes that for one. The
-    /// answer stays in the cache: with another setting it is graded, and nobody is asked.
+    /// answer stays in the cache: with another setting it is graded, and no request is sent.
     fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
         const HINT: &str = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
         let preparer = &self.executor.preparer;

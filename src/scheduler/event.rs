@@ -1,4 +1,4 @@
-//! What happens in a run, as values. Bars, log lines, manifest and rows are listeners to one stream.
+//! The events of a run. Progress bars, log lines, manifest and rows listen to one stream of them.
 
 use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
@@ -93,6 +93,6 @@ pub trait Listener {
     /// Handles one event.
     ///
     /// # Errors
-    /// A listener that cannot go on, such as one that writes rows to a full disk. It ends the run.
+    /// A listener that cannot continue, such as one that writes rows to a full disk. It ends the run.
     fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError>;
 }

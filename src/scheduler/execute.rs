@@ -47,7 +47,7 @@ pub(super) struct ExecutedOutput {
 /// Why an action has no output.
 #[derive(Debug)]
 pub(super) enum ExecutionError {
-    /// It failed; the run goes on.
+    /// It failed; the run continues.
     Failed(Box<FailedAction>),
     /// The budget does not allow it.
     OverBudget(BudgetReached),

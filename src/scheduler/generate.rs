@@ -1,5 +1,5 @@
-//! Performs what is asked outside of the matrix, for the generation of probes: each distinct action once, from the cache
-//! where it is there.
+//! Performs the actions of probe generation, which are outside of the matrix: each distinct action once, from the cache
+//! if it has the output.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -118,7 +118,7 @@ impl<'t> GenerationLoop<'_, '_, 't> {
         self.breakers.cancel_all();
     }
 
-    /// Takes what came of a task. `others` are under way: what they do not use of the budget comes free again.
+    /// Takes the outcome of a task. `others` are in flight: the part of the budget that they do not use is released.
     fn complete(&mut self, completed: Completed<&'t GenerationTask>, others: bool) -> Result<(), RunError> {
         self.waits_for_budget = false;
         let tripped = self.breakers.take_unreported();

@@ -1,5 +1,6 @@
-//! A job: an action with what it is performed for, a cell of the matrix, a case of a judge's self-test, or a step in the
-//! generation of probes. What differs between these is decided here, so that performing knows no difference.
+//! A job: an action with what it is performed for, a cell of the matrix, a case of a judge's self-test, or a step in
+//! the generation of probes. What differs between these is decided here, so that executing an action is the same for
+//! all.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -177,7 +178,7 @@ impl Job {
                 matrix.answers(task.cell.compress).filter(|other| other.answerer == task.cell.answerer).count()
             }
             Purpose::Cell(Task::Judge(task)) => task.requests_of_its_rubric(preparer.pipeline(), matrix).count(),
-            // The transcript: once for questions, once for each probe that is made anew.
+            // The transcript: once for questions, once for each probe that is made again.
             Purpose::Generation => 2,
             // Each case of a self-test has its own context.
             Purpose::Cell(Task::Compress(_)) | Purpose::Selftest(_) | Purpose::Floor => 1,

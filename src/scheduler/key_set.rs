@@ -5,7 +5,7 @@
 
 use crate::action::ActionKey;
 
-/// By so many of its first bits a key gets into its bucket.
+/// The number of leading bits of a key that select its bucket.
 const BUCKET_BITS: u32 = 12;
 /// Keys for which a bucket gets room at once.
 const STEP: usize = 16;
@@ -36,7 +36,7 @@ impl KeySet {
     }
 }
 
-/// The bucket of a key, and what stands there.
+/// The bucket of a key, and what is there.
 fn place(key: &ActionKey) -> (usize, u64) {
     let start = key.0.0.first_chunk().copied().map_or(0, u64::from_be_bytes);
     ((start >> (u64::BITS - BUCKET_BITS)) as usize, start)

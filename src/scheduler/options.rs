@@ -1,4 +1,4 @@
-//! What a run is given and what it returns.
+//! The options and the outcome of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl SchedulerOptions {
     }
 }
 
-/// What the user asked for while the run goes on.
+/// What the user asked for during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopRequest {
     #[default]
@@ -56,7 +56,7 @@ pub enum StopRequest {
     Now,
 }
 
-/// Why a run could not go on.
+/// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -108,7 +108,7 @@ pub struct UntestedJudge {
 pub struct BatchOptions {
     /// Whether it stays until they have ended.
     pub wait: bool,
-    /// After so long a wait they are cancelled, and what is left is asked live.
+    /// After this wait they are cancelled, and the remaining requests are sent live.
     pub deadline: Option<Duration>,
     /// Where requests in the file lane are written to.
     pub export: Option<ExportOptions>,
@@ -122,7 +122,6 @@ pub struct ExportOptions {
     pub model: Option<ModelRef>,
 }
 
-/// What was exported.
 #[derive(Clone, Debug)]
 pub enum ExportOutcome {
     /// No request is ready.

@@ -65,7 +65,7 @@ pub struct LoadedContext {
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
-    /// By message, whether an exact token of it stands in the readable text.
+    /// By message, whether an exact token of it occurs in the readable text.
     pointers: RefCell<HashMap<usize, bool>>,
 }
 
@@ -80,7 +80,7 @@ impl LoadedContext {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
     }
 
-    /// Whether an exact token of a message of the transcript, one of `distinctive_references`, stands in the readable text.
+    /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.
     pub(super) fn points_to(
         &self,
         message: usize,

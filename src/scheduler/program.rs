@@ -1,9 +1,9 @@
 //! Runs the user's own program: no shell, no undeclared variable, bounded in time and output.
 //!
-//! Everything that the program starts ends with it, however the run of it ends: success, failure, time-out, or a run that
-//! is stopped. A server that a compressor leaves behind would otherwise hold ports and memory for the rest of the matrix.
-//! On Linux a [`supervisor`](super::supervisor) sees to that, also after SIGKILL; elsewhere the program leads a process
-//! group of its own, and the group is killed.
+//! All processes that the program starts end with it, whether it succeeds, fails or times out, or the run is stopped. A
+//! server that a compressor leaves behind would otherwise hold ports and memory for the rest of the matrix. On Linux a
+//! [`supervisor`](super::supervisor) ensures this, even after SIGKILL; elsewhere the program leads its own process
+//! group, and the group is killed.
 
 use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};

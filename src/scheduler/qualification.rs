@@ -1,5 +1,6 @@
-//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases run
-//! beside the compressions, so that no judge is waited for; a cell that needs a judge whose test is open waits here.
+//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases run at
+//! the same time as the compressions, so that nothing waits for a judge; a cell that needs a judge whose test is open
+//! waits here.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -34,7 +35,7 @@ const GIVEN_UP_AFTER: u32 = 8;
 #[derive(Clone, Debug)]
 pub(super) enum CaseOutcome {
     Graded(DimensionScores),
-    /// The judge was asked, and its reply is no grade.
+    /// The judge replied, but the reply is not a grade.
     Ungraded,
     /// It was never asked; with the reason, unless that is reported elsewhere.
     Unasked(Option<String>),
@@ -69,7 +70,7 @@ pub(super) struct JudgeQualification<'r, 'e> {
     /// Cases that have an output in this run: two judges may ask the same model alike.
     completed: HashSet<ActionKey>,
     refresh: Refresh,
-    /// Whether a judge that cannot pass any more is asked about the other cases all the same.
+    /// Whether a judge that can no longer pass still gets the other cases.
     asks_all: bool,
 }
 
@@ -187,7 +188,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let Some(test) = self.judges.get_mut(judge.0) else { return Ok(()) };
         if test.note_reply(keeps_contract) {
             let name = &test.name;
-            let warning = format!("judge {name} is not asked any more: none of its replies keeps the contract");
+            let warning = format!("judge {name} gets no more requests: none of its replies has the right format");
             stats.emit(&Event::Warning(warning))?;
         }
         Ok(())

@@ -1,5 +1,4 @@
-//! The queue in front of models: tasks whose model is away are deferred, so that they do not keep the others from being
-//! asked.
+//! The queue in front of models: tasks whose model is unavailable are deferred, so that they do not block other models.
 
 use std::collections::HashMap;
 
@@ -12,7 +11,7 @@ const MOST_DEFERRED: usize = 4096;
 
 type Model = (ProviderName, ModelName);
 
-/// Which models are asked just now, and the tasks that wait for one that is away.
+/// The models that currently get requests, and the tasks that wait for an unavailable model.
 pub(super) struct ModelQueue<'r> {
     client: &'r Client,
     jobs: usize,

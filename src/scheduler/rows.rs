@@ -1,5 +1,5 @@
 //! From a judged cell to its row: grades, measures, sizes. A change to what a row says needs a higher
-//! [`crate::results::ROWS`]: rows that were cached before are then made anew.
+//! [`crate::results::ROWS`]: cached rows are then made again.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ impl<'e> RowBuilder<'e> {
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
         let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
-        // A number that JSON does not have would make a line that nobody can read: the cell fails, not the run.
+        // A number that JSON does not have would make a line unreadable: the cell fails, not the run.
         ListedRow::read(&line)?;
         Ok(line)
     }
@@ -282,7 +282,7 @@ impl<'e> RowBuilder<'e> {
         }))
     }
 
-    /// What the provider counted in the prompt of the answer, less our count of all that stood there beside the
+    /// What the provider counted in the prompt of the answer, less our count of all that was there next to the
     /// context; a few tokens too many, for the frames of its messages. Unknown if the provider did not say.
     fn reported_tokens(&self, task: &JudgeTask) -> Option<Tokens> {
         let prompt = self.store.find(&task.answer.key)?.usage.input?;
@@ -359,7 +359,7 @@ impl Measures {
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
     }
 
-    /// The exact tokens of a message, those left out that stand everywhere in the session.
+    /// The exact tokens of a message, those left out that occur everywhere in the session.
     fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
         let messages = &texts.loaded().fixture.messages;
         let make = || {

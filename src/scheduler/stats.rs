@@ -12,7 +12,7 @@ use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
 use crate::plan::{Action, CostEstimate};
 
-/// The events of a run and what they come to.
+/// The events of a run and their totals.
 pub(super) struct RunStats<'r> {
     listener: &'r mut dyn Listener,
     pub(super) outcome: RunOutcome,

@@ -1,5 +1,5 @@
-//! The process between compeval and a program of the user's, on Linux: it ends the program and everything that the
-//! program started, whichever of the two ends first.
+//! The process between compeval and a user's program, on Linux: when compeval or the program ends, it ends the program
+//! and everything that the program started.
 //!
 //! A program may start others, in other process groups and sessions, and compeval may be ended by a signal that it
 //! cannot catch (SIGKILL). So compeval starts itself as a supervisor: one small process for each program. The kernel

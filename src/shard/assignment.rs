@@ -103,7 +103,7 @@ struct Unit {
     id: Digest,
 }
 
-/// What an action that two chains share is known by.
+/// What identifies an action that two chains share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SharedAction {
     Compression(ActionKey),

@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::number::Shard;
 use crate::action::Digest;
 
-/// What the manifest of a shard says of it.
+/// What the manifest of a shard says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
     #[serde(flatten)]

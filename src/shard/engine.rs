@@ -1,5 +1,5 @@
-//! Engines that start numbered tasks: the variables by which a task knows its number, and how some of the tasks are
-//! started again.
+//! Engines that start numbered tasks: the variables that hold a task's number, and how to start some of the tasks
+//! again.
 
 use std::num::NonZeroU32;
 

@@ -1,7 +1,7 @@
 //! Shards: parts of a matrix that run as processes of their own, on any engine that starts numbered tasks, and are
 //! merged into one result set.
 //!
-//! Every shard computes the same assignment from the design alone: no shard talks to another one, and none looks at a
+//! Every shard computes the same assignment from the design alone: shards do not communicate, and none looks at a
 //! cache, which differs from machine to machine. Everything here is pure; `cli` reads the environment and the folders.
 //!
 //! Deliberately absent: starting machines, sending work, and waiting. Job arrays do that.

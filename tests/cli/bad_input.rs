@@ -137,7 +137,7 @@ fn a_selection_of_nothing_exits_with_4() {
 }
 
 #[test]
-fn a_name_that_selects_nothing_known_is_told_with_the_nearest_one() {
+fn a_name_that_selects_nothing_known_is_reported_with_the_nearest_one() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(2, "run --label a --methods fulll").says(&["fulll", "did you mean `full`"]);
@@ -170,7 +170,7 @@ fn outside_a_project_it_says_what_to_do() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_cache_is_told_with_what_to_do() {
+fn a_file_in_the_place_of_the_cache_is_reported_with_what_to_do() {
     let mut project = Project::offline();
     project.write("some.txt", "no cache");
     project.set("COMPEVAL_CACHE", "some.txt");
@@ -180,7 +180,7 @@ fn a_file_in_the_place_of_the_cache_is_told_with_what_to_do() {
 }
 
 #[test]
-fn what_the_cache_has_to_say_is_told_beside_a_fault_of_the_project() {
+fn what_the_cache_has_to_say_is_reported_beside_a_fault_of_the_project() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a");

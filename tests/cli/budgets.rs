@@ -74,7 +74,7 @@ fn max_cost_is_never_exceeded_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn replies_that_came_to_nothing_are_paid_for_and_told() {
+fn replies_that_came_to_nothing_are_paid_for_and_reported() {
     let server = Server::start();
     let project = Project::new(&server);
     project.write("pipeline.toml", &format!("{}\n{PRICES}", project.read("pipeline.toml")));

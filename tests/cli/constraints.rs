@@ -133,7 +133,7 @@ fn a_wrong_set_of_rules_is_named_with_place_and_remedy() {
             "object = [\"48213\"]",
             "object = [\"48214\"]",
             "does not have its object, `48214`",
-            "as it stands in the text",
+            "as it is written in the text",
         ),
         ("text = \"Never", "text = \"Please", "no sentence in the text of the rule `port`", "prohibition"),
         (

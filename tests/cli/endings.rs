@@ -66,7 +66,7 @@ fn what_waits_for_its_turn_is_not_sent_to_who_refuses_everything() {
 }
 
 #[test]
-fn equal_causes_of_a_self_test_are_told_once() {
+fn equal_causes_of_a_self_test_are_reported_once() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|_| Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string()));
@@ -76,7 +76,7 @@ fn equal_causes_of_a_self_test_are_told_once() {
 }
 
 #[test]
-fn only_weak_judges_are_told_as_weak() {
+fn only_weak_judges_are_reported_as_weak() {
     let server = Server::start();
     let project = Project::new(&server);
     let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
@@ -91,7 +91,7 @@ fn only_weak_judges_are_told_as_weak() {
 }
 
 #[test]
-fn of_money_that_nobody_knows_no_sum_is_told() {
+fn of_money_that_nobody_knows_no_sum_is_reported() {
     let server = Server::start();
     let project = Project::new(&server);
     let ended = project.expect(0, "run --label a --runs 1 --methods full");
@@ -104,7 +104,7 @@ fn of_money_that_nobody_knows_no_sum_is_told() {
 }
 
 #[test]
-fn weak_judges_are_told_in_the_order_of_the_pipeline() {
+fn weak_judges_are_reported_in_the_order_of_the_pipeline() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(indifferent);

@@ -278,7 +278,7 @@ fn a_judge_that_gives_every_answer_the_same_score_is_named_and_nothing_is_graded
 }
 
 #[test]
-fn a_model_that_does_not_exist_is_told_with_a_hint() {
+fn a_model_that_does_not_exist_is_reported_with_a_hint() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|asked| match asked.json["model"] == "judge-1" {

@@ -113,7 +113,7 @@ fn a_cut_of_one_shipped_method_fails_the_gate_with_seven_others_in_the_run() {
     assert!(
         !truncate["flipped"].as_array().unwrap().is_empty() && !truncate["facts_lost"].as_array().unwrap().is_empty()
     );
-    // The same sentences stand in the report and on the page.
+    // The same sentences are in the report and on the page.
     for file in ["report.md", "report.html"] {
         let text = project.read(&format!("results/second/{file}"));
         assert!(text.contains("edited (1): target") && text.contains("facts lost from the context"), "{file}");
@@ -311,7 +311,7 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
     let looks = ["no verdict after 4 fixtures of at most 10", "no verdict after 8 fixtures of at most 10"];
     project.expect(0, &run).says(&looks);
     assert_eq!(fixtures("c"), 10);
-    // It goes on where it was: with the look that has all fixtures of the label.
+    // It continues where it was: with the look that has all fixtures of the label.
     let again = project.expect(0, &run);
     assert!(!again.stderr.contains("no verdict after"), "{}", again.stderr);
 }

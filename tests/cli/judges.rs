@@ -8,7 +8,7 @@ use super::matrix::SELFTEST;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// Asks `server` for grades by `score`, of what stands in the request; everything else by rules.
+/// Asks `server` for grades by `score`, of what is in the request; everything else by rules.
 fn script(server: &Server, score: impl Fn(&Value) -> u64 + Send + Sync + 'static) {
     server.script(move |asked| match (asked.wanted, material(&asked.text)) {
         (Wanted::Grades, Some(brief)) => Reply::Text(graded(&brief, score(&brief)).expect("criteria")),
@@ -41,7 +41,7 @@ fn expected(case: &Case) -> Expected {
     case.kind.expected()
 }
 
-/// The share of the expected facts that stand in the answer.
+/// The share of the expected facts that occur in the answer.
 fn stated(brief: &Value) -> f64 {
     let said = brief["model_response"].as_str().unwrap_or("").to_lowercase();
     let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ fn sound_and_lenient_and_harsh_judges_pass() {
 #[test]
 fn a_judge_that_compares_with_the_context_fails_by_the_facts_that_were_lost() {
     let (passed, judge) = selftest(|brief| {
-        // Names and numbers of the answer that stand in its context; an answer without any contradicts nothing.
+        // Names and numbers of the answer that are in its context; an answer without any contradicts nothing.
         let context = brief["compacted_context"].as_str().unwrap_or("").to_owned();
         let answer = brief["model_response"].as_str().unwrap_or("");
         let names: Vec<&str> = answer
@@ -130,7 +130,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     assert!((16..=18).contains(&asked), "{asked}: eight replies, each asked for twice");
     assert!(project.rows("a").is_empty());
 
-    // Its self-test stands in the cache, and then its replies change: the cells find it out.
+    // Its self-test is in the cache, and then its replies change: the cells find it out.
     server.script(|_| Reply::Sensible);
     project.expect(0, "judge selftest");
     server.forget();
@@ -138,7 +138,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1");
     let asked = server.counts()[&Wanted::Grades];
     assert!((16..=18).contains(&asked), "{asked}");
-    assert!(project.read("results/a/report.md").contains("none of its replies keeps the contract"));
+    assert!(project.read("results/a/report.md").contains("none of its replies has the right format"));
 
     server.script(|_| Reply::Sensible);
     project.expect(0, "run --label a --runs 1");

@@ -44,7 +44,7 @@ fn kill_9_repeats_no_answered_call() {
 }
 
 #[test]
-fn a_second_process_is_told_who_holds_the_cache() {
+fn a_second_process_is_shown_who_holds_the_cache() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|_| Reply::Held);

@@ -33,7 +33,7 @@ fn a_run_that_does_not_finish_leaves_the_complete_results_as_they_were() {
     let before = bytes(&project, "a");
     for (code, flags) in [(7, "--offline"), (6, "--max-requests 1")] {
         let ended = project.expect(code, &format!("run --label a --runs 1 --replace {flags}"));
-        ended.says(&["not replaced: `a` keeps the results that it had"]);
+        ended.says(&["not replaced: `a` keeps its earlier results"]);
         assert!(bytes(&project, "a") == before, "{flags}");
         assert!(project.exists("results/.incomplete/a/manifest.json"), "{flags}");
     }

@@ -248,7 +248,7 @@ fn a_tail_of_one_message_has_no_recall_and_says_why() {
     project.write("fixtures/short-tail.json", &session.to_string());
     let ended = project.expect(0, "run --label a");
     let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("1 behind which fewer than three messages use something from before"), "{}", ended.stdout);
+    assert!(flat.contains("1 after which fewer than three messages use something from before"), "{}", ended.stdout);
     let one = contexts(&project, "a").remove(0);
     assert_eq!((&one["needed"]["recall"], &one["needed"]["count"]), (&Value::Null, &json!(1)), "{one}");
 }

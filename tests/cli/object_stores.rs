@@ -72,7 +72,7 @@ fn a_store_that_is_away_is_one_warning_and_is_written_later() {
     let project = writing(&server, &store, &ci);
     store.contents().is_away = true;
     let ended = project.expect(0, RUN);
-    ended.says(&["SlowDown", "this run goes on without it"]);
+    ended.says(&["SlowDown", "this run continues without it"]);
     assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
     assert!(store.names("").is_empty());
     store.contents().is_away = false;
@@ -289,7 +289,7 @@ fn a_clock_that_is_too_far_from_that_of_the_store_is_named() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
     let project = writing(&server, &store, &ci);
     store.contents().refuses_all = Some((403, "RequestTimeTooSkewed"));
-    project.expect(0, "run --label a --runs 1 --methods nothing").says(&["the clock of this machine", "goes on"]);
+    project.expect(0, "run --label a --runs 1 --methods nothing").says(&["the clock of this machine", "continues"]);
     project.expect(2, "cache push").says(&["the clock of this machine"]);
 }
 
@@ -313,6 +313,6 @@ fn a_plan_counts_what_the_remote_has_and_asks_nothing_offline() {
     store.contents().is_away = false;
     store.contents().latency = Duration::from_secs(60);
     let begun = Instant::now();
-    project.expect(0, "plan --runs 1").says(&["no answer within 10 s", "this plan goes on"]);
+    project.expect(0, "plan --runs 1").says(&["no answer within 10 s", "this plan continues"]);
     assert!(begun.elapsed() < Duration::from_secs(40));
 }

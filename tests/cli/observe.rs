@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::project::{Ended, Project};
 
-/// One turn, or what stands between turns.
+/// One turn, or what is between turns.
 enum Step {
     User(&'static str),
     Say(&'static str),

@@ -137,7 +137,7 @@ fn a_plan_can_be_read_while_a_run_goes_on() {
 }
 
 #[test]
-fn what_a_declared_window_cannot_hold_is_told_before_and_never_sent() {
+fn what_a_declared_window_cannot_hold_is_reported_before_and_never_sent() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "model    = \"mock/small-1\"", "model    = \"narrow/small-1\"");
@@ -162,7 +162,7 @@ fn what_a_declared_window_cannot_hold_is_told_before_and_never_sent() {
 }
 
 #[test]
-fn the_worst_case_is_told_with_what_it_assumes() {
+fn the_worst_case_is_reported_with_what_it_assumes() {
     let server = Server::start();
     let project = Project::new(&server);
     let prices =
@@ -191,7 +191,7 @@ fn the_worst_case_is_told_with_what_it_assumes() {
 }
 
 #[test]
-fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
+fn after_going_back_an_edit_is_reported_by_what_was_in_use_last() {
     let server = Server::start();
     let project = Project::new(&server);
     let prompts = ["prompts/anchored.md", "prompts/answer.md"];
@@ -218,7 +218,7 @@ fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
 }
 
 #[test]
-fn power_is_told_by_usual_variances_until_results_say_more() {
+fn power_is_reported_by_usual_variances_until_results_say_more() {
     let project = Project::offline();
     let before = project.expect(0, "plan --power --json").json();
     assert_eq!((&before["design"]["fixtures"], &before["smallest_detectable"]), (&Value::from(1), &Value::Null));

@@ -159,7 +159,7 @@ impl Project {
         serde_json::from_str(&self.read(&format!("results/{label}/{file}"))).expect("JSON")
     }
 
-    /// The keys of the actions that results stand on.
+    /// The keys of the actions that results need.
     pub fn keys(&self, label: &str) -> Vec<String> {
         self.read(&format!("results/{label}/keys.txt")).lines().map(str::to_owned).collect()
     }

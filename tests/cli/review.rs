@@ -32,7 +32,7 @@ fn decisions_are_written_at_once_and_a_review_goes_on_where_it_stopped() {
     let (code, screen) = in_terminal(command, "k\na\ne\na\nr\nx\ns\nq\n");
     assert_eq!(code, 0, "{screen}");
     for words in [
-        "message 1 stands in the person's own words",
+        "message 1 is in the user's own words",
         "error EADDRINUSE »4711«",
         "message 3 (tool)",
         "3 accepted, 1 edited, 1 rejected, 4 questions left",
@@ -61,7 +61,7 @@ fn decisions_are_written_at_once_and_a_review_goes_on_where_it_stopped() {
 #[test]
 fn what_cannot_be_a_probe_is_refused_and_nothing_is_written() {
     let project = Project::offline();
-    project.expect(2, "probes review").says(&["no terminal", "--open", "--json lists"]);
+    project.expect(2, "probes review").says(&["needs a terminal", "--open", "--json lists"]);
     project.expect(2, "probes review harbour").says(&["no fixture `harbour`", "did you mean `harbor`?"]);
     let before = project.read(BANK);
     let mut command = terminal_command(&project);

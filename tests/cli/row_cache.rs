@@ -101,7 +101,7 @@ fn warnings_of_contexts_are_the_same_in_every_run() {
         Wanted::Compression => Reply::Text("The port is another one now.".into()),
         _ => Reply::Sensible,
     });
-    // at the first point no probe is asked, but the summary of the second stands on it
+    // at the first point no probe is asked, but the summary of the second depends on it
     let part = "run --label part --methods anchored,rewritten --probes port";
     project.expect(0, &format!("{part} --refresh compress"));
     let made = project.read("results/part/report.md");

@@ -50,7 +50,7 @@ fn no_entry_of_the_cache_holds_the_key_when_it_is_unpacked() {
 /// A key with the characters that JSON, URLs and base64 write in several ways.
 const AWKWARD: &str = "sk-not/a+key~4f1e7a?0c9d";
 
-/// The spellings of a key as they may stand in a JSON text: escaped in part and as a whole, for a URL, in base64.
+/// The spellings of a key as they may occur in a JSON text: escaped in part and as a whole, for a URL, in base64.
 fn spellings(key: &str) -> Vec<String> {
     let each =
         |spell: &dyn Fn(usize, char) -> String| key.char_indices().map(|(at, c)| spell(at, c)).collect::<String>();
@@ -105,7 +105,7 @@ fn no_spelling_of_the_key_reaches_a_file_or_a_stream() {
     let streams = shown.into_iter().flat_map(|Ended { stdout, stderr, .. }| [stdout.into_bytes(), stderr.into_bytes()]);
     let all: Vec<Vec<u8>> = written.iter().map(|path| std::fs::read(path).unwrap()).chain(streams).collect();
     for spelling in spellings(AWKWARD) {
-        // What stands beside a key decides the ends of its base64, and its middle is found in either of two.
+        // What is next to a key decides the ends of its base64, and its middle is found in either of two.
         let spelling = &spelling[spelling.len() / 3..spelling.len() * 2 / 3];
         for bytes in &all {
             let at = bytes.windows(spelling.len()).position(|window| window == spelling.as_bytes());

@@ -136,7 +136,7 @@ fn an_incomplete_merge_stands_beside_complete_results() {
     let other = Project::new(&server);
     assert_eq!(shard(&other, 1, "").code, 0);
     copy(&project.path("results/x"), &other.path("results/x"));
-    other.expect(5, "merge x").says(&["keeps the results that it had"]);
+    other.expect(5, "merge x").says(&["keeps its earlier results"]);
     assert_eq!(published(&other, "x"), before);
 }
 

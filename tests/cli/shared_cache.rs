@@ -111,7 +111,7 @@ fn a_second_checkout_sends_no_request_and_knows_who_wrote() {
     assert!(!is_stored(&ci.secret, &first, &remote), "the secret is nowhere");
 }
 
-/// Whether a secret stands in a file of the project or the remote.
+/// Whether a secret occurs in a file of the project or the remote.
 fn is_stored(secret: &str, project: &Project, remote: &Remote) -> bool {
     let mut files = project.files("");
     files.extend(remote.segments());
@@ -186,7 +186,7 @@ fn a_remote_that_is_away_is_one_warning_and_is_written_later() {
     let (server, remote, ci) = (Server::start(), Remote::new(), key());
     let project = writing(&server, &remote, &[("ci", &ci)], &ci);
     let ended = project.expect(0, RUN);
-    ended.says(&["does not exist", "this run goes on without it"]);
+    ended.says(&["does not exist", "this run continues without it"]);
     assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
     remote.create();
     server.forget();

@@ -70,7 +70,7 @@ fn a_lost_fact_costs_its_message_if_the_context_points_to_it_and_everything_othe
     assert!(project.read("results/a/report.md").contains("C·(1 + 9ρ) + 10·r̄"));
     assert!(project.read("results/a/report.html").contains("C·(1 + ρ({k}−1)) + {k}·r̄"));
     let shown = project.expect(0, "show harbor --label a --method blind --probe port").stdout;
-    assert!(shown.contains("nothing in the context says where they stood"), "{shown}");
+    assert!(shown.contains("nothing in the context says where they were"), "{shown}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::gate::{compared, lose, sessions};
 use super::project::Project;
 use super::server::{Asked, Reply, Server, with_finish};
 
-/// Cuts the answers off in whose prompt these words stand.
+/// Cuts the answers off whose prompt contains these words.
 fn cut_off(server: &Server, words: &'static str, said: &'static str) {
     server.script(move |asked: &Asked| match asked.wanted == Wanted::Answer && asked.text.contains(words) {
         true => Reply::Raw(200, with_finish(asked, said, "length")),

@@ -52,7 +52,7 @@ async fn met(script: Vec<Scripted>) -> (Result<(RawReply, Completion), CallFailu
 }
 
 #[tokio::test]
-async fn an_answer_tells_who_gave_it_and_how() {
+async fn an_answer_says_who_gave_it_and_how() {
     let (outcome, sent) = met(vec![good()]).await;
     let (raw, completion) = outcome.unwrap();
     assert_eq!((completion.text.as_str(), completion.model.as_deref(), sent), ("4711", Some("sim-1"), 1));
@@ -108,7 +108,7 @@ async fn what_cannot_pass_is_sent_once() {
 }
 
 #[tokio::test]
-async fn attempts_are_bounded_and_the_last_failure_is_told() {
+async fn attempts_are_bounded_and_the_last_failure_is_reported() {
     let error = || Scripted::new(500, r#"{"error":{"message":"oops"}}"#).header("x-request-id", "req_9");
     let (outcome, sent) = met((0..9).map(|_| error()).collect()).await;
     let failure = outcome.unwrap_err();

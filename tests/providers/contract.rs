@@ -69,7 +69,7 @@ fn chat_servers_get_the_limit_under_the_name_they_know() {
 }
 
 #[test]
-fn routers_are_told_to_leave_the_prompt_alone() {
+fn routers_are_asked_to_leave_the_prompt_alone() {
     let (_, body) = built(&spec(Dialect::OpenaiChat, "https://openrouter.ai/api/v1"), &generations()[0]);
     assert_eq!(body["plugins"], json!([{"id": "context-compression", "enabled": false}]));
     assert_eq!(body["provider"], json!({"require_parameters": true}));

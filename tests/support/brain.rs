@@ -43,7 +43,7 @@ pub fn reply(request: &Value) -> String {
 }
 
 fn between<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
-    // Instructions may name the tags before the material stands between them.
+    // Instructions may name the tags before the material is between them.
     let inner = text.rsplit_once(open).map_or("", |(_, rest)| rest);
     inner.split_once(close).map_or("", |(inner, _)| inner)
 }
@@ -90,7 +90,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 4).map(str::to_lowercase)
 }
 
-/// What stands between the marks of a judge's prompt.
+/// What is between the marks of a judge's prompt.
 pub fn material(prompt: &str) -> Option<Value> {
     // The answer inside may hold the closing mark too.
     let inner = prompt.split_once("\n<material>\n")?.1.rsplit_once("\n</material>\n")?.0;

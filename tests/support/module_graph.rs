@@ -198,7 +198,7 @@ fn ends_with_semicolon(declaration: &[TokenTree]) -> bool {
     is_punct(declaration.get(2), ';')
 }
 
-/// `use` also stands in `impl Trait + use<'a>`.
+/// `use` also occurs in `impl Trait + use<'a>`.
 fn starts_use(rest: &[TokenTree]) -> bool {
     !is_punct(rest.get(1), '<')
 }

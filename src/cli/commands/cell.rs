@@ -57,7 +57,7 @@ pub(crate) enum CellMatch {
     Listed,
 }
 
-/// A cell with the result set it stands in.
+/// A cell with the result set it is in.
 pub(crate) struct SelectedCell {
     pub(crate) manifest: Manifest,
     pub(crate) row: Row,
@@ -137,7 +137,7 @@ fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, 
     Ok(contexts)
 }
 
-/// Says that results are incomplete, or that newer ones which are incomplete stand beside them.
+/// Says that results are incomplete, or that there are newer ones, which are incomplete.
 pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console: &Console) {
     let rows = |folder: &ResultsFolder| folder.row_count().unwrap_or_default();
     let label = &manifest.label;
@@ -320,7 +320,7 @@ fn cell_json(row: &Row) -> Value {
     })
 }
 
-/// What a score means to the eye.
+/// The style of a score.
 pub(crate) fn score_style(score: Option<f64>) -> TextStyle {
     match score {
         Some(score) if score >= 4.0 => TextStyle::Good,

@@ -1,4 +1,4 @@
-//! `compeval check`: validates everything without calling anyone.
+//! `compeval check`: validates everything without sending a request.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Sever
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Show each finding at its place, and every fixture
+    /// List each finding with its place, and every fixture
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -184,7 +184,7 @@ fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-/// What there is: the names that `--fixtures` and `--methods` take.
+/// The names that `--fixtures` and `--methods` accept.
 fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
         Column::Left("fixture"),

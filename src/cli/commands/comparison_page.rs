@@ -1,7 +1,7 @@
-//! The page of a comparison: the cells of both sides on one page, so that each can stand beside its counterpart.
+//! The page of a comparison: the cells of both sides on one page, each next to its counterpart.
 //!
-//! It is the page of one result set whose methods are those of both, `LABEL:METHOD` each, with the cells that the
-//! comparison rests on. Everything a page can show it shows for both.
+//! It is the page of one result set whose methods are those of both, `LABEL:METHOD` each, with the cells that were
+//! compared. It shows everything for both sides that a page shows for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -12,7 +12,7 @@ use crate::remote::SigningKey;
 pub(crate) enum KeyCommand {
     /// Make a key pair and print it. Nothing is stored
     New {
-        /// Who signs with it, as others read it
+        /// The writer's name, as others see it
         #[arg(long, default_value = "me", value_parser = name)]
         name: String,
     },

@@ -19,7 +19,7 @@ pub(crate) enum LabelsCommand {
     /// List the result sets, newest first
     #[command(after_help = "Examples:\n  compeval labels ls")]
     Ls,
-    /// Remove result sets; what they cost stays in the cache until it is pruned
+    /// Remove result sets; the outputs behind them stay in the cache until it is pruned
     #[command(after_help = "Examples:\n  compeval labels rm old-prompt")]
     Rm {
         /// The labels

@@ -130,8 +130,8 @@ fn list(text: &mut String, word: &str, references: &[&ContextReference], most: u
 
 fn caveat_words(caveat: RecallCaveat) -> &'static str {
     match caveat {
-        RecallCaveat::Short => "under 20,000 tokens stand before the point",
-        RecallCaveat::AfterCompaction => "the session behind the point was written from a compacted context",
+        RecallCaveat::Short => "there are fewer than 20,000 tokens before the point",
+        RecallCaveat::AfterCompaction => "the session after the point was written from a compacted context",
         RecallCaveat::Cut => "tool results were cut before references were recorded; import the log again",
     }
 }

@@ -127,7 +127,7 @@ fn read(file: &Path) -> Result<Option<FileFindings>, String> {
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
             let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
             let details = details.map(|detail| format!("; {detail}")).collect::<String>();
-            Err(format!("`{}` is in no format that is known{details}", file.display()))
+            Err(format!("`{}` is in no known format{details}", file.display()))
         }
         Err(error) => Err(chain(&error)),
         Ok(Some(log)) => {

@@ -38,7 +38,7 @@ pub(crate) struct PlanArgs {
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
-    /// Show which difference the selection can show, and what one more fixture, probe or run buys
+    /// Show which difference the selection can detect, and what one more fixture, probe or run would gain
     #[arg(long, conflicts_with = "exit_code")]
     pub(crate) power: bool,
 }
@@ -72,7 +72,6 @@ pub(crate) struct ProjectPlan {
     shard: Option<ShardJson>,
     #[serde(skip)]
     shard_line: Option<String>,
-    /// The shared cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
     #[serde(skip)]

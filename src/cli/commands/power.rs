@@ -1,4 +1,5 @@
-//! `compeval plan --power`: what the selection can show before money is spent, and what one more of anything buys.
+//! `compeval plan --power`: which difference the selection can detect, before money is spent, and what one more
+//! fixture, probe, run, answer or judgement would gain.
 
 use serde_json::json;
 

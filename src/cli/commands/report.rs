@@ -20,13 +20,13 @@ pub(crate) struct ReportArgs {
     /// The result set
     #[arg(required_unless_present = "reference")]
     pub(crate) label: Option<String>,
-    /// Print the published reference table beside the measured one
+    /// Print the published reference table next to the measured one
     #[arg(long)]
     pub(crate) reference: bool,
     /// Report the incomplete results of the label
     #[arg(long, requires = "label")]
     pub(crate) partial: bool,
-    /// Print the graded cells as CSV, and rewrite nothing
+    /// Print the graded cells as CSV; rewrite no file
     #[arg(long, requires = "label", conflicts_with = "reference")]
     pub(crate) csv: bool,
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension

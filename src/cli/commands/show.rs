@@ -1,4 +1,4 @@
-//! `compeval show`: one cell, whole.
+//! `compeval show`: everything about one cell.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -93,7 +93,7 @@ fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: RawBody<'_>) -> O
 /// The page of a cell.
 struct Page<'a> {
     selected: &'a SelectedCell,
-    /// The probe as it stands in the bank today, for other spellings of its facts.
+    /// The probe as it is in the bank today, for other spellings of its facts.
     probe: Option<&'a Probe>,
     console: &'a Console,
 }
@@ -258,7 +258,7 @@ impl Page<'_> {
     fn write_footer(&self, text: &mut String) {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
-            let all = if row.refetch_unguided { ": nothing in the context says where they stood" } else { "" };
+            let all = if row.refetch_unguided { ": nothing in the context says where they were" } else { "" };
             let _ = writeln!(text, "\nRecovering the lost facts costs {}{all}.", count(tokens, "token"));
         }
         if !self.selected.others.is_empty() {

@@ -21,7 +21,7 @@ use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolde
 
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
-    /// Labels, also with `*`, or results folders; a label includes what it replaced [default: all]
+    /// Labels, with `*` as a wildcard, or results folders; a label includes the results that it replaced [default: all]
     #[arg(value_name = "LABEL")]
     pub(crate) labels: Vec<String>,
     /// Show the dimensions of this method; by default the overall scores of all methods

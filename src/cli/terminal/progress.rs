@@ -174,8 +174,8 @@ impl LiveBars {
             .progress_chars("━━─")
     }
 
-    /// Adapts to a terminal that was resized. Bars are one long line to it, which it breaks anew: what it moved is
-    /// cleared here, since the next drawing expects as many rows as before.
+    /// Adapts to a terminal that was resized. The terminal wraps the bars again, because each is one long line: what it
+    /// moved is cleared here, since the next drawing expects as many rows as before.
     fn fit(&mut self, width: usize) {
         let before = std::mem::replace(&mut self.width, width);
         if before == width {

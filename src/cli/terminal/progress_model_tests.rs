@@ -59,7 +59,7 @@ fn under_way(waits: Option<WaitReason>) -> ProgressModel {
 }
 
 #[test]
-fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
+fn a_line_shows_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
     let model = under_way(None);
     assert_eq!(
         model.line(),
@@ -85,7 +85,7 @@ fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
 }
 
 #[test]
-fn what_is_waited_for_is_told_the_heaviest_first() {
+fn what_is_waited_for_is_reported_the_heaviest_first() {
     let words = |waits| under_way(waits).wait_words();
     assert_eq!(words(None), None);
     assert_eq!(words(Some(WaitReason::Rate)).unwrap(), "waits for the rate that openai allows");
@@ -101,7 +101,7 @@ fn what_is_waited_for_is_told_the_heaviest_first() {
 }
 
 #[test]
-fn a_budget_that_holds_calls_back_is_told() {
+fn a_budget_that_holds_calls_back_is_reported() {
     let mut model = under_way(None);
     model.limits.usd = Some(Usd(1.0));
     assert_eq!(model.wait_words(), None);
@@ -153,7 +153,7 @@ fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
 }
 
 #[test]
-fn a_run_that_stops_tells_no_time_for_what_it_leaves() {
+fn a_run_that_stops_shows_no_time_for_what_it_leaves() {
     let mut model = under_way(None);
     assert!(model.line().ends_with("3 min left"), "{}", model.line());
     model.snapshot.stop = StopRequest::Drain;

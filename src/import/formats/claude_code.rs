@@ -216,7 +216,7 @@ fn strings_of(value: &Value) -> Vec<&str> {
     }
 }
 
-/// A prompt that was typed while the model worked is recorded nowhere else; other attachments are injected context.
+/// A prompt that was typed while the model worked occurs nowhere else; other attachments are injected context.
 fn attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");

@@ -52,7 +52,7 @@ impl ClaudeTree {
         self.nodes.push(Node { parent, prompt: link.prompt, reply: link.reply, entries: link.entries });
     }
 
-    /// The entries on branches that a later prompt replaced: a record with several prompts below it goes on with the
+    /// The entries on branches that a later prompt replaced: a record with several prompts below it continues with the
     /// one that leads to the last record. Branches made by parallel tool calls are none of these.
     pub(super) fn abandoned(&self) -> HashSet<usize> {
         let live = self.ancestors_of_last();
@@ -86,7 +86,7 @@ impl ClaudeTree {
             }
         }
         // A prompt that nobody answered was taken back before it counted; what was answered is history too, but not
-        // of the conversation that went on.
+        // of the conversation that continued.
         below.iter().filter_map(|index| self.nodes.get(*index)).flat_map(|node| node.entries.clone()).collect()
     }
 }

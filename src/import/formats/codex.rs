@@ -37,7 +37,7 @@ struct Fork {
 }
 
 impl Fork {
-    /// Whether the copy ended before this record: when its time goes on.
+    /// Whether the copy ended before this record: when its time continues.
     fn ends_before(&mut self, record: &Value) -> bool {
         /// A long history takes a moment to write.
         const BURST: i64 = 100;

@@ -72,7 +72,7 @@ impl GeminiSession {
         }
     }
 
-    /// A shorter list with a snapshot is a compaction: the history goes on, the snapshot is its summary.
+    /// A shorter list with a snapshot is a compaction: the history continues, the snapshot is its summary.
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
         let Value::Array(messages) = messages else { return draft.unknown("`$set` without a list of messages") };
         let snapshot = messages.iter().find_map(|message| {

@@ -66,7 +66,7 @@ pub enum Field {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// The message's index; `None` for what occurs in description or notes.
+    /// The message's index; `None` for what is in description or notes.
     pub message: Option<usize>,
     pub kind: SuspicionKind,
     /// Its first characters and its length.

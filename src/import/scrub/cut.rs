@@ -1,4 +1,4 @@
-//! Long tool outputs: their beginning, their end, and whatever in between holds a fact that somebody will ask for.
+//! Shortens long tool outputs to their beginning, their end, and the parts in between that contain facts of the bank.
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@ use regex::bytes;
 
 use super::shape::{LazyAscii, ascii};
 
-/// Rules, each with a pattern, as the ASCII matcher reads it, and with hints, one of which is in every text that the
+/// Rules, each with a pattern, as the ASCII matcher reads it, and hints, one of which occurs in every text that the
 /// pattern matches, in any case.
 pub(super) struct HintedRules<R> {
     rules: Vec<(R, LazyAscii)>,

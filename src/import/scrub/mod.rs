@@ -431,7 +431,7 @@ fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
     report.add(Replacement::OrphanResult, orphans);
 }
 
-/// Keeps the messages that `keep` wants and moves the points along.
+/// Keeps the messages that `keep` selects and moves the points along.
 fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) {
     let kept: Vec<bool> = fixture.messages.iter().enumerate().map(|(index, message)| keep(index, message)).collect();
     if kept.iter().all(|kept| *kept) {

@@ -1,4 +1,4 @@
-//! Passwords and keys known by their position: after `password =`, in `mysql -pX`, in a URL before `@`.
+//! Passwords and keys recognized by their position: after `password =`, in `mysql -pX`, in a URL before `@`.
 //!
 //! A human password has no shape, so its position decides. The steps for a key word such as `DB_PASSWORD`:
 //! 1. The identifier around the word is split into words. It names a secret only if no qualifier follows the word

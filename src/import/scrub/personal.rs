@@ -97,7 +97,7 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
 
-/// Where in `text`, seen without its escapes, an address occurs that is somebody's.
+/// The places of personal addresses in `text` without its escapes.
 pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
     let personal = |found: &regex::Match<'_>| {
         let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));
@@ -122,7 +122,7 @@ pub(super) fn mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     })
 }
 
-/// Takes out reasoning in the text; a block that never ends stays.
+/// Takes out reasoning that is in the text; a block that never ends stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     let mut text: Cow<'a, str> = text.into();
     if !text.contains('<') {

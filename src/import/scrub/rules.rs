@@ -1,8 +1,8 @@
 //! The rule sets for secrets, as data.
 //!
 //! Tokens of machines have a shape. [`RULES`] are this crate's own, which tolerate more of the places in which session
-//! logs show them; below them are the rules of gitleaks (`assets/secrets/gitleaks.json`), which know many more
-//! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] hold those that no key word introduces, see
+//! logs show them; they are followed by the rules of gitleaks (`assets/secrets/gitleaks.json`), which cover many more
+//! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] cover those that no key word introduces, see
 //! [`super::passwords`].
 
 /// One kind of machine token. Group 1 of the pattern, where there is one, is the secret; else the whole match is.

@@ -257,7 +257,7 @@ fn wrapper(value: &str) -> usize {
     WRAPPER.find(value).map_or(0, |found| found.end() - 1)
 }
 
-/// A bare value up to where the notation around it goes on: `&` of a query, `;` of a connection string, a comma.
+/// A bare value up to where the notation around it continues: `&` of a query, `;` of a connection string, a comma.
 pub(super) fn cut(text: &str, range: Range<usize>, is_tight: bool) -> Range<usize> {
     let value = text.get(range.clone()).unwrap_or("");
     let line = text.get(..range.start).unwrap_or("");

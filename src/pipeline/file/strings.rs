@@ -1,4 +1,4 @@
-//! The strings of a file, wherever they stand.
+//! All strings of a file, with their places.
 
 use super::*;
 

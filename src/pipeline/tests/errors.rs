@@ -56,7 +56,7 @@ fn two_methods_of_one_name_are_both_shown() {
 }
 
 #[test]
-fn a_fault_in_a_profile_is_told_also_when_it_is_not_asked_for() {
+fn a_fault_in_a_profile_is_reported_also_when_it_is_not_asked_for() {
     let text = format!("{STAGES}\n[profile.ci.pipeline]\nrun = 1\n");
     assert_snapshot!(Project::new(&text).refusal(), @r"
      × unknown key `run`

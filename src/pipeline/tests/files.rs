@@ -63,7 +63,7 @@ fn a_rubric_without_weight_is_shown_in_the_rubric() {
 }
 
 #[test]
-fn a_fixture_without_a_bank_is_left_out_and_told() {
+fn a_fixture_without_a_bank_is_left_out_and_reported() {
     let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
     let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
@@ -142,7 +142,7 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
     5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
       ╰────
      help: quote the transcript, add the spelling it uses, or write "literal": false for a
-           paraphrase; `run` goes on with --allow-unproven
+           paraphrase; `run` continues with --allow-unproven
     "#);
     assert!(project.asking(|request| request.allow_unproven = true).open().is_ok());
 }
@@ -151,8 +151,8 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
 fn a_fact_given_away_is_a_warning_of_run_and_an_error_of_check() {
     let given = BANK.replace("Which port now?", "Is the port 9090 now?");
     let project = Project::new(STAGES).file("probes/tiny.probes.json", &given);
-    let is_told = |problem: &crate::pipeline::Problem| problem.message().contains("9090");
-    assert!(project.opened().warnings.0.iter().any(is_told));
+    let is_reported = |problem: &crate::pipeline::Problem| problem.message().contains("9090");
+    assert!(project.opened().warnings.0.iter().any(is_reported));
     let strict = project.asking(|request| request.strict = true).messages();
     assert!(strict.iter().any(|message| message.contains("9090")), "{strict:?}");
 }

@@ -105,7 +105,7 @@ fn a_selection_keeps_what_it_names() {
 }
 
 #[test]
-fn an_unknown_name_in_a_selection_is_told_with_the_nearest() {
+fn an_unknown_name_in_a_selection_is_reported_with_the_nearest() {
     let project = selecting(&["tinny"], &["nona"], &[]);
     assert_eq!(project.messages(), ["--methods: there is no method `nona`", "--fixtures: there is no fixture `tinny`"]);
     assert!(selecting(&[], &[], &["frist"]).refusal().contains("did you mean `first`?"));

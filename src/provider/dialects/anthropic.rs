@@ -158,7 +158,7 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
     let (role, blocks) = match part {
         ConversationPart::Text(speaker, text) => (speaker.name(), vec![block(text)]),
         ConversationPart::Items(items) => {
-            // The block stands alone in its message, so the next text opens a new one.
+            // The block is alone in its message, so the next text opens a new one.
             messages.push(AnthropicMessage {
                 role: "assistant",
                 content: items.into_iter().map(RequestBlock::Stored).collect(),

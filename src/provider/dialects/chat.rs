@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, and the many servers that speak it.
 //!
-//! Towards servers that are not OpenAI's the smallest request is sent; what this endpoint cannot do (items of a
-//! compaction) is a fault, never left out.
+//! Servers other than OpenAI's get a minimal request; what this endpoint cannot do (items of a compaction) is a fault
+//! and never left out.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -233,7 +233,7 @@ impl ChatContent {
 }
 
 /// The text without reasoning that a server left in it: a leading `<think>` block, closed or not, and one whose
-/// opening tag stood in the server's prompt template.
+/// opening tag was in the server's prompt template.
 fn without_thoughts(text: &str) -> String {
     let mut rest = text.trim();
     while let Some(thought) = rest.strip_prefix("<think>") {

@@ -1,7 +1,7 @@
 //! A call's turns as a flat list of parts, which every dialect renders in its own shape.
 //!
-//! Invariants: no part is blank; a native tool call is followed at once by its result, as all vendors demand, and
-//! what has lost its other half (a span may begin or end in the middle of a pair) becomes text.
+//! Invariants: no part is blank; a native tool call is directly followed by its result, as all vendors require, and a
+//! call or result without its counterpart (a span may begin or end in the middle of a pair) becomes text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ pub(crate) struct FlatConversation<'a> {
     /// The system texts before anything else, joined.
     pub system: Option<String>,
     pub parts: Vec<ConversationPart<'a>>,
-    /// Where the last turn begins in `parts`: what stands before is shared with other questions.
+    /// Where the last turn begins in `parts`: what is before is shared with other questions.
     pub last_turn: usize,
 }
 
@@ -158,7 +158,7 @@ impl<'a> FlatConversation<'a> {
     }
 }
 
-/// The calls whose result stands in the run of tool messages right after them.
+/// The calls whose result is in the run of tool messages right after them.
 fn native_calls(messages: &[Message]) -> HashSet<&str> {
     let mut native = HashSet::new();
     for (index, message) in messages.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The one choice among dialects: a call to a request, and a body to a completion. Both pure.
+//! The only place that chooses among dialects: it turns a call into a request, and a body into a completion. Both are
+//! pure.
 
 mod anthropic;
 mod chat;

@@ -1,5 +1,5 @@
-//! How fast a provider is asked: the limits that the user declared, those that response headers announce, and those
-//! that only refusals reveal.
+//! How fast requests are sent to a provider: within the limits that the user declared, those that response headers
+//! announce, and those that only refusals reveal.
 //!
 //! Each has a file of its own because they change for different reasons. [`buckets`] holds a declared rate exactly;
 //! [`rate_estimator`] finds a rate that is enforced, or keeps to an announced one; [`limit_group`] has an estimator for

@@ -1,8 +1,8 @@
 //! The queue in front of a provider: first come, first served, at the rate and concurrency that apply.
 //!
 //! Only the head of the queue looks at the limits, so thousands of waiting requests cost next to nothing and a large
-//! request is not overtaken forever. Two limiters stand in a row. One belongs to a model: it keeps to the limits that
-//! its limit group learned, and waits while the provider is unavailable. The other belongs to the account: it holds what
+//! request is not overtaken forever. Two limiters are chained. One belongs to a model: it keeps to the limits that its
+//! limit group learned, and waits while the provider is unavailable. The other belongs to the account: it enforces what
 //! the user allowed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,7 +169,7 @@ impl RateLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits here, then at `account`. At most one request stands between the two.
+    /// Waits here, then at `account`. At most one request is between the two.
     pub(crate) async fn acquire<'a>(&'a self, account: &'a RateLimiter, need: TokenDemand) -> (Permit<'a>, Permit<'a>) {
         let _turn = self.queue.lock().await;
         let permit = self.admit(need).await;

@@ -73,7 +73,7 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
             ("language", language),
             ("title", &title),
             ("nonce", &nonce),
-            // A page in a file asks nobody; a served one asks the run how far it is.
+            // A page in a file requests nothing; a served page requests the progress of the run.
             ("connect", if input.live.is_some() { " connect-src 'self';" } else { "" }),
             ("no_script", no_script),
             ("style", &style),

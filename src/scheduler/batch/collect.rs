@@ -1,5 +1,5 @@
-//! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. All that it needs is in the
-//! intent, so a batch can be collected after the project was edited.
+//! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. Everything that this needs
+//! is in the intent, so a batch can be collected after the project was edited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -92,8 +92,7 @@ pub(super) async fn poll(
     }
 }
 
-const GONE: &str =
-    "its results are no longer at the provider; `compeval batch forget` lets its requests be asked again";
+const GONE: &str = "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again";
 
 fn unreachable(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
     match failure.class {
@@ -175,7 +174,7 @@ async fn collect(
     close(executor, client, tracked, status, outcomes).await.map(Some)
 }
 
-/// Records what came of all lines, then removes the vendor's files.
+/// Records the outcome of all lines, then removes the vendor's files.
 async fn close(
     executor: &Executor<'_>,
     client: &BatchClient,
@@ -188,7 +187,7 @@ async fn close(
     Ok(outcomes)
 }
 
-/// Records what came of all lines.
+/// Records the outcome of all lines.
 pub(super) async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
     let line = |line: &BatchLine| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
@@ -250,7 +249,7 @@ impl<'c> Collector<'c> {
         Ok(left_out)
     }
 
-    /// Notes what came of the lines that the results lack.
+    /// Notes the outcome of the lines that are missing from the results.
     pub(super) async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
         for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
             let outcome = match self.stored_since(line) {

@@ -1,4 +1,4 @@
-//! Requests of the file lane: they wait to be exported to a file, and for the results that are imported of it.
+//! Requests of the file lane: they wait to be exported to a file, and then for its imported results.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -109,7 +109,8 @@ impl<'r, 'e> FileLane<'r, 'e> {
     }
 }
 
-/// Finishes exports that were killed: if the file has its name the requests are out, else nobody can have them.
+/// Finishes exports that were killed: if the file has its name, the requests are out; otherwise no engine can have
+/// them.
 pub(super) async fn finish_exports(store: &Store, open: &mut Vec<OpenBatch>) -> Result<(), CacheError> {
     for mut batch in std::mem::take(open) {
         if batch.is_unfinished_file() {

@@ -1,4 +1,4 @@
-//! Importing: stores what an engine made of an exported file, and closes the batches that it answers.
+//! Importing: stores an engine's results of an exported file, and closes the batches that they complete.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -22,7 +22,7 @@ use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::options::RunError;
 use crate::units::{Tokens, Usd};
 
-/// Lines of one batch. The vendors take more; so many bound the memory of a process and what a lost batch costs.
+/// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
 pub(super) const MAX_LINES: usize = 10_000;
 /// Bytes of requests in one batch, less than half of what either vendor takes.
 const MAX_BYTES: usize = 80 << 20;
@@ -45,7 +45,7 @@ pub(super) struct Submission {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueCapacity {
     pub(super) tokens: u64,
-    /// A request that exceeds an empty queue is submitted by itself: the vendor decides about it.
+    /// A request that is too large even for an empty queue is submitted by itself: the vendor decides about it.
     pub(super) is_empty: bool,
 }
 
@@ -60,7 +60,6 @@ struct Built {
     reservation: Reservation,
 }
 
-/// Submits requests.
 #[derive(Clone, Copy)]
 pub(super) struct Submitter<'s, 'e> {
     pub(super) executor: &'s Executor<'e>,
@@ -133,7 +132,7 @@ impl Submitter<'_, '_> {
     }
 
     /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
-    /// common beginning stand together, for the vendor's prompt cache.
+    /// common beginning are together, for the vendor's prompt cache.
     fn build(self, group: Vec<(Waiting, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
         let mut groups: BTreeMap<_, Vec<Built>> = BTreeMap::new();
         for (waiting, attempt) in group {
@@ -192,7 +191,6 @@ impl Submitter<'_, '_> {
         })
     }
 
-    /// Creates one batch.
     async fn create(
         self,
         client: &BatchClient,

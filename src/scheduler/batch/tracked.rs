@@ -56,7 +56,7 @@ pub(super) struct Tracked {
     pub(super) batch: OpenBatch,
     /// What the budget holds for it.
     pub(super) reservations: Vec<Reservation>,
-    /// What was last heard of it, for people.
+    /// Its last known status, for people.
     pub(super) note: String,
     pub(super) was_polled: bool,
     /// Whether waiting cannot help: its results are gone, or belong to another key.

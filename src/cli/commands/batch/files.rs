@@ -25,22 +25,22 @@ pub(crate) struct ExportArgs {
     /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only requests to this model, as PROVIDER/MODEL: an engine serves one
+    /// Only requests to this model, as PROVIDER/MODEL: an engine serves one model
     #[arg(long, value_name = "MODEL")]
     only: Option<String>,
     #[command(flatten)]
     select: SelectArgs,
-    /// Export grades also of a judge that failed its self-test, or has not had it yet
+    /// Also export grades of a judge that failed its self-test or has not had it yet
     #[arg(long)]
     allow_weak_judge: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BatchImportArgs {
-    /// The engine's output, and its file of errors if there is one
+    /// The engine's output, and its error file if there is one
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Wait for the rest of results that are incomplete, instead of exporting their requests again
+    /// Wait for missing results instead of exporting their requests again
     #[arg(long)]
     keep_open: bool,
 }

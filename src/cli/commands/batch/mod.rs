@@ -29,11 +29,11 @@ pub(crate) enum BatchCommand {
         mut_arg("lane", |arg| arg.hide(true))
     )]
     Export(Box<files::ExportArgs>),
-    /// Read what an engine made of exported requests; what its files lack can be exported again
+    /// Read an engine's results of exported requests; requests without a result can be exported again
     Import(files::BatchImportArgs),
     /// Ask the provider to end batches early; what is done by then is kept and paid for
     Cancel(BatchNames),
-    /// Give batches up: their requests are asked again, and are paid twice where they were worked on
+    /// Give batches up: their requests are sent again, and those already processed are paid twice
     Forget(BatchNames),
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
                 let closed = ClosedBatch::without_lines(nonce, BatchClosing::Forgotten);
                 runtime.block_on(store.record_batch(JournalRecord::Closed(&closed)))?;
                 let requests = count(batch.intent.lines.len(), "request");
-                console.print(&format!("{nonce}: forgotten; {requests} will be asked again"));
+                console.print(&format!("{nonce}: forgotten; {requests} will be sent again"));
             }
             store.close()?;
         }
@@ -89,7 +89,7 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
     if intent.file.is_some() {
-        let message = format!("{}: it is in a file, so there is nobody to cancel it", intent.nonce);
+        let message = format!("{}: it is in a file, so it cannot be cancelled", intent.nonce);
         return Err(Failure::input(message).hinted(format!("compeval batch forget {}", intent.nonce)));
     }
     let Some(id) = id else {

@@ -44,10 +44,10 @@ pub(crate) enum CacheCommand {
     Show {
         /// A unique prefix of its key
         key: String,
-        /// Print the stored bytes alone
+        /// Print only the stored bytes
         #[arg(long)]
         raw: bool,
-        /// List the inputs too
+        /// Also list the inputs
         #[arg(long)]
         inputs: bool,
     },
@@ -59,10 +59,10 @@ pub(crate) enum CacheCommand {
         /// A unique key prefix
         b: String,
     },
-    /// Sum up by stage, model and age
+    /// Summarize by stage, model and age
     #[command(after_help = "Examples:\n  compeval cache stats\n  compeval cache stats --shared")]
     Stats {
-        /// Sum up the shared cache instead, by writer
+        /// Summarize the shared cache instead, by writer
         #[arg(long)]
         shared: bool,
         #[command(flatten)]
@@ -71,24 +71,24 @@ pub(crate) enum CacheCommand {
     /// Upload what was made here to the shared cache
     #[command(after_help = "Examples:\n  compeval cache push --label baseline")]
     Push {
-        /// Only what this result set stands on
+        /// Only what this result set needs
         #[arg(long)]
         label: Option<String>,
         #[command(flatten)]
         remote: RemoteArgs,
     },
-    /// Add everything from the shared cache that is not here; `run` pulls what it needs by itself
+    /// Add everything from the shared cache that is not here; `run` pulls what it needs automatically
     #[command(after_help = "Examples:\n  compeval cache pull --remote fs:///srv/compeval")]
     Pull(RemoteArgs),
-    /// Remove entries and give their space back
+    /// Remove entries and free their space
     #[command(
         after_help = "Examples:\n  compeval cache prune --unreachable --dry-run\n  compeval cache prune --older-than 30d"
     )]
     Prune(PruneArgs),
-    /// Re-hash everything
+    /// Check the hash of every entry
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
-    /// Rewrite a cache of an older version, which then takes less space; it is read without, too
+    /// Rewrite a cache of an older version to save space; it can also be read without this
     #[command(after_help = "Examples:\n  compeval cache upgrade")]
     Upgrade,
     /// Write entries to one file
@@ -96,7 +96,7 @@ pub(crate) enum CacheCommand {
     Export {
         /// The file to write
         file: PathBuf,
-        /// Only what this result set stands on
+        /// Only what this result set needs
         #[arg(long)]
         label: Option<String>,
     },

@@ -29,28 +29,28 @@ use crate::units::Usd;
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// What the current pipeline does not reach and no label in results/ names
+    /// Entries that the current pipeline does not reach and no label in results/ needs
     #[arg(long)]
     pub(crate) unreachable: bool,
-    /// What is older than this (30d, 12h)
+    /// Entries older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
-    /// The least recently used, until the cache takes no more than this on disk (2GB, 500MB)
+    /// The least recently used entries, until the cache takes no more than this on disk (2GB, 500MB)
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
-    /// What is of this stage
+    /// Entries of this stage
     #[arg(long)]
     pub(crate) stage: Option<Stage>,
-    /// What this model answered
+    /// Entries answered by this model
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// What this writer signed: a name or a public key
+    /// Entries signed by this writer: a name or a public key
     #[arg(long)]
     pub(crate) writer: Option<String>,
-    /// Only say what would go
+    /// Only show what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Instead, mark what no label in the shared cache stands on, and delete it there 30 days later; needs --delete
+    /// Instead, mark what no label in the shared cache needs, and delete it there 30 days later; needs --delete
     #[arg(
         long,
         value_name = "URL",
@@ -61,7 +61,7 @@ pub(crate) struct PruneArgs {
         help_heading = REMOTE
     )]
     pub(crate) remote: Option<String>,
-    /// With --remote: really mark and delete
+    /// With --remote: mark and delete instead of only counting
     #[arg(long, requires = "remote", conflicts_with = "dry_run", help_heading = REMOTE)]
     pub(crate) delete: bool,
 }

@@ -37,7 +37,7 @@ pub(super) fn export(
     Ok(Exit::Done)
 }
 
-/// What a result set stands on, or everything.
+/// What a result set needs, or everything.
 pub(super) fn keys_to_share(
     snapshot: &CacheSnapshot,
     results: &Path,

@@ -1,4 +1,4 @@
-//! Grades by people beside those of the judges: paired, and compared per dimension and in all. Pure.
+//! Pairs grades by people with those of the judges, and compares them per dimension and overall. Pure.
 //!
 //! Ceiling and floor are left out: their answers are easy to grade, and inflate every coefficient.
 

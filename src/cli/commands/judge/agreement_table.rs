@@ -1,4 +1,4 @@
-//! `compeval judge agreement`: compares the judges with people, and prints what came of it.
+//! `compeval judge agreement`: compares the judges with people and prints the result.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ fn refused(error: &FolderError) -> Failure {
 }
 
 fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
-    let message = format!("no grade in the file meets a judged cell of `{label}`");
+    let message = format!("no grade in the file matches a judged cell of `{label}`");
     let hint = match compared.excluded {
         0 => "the cells named were not judged; `compeval run` again completes them".to_owned(),
         all if all == compared.graded => "all grades are of ceiling and floor, which are left out: they are easy to \

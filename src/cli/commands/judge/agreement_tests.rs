@@ -49,7 +49,7 @@ fn several_raters_of_one_thing_count_as_their_mean() {
 }
 
 #[test]
-fn names_that_the_results_lack_are_told_with_line_and_nearest() {
+fn names_that_the_results_lack_are_reported_with_line_and_nearest() {
     let lines = "h,1,mine,1,p1,accuracy_factual,,4,,\n\
                  f,1,mien,1,p1,accuracy_factual,,4,,\n\
                  f,1,mine,1,p9,accuracy_factual,,4,,\n\

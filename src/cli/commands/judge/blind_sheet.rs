@@ -1,8 +1,8 @@
 //! A sheet of answers for people to grade, without names of methods, models, runs and judges.
 //!
-//! An answer is called by a short digest of its place, which says nothing to who grades; the lines stand in the order of
-//! these ids, which mixes the methods. `judge agreement` finds the places again from the results. Ceiling and floor are
-//! left out as they are from the comparison, and an answer that several places share stands once.
+//! The id of an answer is a short digest of its place, which reveals nothing to the grader; the lines are in the order
+//! of these ids, which mixes the methods. `judge agreement` finds the places again from the results. Ceiling and floor
+//! are left out as in the comparison, and an answer that several places share occurs once.
 
 use std::collections::{BTreeMap, BTreeSet};
 

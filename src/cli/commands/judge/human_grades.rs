@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_headings_are_told_together() {
+    fn bad_headings_are_reported_together() {
         let found = faults("fixture,point,metod,run,probe,score\n");
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].contains("unknown column `metod`") && found[1].contains("lacks `method`"));

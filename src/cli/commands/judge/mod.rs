@@ -27,11 +27,11 @@ pub(crate) enum JudgeCommand {
         /// The result set [default: the newest]
         #[arg(long)]
         label: Option<String>,
-        /// Write answers without names for people to grade
+        /// Write answers, without names, for people to grade
         #[arg(long, value_name = "FILE", conflicts_with = "labels")]
         blind_sheet: Option<PathBuf>,
     },
-    /// Let the judge grade answers of known worth
+    /// Let the judge grade answers of known quality
     #[command(after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1")]
     Selftest {
         /// Use this model
@@ -39,7 +39,7 @@ pub(crate) enum JudgeCommand {
         judge_model: Option<String>,
         #[command(flatten)]
         budget: BudgetArgs,
-        /// Write the judge's replies to FILE, for `run --selftest`: shards do not ask again
+        /// Write the judge's replies to FILE, for `run --selftest`, so that shards do not test the judge again
         #[arg(long, value_name = "FILE")]
         export: Option<PathBuf>,
     },

@@ -1,4 +1,4 @@
-//! `compeval judge selftest`: asks every declared judge to grade answers of known worth.
+//! `compeval judge selftest`: asks every declared judge to grade answers of known quality.
 
 use std::path::Path;
 
@@ -33,9 +33,9 @@ struct Tested<'a> {
     model: String,
     #[serde(flatten)]
     verdict: &'a SelfTestVerdict,
-    /// Cases that nobody could be asked about.
+    /// Cases that could not be completed, for reasons other than the judge's grading.
     unasked: Vec<&'a str>,
-    /// Whether all was asked that the verdict rests on; without that it is none.
+    /// Whether all cases that the verdict needs were completed; without them there is no verdict.
     completed: bool,
 }
 
@@ -93,8 +93,8 @@ fn write_cases(pipeline: &Pipeline, file: &Path, console: &Console) -> Result<()
     Ok(())
 }
 
-/// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its grading
-/// until the token limit was asked, and would be no better when asked again.
+/// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until
+/// the token limit did reply, and would do no better if asked again.
 fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
@@ -148,7 +148,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
     format!("{judge} ({})\n\n{kinds}\n\n{}\n", tested.model, outcome(tested, console))
 }
 
-/// Where a score belongs, in a word.
+/// The expected part of the scale, in one word.
 fn expected(kind: &CaseKindResult) -> &'static str {
     match kind.expected {
         Expected::High => "high",

@@ -56,7 +56,7 @@ impl BankDraft {
         self.points.iter().all(|point| point.verified.is_some())
     }
 
-    /// Tags the probes whose facts all stand in an answer that was given without a context.
+    /// Tags the probes whose facts all occur in an answer that was given without a context.
     pub(super) fn mark_guessable(&mut self, answers: &mut impl Iterator<Item = Option<Output>>) {
         let kept = self.points.iter_mut().filter_map(|point| point.verified.as_mut()).flat_map(|v| &mut v.kept);
         for probe in kept {

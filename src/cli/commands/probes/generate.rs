@@ -26,7 +26,7 @@ pub(crate) struct GenerateArgs {
     /// Use this model
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// Replace banks that exist; a model that was asked the same before is not asked again
+    /// Replace existing banks; cached replies are reused
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

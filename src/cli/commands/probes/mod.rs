@@ -15,12 +15,12 @@ use review::ReviewArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProbesCommand {
-    /// Generate probe banks from the truncated spans
+    /// Generate probe banks from the compressed spans
     #[command(
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
     )]
     Generate(GenerateArgs),
-    /// Review probes one by one: accept, edit or reject each beside its place in the transcript
+    /// Review probes one by one: accept, edit or reject each next to its place in the transcript
     #[command(
         after_help = "Examples:\n  compeval probes review\n  compeval probes review my-session\n  compeval probes review --open    on a local page\n\n\
                       Each decision is written at once; a second call continues where the first stopped"

@@ -200,7 +200,7 @@ mod tests {
     use crate::probe::CandidateVerdicts;
 
     #[test]
-    fn a_point_whose_request_failed_is_not_told_as_one_without_probes() {
+    fn a_point_whose_request_failed_is_not_reported_as_one_without_probes() {
         let nothing = CandidateVerdicts { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
         let point = |number, verified| PointDraft { number, unreadable: 0, verified };
         let points = vec![point(1, None), point(2, Some(nothing))];

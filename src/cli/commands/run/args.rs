@@ -36,10 +36,10 @@ pub(crate) struct ComparisonArgs {
 /// What is done about open batches.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct BatchArgs {
-    /// Stay until open batches have ended
+    /// Wait until open batches have ended
     #[arg(long, conflicts_with = "offline", help_heading = LIMITS)]
     pub(crate) wait: bool,
-    /// With --wait: cancel batches after this long (such as 2h) and ask the rest live
+    /// With --wait: cancel batches after this long (such as 2h) and request the rest live
     #[arg(long, value_name = "AGE", requires = "wait", value_parser = parse_age, help_heading = LIMITS)]
     pub(crate) batch_deadline: Option<Duration>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
     pub(crate) shards: ShardArgs,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
-    /// Take the judges' self-test from FILE, written by `judge selftest --export`
+    /// Read the judges' self-test from FILE, written by `judge selftest --export`
     #[arg(long, value_name = "FILE", help_heading = SHARDS)]
     pub(crate) selftest: Option<PathBuf>,
     /// Send no request and start no program
@@ -78,11 +78,11 @@ pub(crate) struct RunArgs {
     /// Run at most this many actions at once
     #[arg(short, long, value_name = "N", help_heading = LIMITS)]
     pub(crate) jobs: Option<usize>,
-    /// Stay, and run what an edit of a prompt, bank, rubric, pipeline or program makes stale; --max-cost and
-    /// --max-requests are for all of it together
+    /// Keep running: after each edit of a prompt, bank, rubric, pipeline or program, run what became stale;
+    /// --max-cost and --max-requests apply to all these runs together
     #[arg(long, conflicts_with_all = ["shard", "dry_run", "live", "until_decided"], help_heading = OUTPUT)]
     pub(crate) watch: bool,
-    /// Show the results in the browser as they come: prints an address of this machine that works until the run ends
+    /// Show the results in the browser during the run: prints a local address that works until the run ends
     #[arg(long, conflicts_with_all = ["shard", "dry_run", "until_decided"], help_heading = OUTPUT)]
     pub(crate) live: bool,
     /// Print the plan and stop (same as `compeval plan`)

@@ -7,7 +7,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::report::comparison_table;
 use crate::results::{Comparison, newly_failing, regressions, underpowered_methods};
 
-/// What the gate says of the comparison.
+/// The verdict of the gate on the comparison.
 pub(super) fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
     let table = comparison_table(comparison, published.manifest.design.locale, console.width());

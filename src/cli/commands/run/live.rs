@@ -8,7 +8,7 @@ use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, PageInput, ReadRows};
 use crate::results::{ResultsFolder, names, summarize};
 
-/// The results of a run that goes on.
+/// The results of a run in progress.
 pub(super) struct PartialResults {
     pub(super) pipeline: Pipeline,
     pub(super) folder: ResultsFolder,

@@ -1,8 +1,8 @@
 //! `run --until-decided`: fixtures are added until the comparison has a verdict; those that are not needed are not paid for.
 //!
 //! There is a look after each of [`LOOKS`], in the order of the transcripts' digests, which nobody chooses. Every look
-//! tests at [`crate::stats::thresholds::LOOK_ALPHA`], so that all of them together find a difference that is not there no
-//! more often than one comparison at 5%. A look is a run of its label, which only adds to the look before.
+//! tests at [`crate::stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no more
+//! often than one comparison at 5%. A look is a run of its label that only adds to the previous look.
 
 use super::args::RunArgs;
 use super::matrix_run::{PreparedRun, PublishedRun, publish_run};
@@ -41,7 +41,7 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
         if size == last || published.exit != Exit::Done || comparison.is_none_or(Comparison::has_verdict) {
             return published.conclude(&look, console);
         }
-        let line = format!("no verdict after {} of at most {last}; going on", count(size, "fixture"));
+        let line = format!("no verdict after {} of at most {last}; continuing", count(size, "fixture"));
         console.note(&console.labelled(TextStyle::Hint, "look:", line));
         before = Some(published.results.manifest);
     }

@@ -94,7 +94,7 @@ pub(super) fn publish_run(
 }
 
 impl PublishedRun {
-    /// Prints the results and what the gate says of them.
+    /// Prints the results and the verdict of the gate.
     pub(super) fn conclude(self, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
         let PublishedRun { results: published, exit, folder, synced } = self;
         finish::print_summary(&published, &folder, &next_command(exit, args, &published), console);
@@ -115,7 +115,7 @@ pub(super) fn publication(publication: Publication, label: &Label, console: &Con
         Publication::Published(folder) => folder,
         Publication::Beside(folder) => {
             let text = format!(
-                "`{label}` keeps the results that it had: this run is incomplete, and stands beside them in {}",
+                "`{label}` keeps its earlier results: this run is incomplete, and its results are in {}",
                 folder.path().display()
             );
             console.warn("not replaced:", text);

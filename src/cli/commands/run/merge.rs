@@ -1,9 +1,9 @@
-//! `compeval merge`: the results of all shards of a label, as one process makes them from the same entries.
+//! `compeval merge`: combines the shards of a label into the results that one process makes from the same entries.
 //!
 //! 1. The shards are found and checked: one run, one assignment, each shard once.
-//! 2. What each shard's part of the matrix stands on is copied into the project's cache, the lowest shard first. An entry
-//!    that is there already stays.
-//! 3. The matrix is run offline and published as any run is. Nothing is asked, so a missing shard is missing cells.
+//! 2. The entries that each shard's part of the matrix needs are copied into the project's cache, the lowest shard
+//!    first. Existing entries stay.
+//! 3. The matrix is run offline and published like any run. No request is sent, so a missing shard means missing cells.
 //! 4. What the shards sent and paid is added up in the manifest.
 
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl Merge {
         Ok(Merge { label: label.clone(), shards, assignment, collected })
     }
 
-    /// Copies what the shards stand on into the project's cache.
+    /// Copies what the shards need into the project's cache.
     fn copy_entries(&mut self, pipeline: &Pipeline, store: &Store, console: &Console) -> Result<(), Failure> {
         for found in &self.shards {
             let cache = open_snapshot(&found.folder.cache())?;
@@ -136,7 +136,7 @@ impl Merge {
             let lacks_entries = reached.stale > 0 && !self.collected.incomplete.contains(&found.shard);
             if lacks_entries {
                 let text = format!(
-                    "shard {} lacks {} of the entries that it stands on: its cache is damaged, or was not copied whole",
+                    "shard {} lacks {} of the entries that it needs: its cache is damaged, or was not copied whole",
                     found.shard, reached.stale
                 );
                 console.warn("warning:", text);

@@ -6,7 +6,7 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::Exit;
 use crate::cli::format::shell_word;
 
-/// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
+/// The command to type next: one that continues the work, or one that shows it when all is done.
 pub(super) fn next_command(
     exit: Exit,
     args: &RunArgs,

@@ -15,8 +15,8 @@ use crate::pipeline::find_pipeline;
 /// Logs that are tried: the first that can be read is enough.
 const TRIED: usize = 20;
 
-/// Offers a project where there is none: a person is asked, a script gets the commands. Returns how the run ends;
-/// `None` if there is a project, or is one now.
+/// Offers to create a project if there is none: a person is asked, a script gets the commands. Returns how the run
+/// ends; `None` if there is a project, or is one now.
 pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option<Exit>, Failure> {
     let here = folder(common);
     if common.config.is_some() || !here.is_dir() || find_pipeline(&here, None).is_ok() {
@@ -49,7 +49,7 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
     Err(Failure::input(what).hinted(format!("make a project of them:\n  {}", lines.join("\n  "))))
 }
 
-/// The sample project in this folder; after it the run goes on. A script gets the error of every command.
+/// The sample project in this folder; after it the run continues. A script gets the error of every command.
 fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure> {
     if !console.is_interactive() {
         return Ok(None);

@@ -43,7 +43,7 @@ pub(super) fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, conso
     let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();
     if !changed.is_empty() {
         let text = format!(
-            "pulled outputs differ from those that the earlier results of `{}` stand on ({}, …); `compeval cache show KEY` \
+            "pulled outputs differ from those that the earlier results of `{}` were made from ({}, …); `compeval cache show KEY` \
              says who wrote them",
             manifest.label,
             changed.join(", ")

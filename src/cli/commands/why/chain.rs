@@ -39,7 +39,7 @@ pub(crate) enum StepState {
     Absent,
 }
 
-/// What differs from the action that the score stands on.
+/// What differs from the action that the score depends on.
 pub(crate) struct StepDifference {
     pub(crate) explained: StaleExplanation,
     pub(crate) files: Vec<FileDiff>,
@@ -135,7 +135,7 @@ fn walk<'p>(
     found
 }
 
-/// Whether a cell stands on what is at `place`.
+/// Whether a cell depends on what is at `place`.
 fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
     place.fixture == cell.fixture
         && place.method == cell.method

@@ -81,7 +81,7 @@ fn explain(
 }
 
 impl StepState {
-    /// The state in a word, what differs, what it means to the eye and in words.
+    /// The state in a word, what differs, its style, and its meaning in words.
     fn describe(&self) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
         match self {
             StepState::Cached => ("cached", None, TextStyle::Good, "nothing has changed"),

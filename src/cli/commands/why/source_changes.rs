@@ -1,4 +1,4 @@
-//! What was edited since a result was made in the messages of its fixture and in its probe, in lines.
+//! The lines that were edited since a result was made, in the messages of its fixture and in its probe.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -62,7 +62,7 @@ fn before(fixture: &Fixture, point: u32) -> String {
     render(fixture.messages.get(fixture.start()..end).unwrap_or_default())
 }
 
-/// The lines, from 1, that a stretch of bytes stands on.
+/// The lines, from 1, that a range of bytes covers.
 fn lines_of(text: &str, bytes: &Range<usize>) -> RangeInclusive<usize> {
     let line = |at: usize| line_and_column(text, at).0;
     line(bytes.start)..=line(bytes.end)

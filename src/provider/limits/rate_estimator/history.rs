@@ -1,4 +1,4 @@
-//! What was sent lately.
+//! The requests that were sent recently.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
-//! Finds how much a limit allows where nobody declared it, and keeps within it where a header announced it.
+//! Estimates a limit that was not declared, and keeps within a limit that a header announced.
 //!
-//! One estimator stands for one kind of limit (requests, or a kind of token) of one limit group. It is a pure value in
-//! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the law and has its measured table.
+//! One estimator covers one kind of limit (requests, or a kind of token) of one limit group. It is a pure value in
+//! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the control law and has measured
+//! results.
 //!
 //! 1. *Start*: the rate doubles every round trip, at most every quarter of a second. The first refusal slows it to one
 //!    request at a time. Two refusals of the next three, or three of six, mean a limit, or the next one where only three
@@ -488,7 +489,7 @@ impl RateEstimator {
         }
     }
 
-    /// The first level was no limit: the start goes on above it.
+    /// The first level was no limit: the start continues above it.
     fn restart(&mut self, now: Seconds) {
         if self.is_provisional {
             self.noise = self.most_noise() / 2.0;

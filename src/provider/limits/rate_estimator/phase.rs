@@ -1,4 +1,4 @@
-//! What the estimator is doing, and the figures of the law.
+//! The phase of the estimator, and the constants of the control law.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ pub(super) const SLOW: RangeInclusive<f64> = 0.5..=3.5;
 /// known are refused, or more of all.
 pub(super) const LOOKED_AT: u32 = 6;
 pub(super) const CONFIRMING: u32 = 2;
-/// How often the start goes on above a first level that turned out too low.
+/// How often the start continues above a first level that turned out too low.
 pub(super) const RESTARTS: u32 = 3;
 
 /// No more than the level is sent in this time, with a margin for the jitter of the network.

@@ -1,11 +1,11 @@
-//! What was sent in a phase, and refused of it.
+//! How many requests were sent in a phase, and how many of them were refused.
 
 use std::collections::VecDeque;
 
 use super::pacer::Seconds;
 use super::phase::{LAST, MOST_UNANSWERED};
 
-/// Whether a request was refused; until a round trip after it was sent, nobody knows.
+/// Whether a request was refused; unknown until a round trip after it was sent.
 #[derive(Clone, Copy, Debug)]
 struct RequestFate {
     id: u64,

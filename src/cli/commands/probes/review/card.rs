@@ -13,7 +13,7 @@ const AROUND: usize = 160;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReviewItem {
     pub(super) fixture: String,
-    /// The probe; without one it is the message in somebody's own words.
+    /// The probe; without one it is the message in the user's own words.
     pub(super) probe: Option<ProbeId>,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Subject {
     Probe(Box<ProbeCard>),
 }
 
-/// A message that still stands in somebody's own words.
+/// A message that is still in the user's own words.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MessageCard {
     pub(super) message: usize,
@@ -71,7 +71,7 @@ pub(super) struct ProbeCard {
     pub(super) probe: Probe,
 }
 
-/// A fact with the first place where it stands before the point.
+/// A fact with the first place where it occurs before the point.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct FactPlace {
     pub(super) spellings: Vec<String>,

@@ -1,7 +1,7 @@
-//! `compeval probes review`: a person decides about each probe, and about messages in somebody's own words.
+//! `compeval probes review`: a person decides about each probe, and about messages in the user's own words.
 //!
-//! Every decision is written before the next question, so a review can end at any moment and go on later. What is
-//! reviewed is marked in the bank.
+//! Every decision is written before the next question, so a review can be stopped at any time and continued later. The
+//! bank marks what is reviewed.
 
 mod card;
 mod page;
@@ -27,7 +27,7 @@ pub(crate) struct ReviewArgs {
     /// Also probes that were reviewed before
     #[arg(long)]
     pub(crate) all: bool,
-    /// Review on a local page, which is opened in a browser
+    /// Review on a local page that opens in a browser
     #[arg(long)]
     pub(crate) open: bool,
 }
@@ -50,8 +50,8 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
         return Ok(conclude(tally, left, console));
     }
     if !console.is_interactive() {
-        let hint = "run it in a terminal, or with --open in a browser; --json lists what is to be reviewed";
-        return Err(Failure::input("a review asks a person, and this is no terminal").hinted(hint));
+        let hint = "run it in a terminal, or in a browser with --open; --json lists what is to be reviewed";
+        return Err(Failure::input("a review needs a terminal").hinted(hint));
     }
     terminal::review(&mut review, console)?;
     Ok(conclude(review.tally, review.left(), console))

@@ -42,7 +42,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
     let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
     let server = LoopbackServer::start(site.clone()).map_err(fault)?;
     let address = server.address();
-    console.eprint(&format!("review: {address}   (Ctrl-C ends it; decisions are written at once)"));
+    console.eprint(&format!("review: {address}   (Ctrl-C ends it; decisions are saved immediately)"));
     open_in_browser(address.as_ref());
     // The site itself has a sender, so this waits for the page.
     let _ = is_over.recv();

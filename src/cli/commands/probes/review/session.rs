@@ -21,7 +21,7 @@ use crate::transcript::ParsedFixture;
 pub(super) enum Decision {
     /// The probe, or the message, is good as it is.
     Accept,
-    /// The probe as JSON, or the message in other words.
+    /// The probe as JSON, or the rephrased message.
     Edit(String),
     Reject,
 }
@@ -104,7 +104,7 @@ impl Review {
     pub(super) fn decide(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
         let Some(item) = self.items.get(at).cloned() else { return Ok(true) };
         match (&item.probe, &decision) {
-            (None, Decision::Reject) => return Err(Failure::input("a message can be said in other words, or kept")),
+            (None, Decision::Reject) => return Err(Failure::input("a message can only be rephrased or kept")),
             (None, Decision::Accept) => self.settle_message(&item.fixture, None)?,
             (None, Decision::Edit(words)) => self.settle_message(&item.fixture, Some(words))?,
             (Some(id), Decision::Accept) => self.edit_bank(&item, |bank| bank.with_reviewed(id))?,
@@ -129,7 +129,7 @@ impl Review {
         Ok(is_settled)
     }
 
-    /// Says the marked message in other words, or keeps it; either way the mark goes.
+    /// Rephrases or keeps the marked message; either way the mark is removed.
     fn settle_message(&mut self, fixture: &str, words: Option<&str>) -> Result<(), Failure> {
         let mut changed = self.read_session(fixture)?.fixture;
         let index = changed.notes.get(PARAPHRASE).and_then(serde_json::Value::as_u64);
@@ -162,7 +162,7 @@ impl Review {
         Ok(write_whole(&self.paths.bank_of(&item.fixture), edited.text())?)
     }
 
-    /// The bank as it is on disk now: somebody may edit it beside the review.
+    /// The bank as it is on disk now: somebody may edit it during the review.
     fn bank(&self, fixture: &str) -> Result<BankText, Failure> {
         let path = self.paths.bank_of(fixture);
         let text = read_text(&path)?;

@@ -82,7 +82,7 @@ fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, F
 /// The probe, asked for field by field: an empty line keeps what there is.
 fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     let mut edited = probe.clone();
-    console.eprint("An empty line keeps what there is.");
+    console.eprint("An empty line keeps the current text.");
     let line = |what: &str| -> Result<_, Failure> { Ok(ask(console, what)?.filter(|line| !line.trim().is_empty())) };
     if let Some(question) = line("question:")? {
         edited.question = question;
@@ -97,13 +97,13 @@ fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     serde_json::to_string_pretty(&edited).map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
 }
 
-/// The message in other words; `None` if it is the same or empty.
+/// The rephrased message; `None` if it is the same or empty.
 fn edited_message(card: &MessageCard, console: &Console) -> Result<Option<String>, Failure> {
     let text = match editor() {
         Some(editor) => in_editor(&editor, &card.text, ".txt")?,
         None => {
             let mut lines = Vec::new();
-            console.eprint("Say it in other words; an empty line ends it.");
+            console.eprint("Rephrase it; an empty line ends the text.");
             while let Some(line) = ask(console, ">")?.filter(|line| !line.trim().is_empty()) {
                 lines.push(line);
             }
@@ -138,8 +138,7 @@ fn render(card: &Card, console: &Console) -> String {
             format!("\n{}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
         }
         Subject::Message(message) => {
-            let head =
-                format!("{fixture} · {number} of {of} · message {} stands in the person's own words", message.message);
+            let head = format!("{fixture} · {number} of {of} · message {} is in the user's own words", message.message);
             let text = crate::text::shortened(&message.text, SHOWN);
             format!("\n{}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
         }
