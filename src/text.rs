@@ -1,4 +1,6 @@
-//! Short forms of texts, and places in them.
+//! Short forms of texts, places in them, and patterns to look for.
+
+use regex::Regex;
 
 /// The first `limit` characters of a text, with `…` if that is not all of it.
 pub fn shortened(text: &str, limit: usize) -> String {
@@ -19,6 +21,19 @@ pub fn grouped(number: u64) -> String {
     let comma = |place: usize| if place > 0 && place % 3 == digits.len() % 3 { "," } else { "" };
     digits.chars().enumerate().map(|(place, digit)| format!("{}{digit}", comma(place))).collect()
 }
+
+/// Compiles a pattern that is part of the program.
+pub fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the patterns are part of the program and compiled by its tests")
+}
+
+/// Declares patterns that are compiled when they are first used.
+macro_rules! lazy_patterns {
+    ($($(#[$meta:meta])* $name:ident = $pattern:expr;)+) => {
+        $($(#[$meta])* static $name: std::sync::LazyLock<regex::Regex> = std::sync::LazyLock::new(|| $pattern);)+
+    };
+}
+pub(crate) use lazy_patterns;
 
 /// Line and column of a byte of `text`, from 1. A column is a character.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
