@@ -2,7 +2,6 @@
 
 use super::numbers::{brackets, count, score, share, share_with_interval, signed};
 use super::translation::{Translation, fill};
-use crate::locale::Locale;
 use crate::results::{
     Comparison, Design, Differences, ExclusionReason, Flip, IdenticalContexts, Manifest, MethodComparison,
     MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary,
@@ -148,10 +147,7 @@ fn lexical_parts(design: &Design, tr: &Translation) -> String {
 }
 
 fn separator(tr: &Translation) -> &'static str {
-    match tr.locale {
-        Locale::En => ", ",
-        Locale::Zh => "、",
-    }
+    tr.locale.pick(", ", "、")
 }
 
 /// Properties of the design that affect how scores can be compared.
