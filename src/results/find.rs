@@ -37,28 +37,21 @@ impl ResultsFolder {
         Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
     }
 
-    /// The incomplete set of a label: the one beside its results, or the only one that it has.
+    /// The results of a label, or the newest ones; with `partial` the incomplete set of the label: the one beside its
+    /// results, or the only one that it has.
     ///
     /// # Errors
-    /// As [`ResultsFolder::open`], and a label whose results are complete.
-    pub fn open_partial(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
-        let folder = ResultsFolder::open(results, label)?;
-        let beside = folder.incomplete_beside();
-        if let Some(beside) = beside {
-            return Ok(beside);
-        }
-        match folder.manifest()?.outcome {
-            Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
-            _ => Ok(folder),
-        }
-    }
-
-    /// The results of a label, or the newest ones; with `partial` the incomplete set of the label.
+    /// As [`ResultsFolder::open`], and with `partial` a label whose results are complete.
     pub fn find(results: &Path, label: Option<&str>, partial: bool) -> Result<ResultsFolder, FolderError> {
-        match label {
-            Some(label) if partial => ResultsFolder::open_partial(results, label),
-            Some(label) => ResultsFolder::open(results, label),
-            None => newest(results),
+        let Some(label) = label else { return newest(results) };
+        let folder = ResultsFolder::open(results, label)?;
+        if !partial {
+            return Ok(folder);
+        }
+        match folder.incomplete_beside() {
+            Some(beside) => Ok(beside),
+            None if folder.manifest()?.outcome == Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
+            None => Ok(folder),
         }
     }
 

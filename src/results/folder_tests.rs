@@ -38,7 +38,7 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
+    let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
     for run in [3, 1, 2] {
         file.append(&[u64::from(run)], &line(run)).unwrap();
     }
@@ -48,7 +48,7 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     assert_eq!(few, [1, 2, 3].map(listed), "what is handed over is what stands in the file");
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(folder.begin_rows(4, RowsForm::Plain, None).unwrap().is_empty());
+    assert!(RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap().is_empty());
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -57,7 +57,7 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
+        let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
         for run in order {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -72,7 +72,7 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let write = |form| {
-        let mut file = folder.begin_rows(4, form, None).unwrap();
+        let mut file = RowsFile::create(folder.path(), 4, form, None).unwrap();
         for run in [1, 3, 2] {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -92,7 +92,7 @@ fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
     for form in [RowsForm::Plain, RowsForm::Compressed] {
         let earlier = with(temp.path(), "earlier", "t");
         let of = |folder: &ResultsFolder, runs: &[u32], earlier: Option<&ResultsFolder>| {
-            let mut file = folder.begin_rows(9, form, earlier).unwrap();
+            let mut file = RowsFile::create(folder.path(), 9, form, earlier.map(ResultsFolder::path)).unwrap();
             for run in runs {
                 file.append(&[u64::from(*run)], &line(*run)).unwrap();
             }
@@ -188,7 +188,7 @@ fn keys_are_listed_once_and_sorted_and_those_of_older_formats_are_read() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let keys = ["one", "two", "three"].map(|text| ActionKey(Digest::of(text)));
-    let mut file = folder.begin_keys().unwrap();
+    let mut file = KeysFile::create(&folder.file(names::KEYS)).unwrap();
     for key in [keys[2], keys[0], keys[1], keys[0]] {
         file.push(key).unwrap();
     }

@@ -83,10 +83,10 @@ impl Recorder {
         let Recording { folder, earlier, cells, form, has_rules } = recording;
         let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS, earlier));
         Ok(Recorder {
-            rows: folder.begin_rows(cells, form, earlier)?,
+            rows: RowsFile::create(folder.path(), cells, form, earlier.map(ResultsFolder::path))?,
             contexts: folder.begin_lines(names::CONTEXTS, earlier)?,
             constraints: constraints.transpose()?,
-            keys: folder.begin_keys()?,
+            keys: KeysFile::create(&folder.file(names::KEYS))?,
             stages: StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
             failures: Vec::new(),
