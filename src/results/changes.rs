@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::answers::Answers;
 use super::comparable::{VariantPair, answerer_of};
 use super::constraints::constraint_difference;
-use super::grade::{Grade, MeasuredAnswer};
+use super::grade::{Grade, MeasuredAnswer, equal_range};
 use super::set::ResultSet;
 use super::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::action::KeyHalf;
@@ -286,10 +286,7 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
 }
 
 fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[MeasuredAnswer] {
-    let answers = set.answers(variant);
-    let from = answers.partition_point(|measured| measured.at.probe < probe);
-    let until = answers.partition_point(|measured| measured.at.probe <= probe);
-    answers.get(from..until).unwrap_or_default()
+    equal_range(set.answers(variant), |measured| measured.at.probe, probe)
 }
 
 /// A probe's score, for display: the mean over its dimensions of the mean over runs.

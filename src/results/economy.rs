@@ -147,9 +147,7 @@ impl Answers<'_> {
     }
 
     fn cached_price_ratio(&self) -> f64 {
-        let name = self.set.variants.get(self.variant).map(|variant| &variant.answerer);
-        let answerer = self.set.design().answerers.iter().find(|asked| Some(&asked.name) == name);
-        answerer.and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
+        self.set.answerer(self.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
     }
 
     /// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need

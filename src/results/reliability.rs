@@ -68,10 +68,7 @@ pub(super) struct ChainPairs<'s> {
 
 impl<'s> ChainPairs<'s> {
     pub(super) fn of(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
-        let name = |probe: &usize| {
-            let fixture = matched.judged.probes.get(*probe)?.fixture;
-            Some(matched.judged.design().fixtures.get(fixture)?.name.as_str())
-        };
+        let name = |probe: &usize| matched.judged.fixture_name(matched.judged.scores.fixture_of(*probe)?);
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
             matched.probes.keys().filter_map(name).map(|name| (name, Default::default())).collect();
         let (mut own, mut other) = (chains(matched.judged, matched.pair.a), chains(matched.baseline, matched.pair.b));
@@ -126,13 +123,11 @@ impl<'s> ChainPairs<'s> {
 /// The chains of a method with its answerer, by fixture: a chain was run if it failed, or if a cell of it was judged.
 fn chains(set: &ResultSet, variant: usize) -> BTreeMap<&str, Chains<'_>> {
     let mut found: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    let Some(own) = set.variants.get(variant) else { return found };
-    let Some(method) = set.design().methods.get(own.method) else { return found };
+    let Some((own, method)) = set.variants.get(variant).zip(set.method(variant)) else { return found };
     let unit = |run: u32| (!method.deterministic).then_some(run);
     for grade in set.grades(variant) {
-        let fixture = set.probes.get(grade.at.probe).and_then(|probe| set.design().fixtures.get(probe.fixture));
-        if let Some(fixture) = fixture {
-            found.entry(&fixture.name).or_default().observed.insert(unit(grade.at.run));
+        if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
+            found.entry(fixture).or_default().observed.insert(unit(grade.at.run));
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {

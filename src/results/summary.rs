@@ -216,7 +216,7 @@ struct SummaryBuilder<'s> {
 impl SummaryBuilder<'_> {
     fn method(&self, variant: usize) -> Option<MethodSummary> {
         let own = self.set.variants.get(variant)?;
-        let info = self.set.design().methods.get(own.method)?;
+        let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
         let (dimensions, economy) = (runs.dimension_levels(), self.economy(variant));
         let by_probe_type = levels(&self.groups.by_probe_type, variant);
@@ -262,19 +262,15 @@ impl SummaryBuilder<'_> {
 
     fn economy(&self, variant: usize) -> Economy {
         let answers = |variant: usize| Answers::of(self.set, variant, &self.whole.kept);
-        let guessable = self.mate(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
-        let full = self.mate(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
+        let guessable =
+            self.reference_variant(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
+        let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
         answers(variant).economy(guessable.as_ref(), full.as_ref())
     }
 
-    /// The first variant of such a method that the same answerer reads: scores across answerers do not compare.
-    fn mate(&self, variant: usize, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
-        let answerer = &self.set.variants.get(variant)?.answerer;
-        let methods = &self.set.design().methods;
-        let fits = |mate: &super::set::MethodVariant| {
-            methods.get(mate.method).is_some_and(&is_it) && mate.answerer == *answerer
-        };
-        self.set.variants.iter().position(fits)
+    /// The ceiling or the floor that the answerer of a variant reads.
+    fn reference_variant(&self, variant: usize, is_it: fn(&MethodInfo) -> bool) -> Option<usize> {
+        self.set.variant_of(&self.set.variants.get(variant)?.answerer, is_it)
     }
 
     fn retention(&self, variant: usize) -> Retention {
@@ -282,8 +278,8 @@ impl SummaryBuilder<'_> {
             let runs = variant.and_then(|variant| self.runs.get(variant)).into_iter().flat_map(VariantRuns::overall);
             runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
         };
-        let (own, full) = (values(Some(variant)), values(self.mate(variant, MethodInfo::is_ceiling)));
-        let none = values(self.mate(variant, MethodInfo::is_floor));
+        let (own, full) = (values(Some(variant)), values(self.reference_variant(variant, MethodInfo::is_ceiling)));
+        let none = values(self.reference_variant(variant, MethodInfo::is_floor));
         let cluster = |(fixture, value): (&usize, &f64)| {
             let floor = none.get(fixture)?;
             Some((value - floor, full.get(fixture)? - floor))

@@ -196,7 +196,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     );
     run_files?;
     others?;
-    let manifest = set.into_manifest();
+    let manifest = set.manifest;
     // Few rows are read faster than what they were made into.
     let figures = if rows.is_none() { folder.figures(&manifest, reference)? } else { None };
     Ok(PublishedResults { summary, manifest: Manifest { figures, ..manifest }, refused })
