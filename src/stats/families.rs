@@ -15,7 +15,7 @@
 
 use super::pairing::Paired;
 use super::thresholds::PRIMARY_MARGIN;
-use super::verdict::{DifferenceTest, NoEvidenceReason, Verdict, judge_family, verdicts};
+use super::verdict::{DifferenceTest, NoEvidenceReason, judge_family, verdicts};
 
 /// The differences of one method over the clusters in which it changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,16 +46,6 @@ pub struct FamilyVerdicts {
     pub methods: Vec<MethodVerdicts>,
 }
 
-impl FamilyVerdicts {
-    /// Whether any test found a regression.
-    pub fn has_regression(&self) -> bool {
-        let of_method = |method: &MethodVerdicts| {
-            method.overall.iter().chain(&method.dimensions).any(|one| one.verdict == Verdict::Regressed)
-        };
-        self.primary.is_some_and(|primary| primary.verdict == Verdict::Regressed) || self.methods.iter().any(of_method)
-    }
-}
-
 /// Judges the changed methods of a comparison together.
 pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     let overalls: Vec<Paired> = methods.iter().filter_map(|method| method.overall.clone()).collect();
@@ -79,8 +69,7 @@ fn primary(tested: &[&Paired]) -> Option<DifferenceTest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::RunValues;
-    use crate::stats::run_values;
+    use crate::stats::{RunValues, Verdict, run_values};
 
     fn runs(value: f64) -> RunValues {
         run_values(&[[Some(value)]])
@@ -101,7 +90,7 @@ mod tests {
     fn one_method_has_no_primary_test() {
         let found = family_verdicts(&[even(0.5)]);
         assert_eq!((found.primary, found.tested), (None, 1));
-        assert!(found.has_regression());
+        assert_eq!(found.methods[0].overall.unwrap().verdict, Verdict::Regressed);
         assert_eq!(found.methods[0].overall.unwrap().p, found.methods[0].overall.unwrap().p_adjusted);
     }
 
@@ -110,7 +99,6 @@ mod tests {
         let found = family_verdicts(&[even(0.22), even(0.25), even(0.24)]);
         assert_eq!(found.primary.unwrap().verdict, Verdict::Regressed);
         assert!(found.methods.iter().all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence));
-        assert!(found.has_regression());
         assert_eq!(
             family_verdicts(&[even(0.1), even(0.15)]).primary.unwrap().reason,
             Some(NoEvidenceReason::BelowPrimaryMargin)

@@ -32,7 +32,7 @@ mod verdict;
 pub use agreement::{
     Agreement, AgreementIntervals, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread,
 };
-pub use alpha::{Metric, krippendorff_alpha};
+pub use alpha::krippendorff_alpha;
 pub use center::{MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};

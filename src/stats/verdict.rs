@@ -12,60 +12,48 @@ use super::rerun::NoRerun;
 use super::thresholds::{
     ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
 };
+use crate::named::named_enum;
 
-/// What a comparison shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Verdict {
-    /// Better by the margin or more, and not by chance.
-    #[serde(rename = "improved")]
-    Improved,
-    /// Worse by the margin or more, and not by chance.
-    #[serde(rename = "regressed")]
-    Regressed,
-    /// Neither was shown; which is not to say that nothing changed.
-    #[serde(rename = "no evidence")]
-    NoEvidence,
+named_enum! {
+    /// What a comparison shows.
+    pub enum Verdict {
+        /// Better by the margin or more, and not by chance.
+        Improved = "improved",
+        /// Worse by the margin or more, and not by chance.
+        Regressed = "regressed",
+        /// Neither was shown; which is not to say that nothing changed.
+        NoEvidence = "no evidence",
+    }
 }
 
-/// Why there is no evidence; the first that holds, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum NoEvidenceReason {
-    /// Something else differs between the sides.
-    #[serde(rename = "answerer differs")]
-    Confounded,
-    /// Under three clusters.
-    #[serde(rename = "few fixtures")]
-    FewClusters,
-    /// Over 10% of the cells are missing on one side.
-    #[serde(rename = "missing")]
-    Missing,
-    /// Without the answers that the token limit cut off the verdict is another one.
-    #[serde(rename = "truncated")]
-    Truncated,
-    /// The adjusted p passes, but the difference is smaller than the margin.
-    #[serde(rename = "below 0.3")]
-    BelowMargin,
-    /// The same for the mean over several methods, whose margin is smaller.
-    #[serde(rename = "below 0.2")]
-    BelowPrimaryMargin,
-    /// The same for a share.
-    #[serde(rename = "below 0.1")]
-    BelowShareMargin,
-    /// The better side had more tokens to spend.
-    #[serde(rename = "more tokens")]
-    MoreTokens,
-    /// Nothing changed: the same answers, graded the same.
-    #[serde(rename = "unchanged")]
-    Unchanged,
-    /// The p passes by itself, but not among all comparisons of its family.
-    #[serde(rename = "correction")]
-    Correction,
-    /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
-    #[serde(rename = "degenerate")]
-    Degenerate,
-    /// The difference does not stand out from how clusters vary.
-    #[serde(rename = "noise")]
-    Noise,
+named_enum! {
+    /// Why there is no evidence; the first that holds, in this order.
+    pub enum NoEvidenceReason {
+        /// Something else differs between the sides.
+        Confounded = "answerer differs",
+        /// Under three clusters.
+        FewClusters = "few fixtures",
+        /// Over 10% of the cells are missing on one side.
+        Missing = "missing",
+        /// Without the answers that the token limit cut off the verdict is another one.
+        Truncated = "truncated",
+        /// The adjusted p passes, but the difference is smaller than the margin.
+        BelowMargin = "below 0.3",
+        /// The same for the mean over several methods, whose margin is smaller.
+        BelowPrimaryMargin = "below 0.2",
+        /// The same for a share.
+        BelowShareMargin = "below 0.1",
+        /// The better side had more tokens to spend.
+        MoreTokens = "more tokens",
+        /// Nothing changed: the same answers, graded the same.
+        Unchanged = "unchanged",
+        /// The p passes by itself, but not among all comparisons of its family.
+        Correction = "correction",
+        /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
+        Degenerate = "degenerate",
+        /// The difference does not stand out from how clusters vary.
+        Noise = "noise",
+    }
 }
 
 /// A judged comparison. Differences are in points of the scale, the first side minus the second.
