@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use indexmap::IndexSet;
 use serde::Serialize;
 
 use super::html::escape;
@@ -38,24 +39,15 @@ impl TrendPoint {
 
 /// The methods of all points, in the order in which they come.
 pub fn trend_methods(points: &[TrendPoint]) -> Vec<&str> {
-    let all = points.iter().flat_map(|point| &point.methods).map(|(method, _)| method.as_str());
-    distinct(all)
+    let methods = points.iter().flat_map(|point| &point.methods).map(|(method, _)| method.as_str());
+    methods.collect::<IndexSet<_>>().into_iter().collect()
 }
 
 /// The dimensions of all points, likewise.
 pub fn trend_dimensions(points: &[TrendPoint]) -> Vec<&str> {
     let methods = points.iter().flat_map(|point| &point.methods);
-    distinct(methods.flat_map(|(_, dimensions)| dimensions).map(|(dimension, _)| dimension.as_str()))
-}
-
-fn distinct<'t>(all: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for one in all {
-        if !distinct.contains(&one) {
-            distinct.push(one);
-        }
-    }
-    distinct
+    let dimensions = methods.flat_map(|(_, dimensions)| dimensions).map(|(dimension, _)| dimension.as_str());
+    dimensions.collect::<IndexSet<_>>().into_iter().collect()
 }
 
 /// The first ten digits of a commit.
@@ -80,7 +72,7 @@ table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .6rem;text-ali
 white-space:nowrap}td:first-child,th:first-child{text-align:left}.wide{overflow-x:auto}svg{width:100%;height:auto}\
 text{font:11px system-ui,sans-serif;fill:currentColor}:root{color-scheme:light dark}";
 
-/// Told apart also by people who do not see all colors; after the last the first comes again.
+/// People who do not see all colors can distinguish them, too; after the last the first comes again.
 const COLORS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5195", "#b8860b", "#56b4e9", "#888888"];
 
 /// One page that needs no network and no script: a chart and a table for `overall` and each dimension.
