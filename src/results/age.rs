@@ -42,7 +42,7 @@ impl SurvivalByAge {
         let shares: Vec<(u32, Share)> =
             ages.iter().map(|(age, counts)| (*age, Share::of_fixtures(counts.values()))).collect();
         let is_large = |share: &Share| share.of / runs >= FEWEST.0 && share.fixtures >= FEWEST.1;
-        let drift = drift(shares.iter().filter(|(_, share)| is_large(share)).map(|(age, share)| (*age, share)));
+        let drift = decay_rate(shares.iter().filter(|(_, share)| is_large(share)).map(|(age, share)| (*age, share)));
         let half_life = drift.filter(|drift| (0.0..1.0).contains(drift) && *drift > 0.0);
         Some(SurvivalByAge {
             references: shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect(),
@@ -67,7 +67,7 @@ fn ages<'c>(contexts: impl Iterator<Item = &'c ContextFigures>) -> BTreeMap<u32,
 
 /// The loss per compression of a geometric decay through the shares: the least-squares line through their logarithms. A
 /// share of 0 has none, and ends the decay.
-fn drift<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
+fn decay_rate<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
     let logarithm =
         |(age, share): (u32, &Share)| Some((f64::from(age), share.share.filter(|share| *share > 0.0)?.ln()));
     let points: Vec<(f64, f64)> = shares.map_while(logarithm).collect();

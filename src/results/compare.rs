@@ -205,7 +205,7 @@ fn pair_variants(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<VariantP
     let mut unmatched = Vec::new();
     for (a, variant) in &left {
         let lone = explicit && left.len() == 1 && right.len() == 1;
-        let mate = right.iter().find(|(_, other)| lone || belong(judged, baseline, explicit, variant, other));
+        let mate = right.iter().find(|(_, other)| lone || is_pair(judged, baseline, explicit, variant, other));
         match mate {
             Some((b, _)) => {
                 pairs.push(VariantPair { a: *a, b: *b, explicit });
@@ -242,7 +242,7 @@ fn chosen<'s>(side: &Side<'s>) -> Result<Vec<(usize, &'s MethodVariant)>, Incomp
 }
 
 /// Whether two variants are a pair: of one name unless both were named, and read by one answerer where there are several.
-fn belong(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &MethodVariant, b: &MethodVariant) -> bool {
+fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &MethodVariant, b: &MethodVariant) -> bool {
     let method = |side: &Side<'_>, variant: &MethodVariant| {
         side.set.design().methods.get(variant.method).map(|info| info.name.clone())
     };
