@@ -13,7 +13,7 @@ use super::constraints::ConstraintSummary;
 use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
-use super::level::{OVERALL, ScoreEstimate, ScoreEstimates};
+use super::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
 use super::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
@@ -218,19 +218,19 @@ impl SummaryBuilder<'_> {
         let own = self.set.variants.get(variant)?;
         let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
-        let (dimensions, economy) = (runs.dimension_levels(), self.economy(variant));
-        let by_probe_type = levels(&self.groups.by_probe_type, variant);
+        let (dimensions, economy) = (dimension_levels(runs), self.economy(variant));
+        let by_probe_type = levels_by_group(&self.groups.by_probe_type, variant);
         Some(MethodSummary {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
             answerer: own.answerer.clone(),
-            overall: runs.overall_level(),
+            overall: overall_level(runs),
             dimensions,
             by_probe_type,
-            by_fixture: levels(&self.groups.by_fixture, variant),
-            by_tag: levels(&self.groups.by_tag, variant),
+            by_fixture: levels_by_group(&self.groups.by_fixture, variant),
+            by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
-            by_length: levels(&self.groups.by_length, variant),
+            by_length: levels_by_group(&self.groups.by_length, variant),
             survival_by_age: SurvivalByAge::of(self.set, &info.name, economy.facts_by_age.clone()),
             economy,
             constraints: ConstraintSummary::of(self.set, &info.name),
@@ -250,8 +250,8 @@ impl SummaryBuilder<'_> {
             Cycle {
                 cycle: *point,
                 probes: part.kept.len(),
-                overall: runs.overall_level(),
-                dimensions: runs.dimension_levels(),
+                overall: overall_level(&runs),
+                dimensions: dimension_levels(&runs),
                 fact_survival: answers.fact_survival(),
                 context_tokens: answers.context_tokens(),
                 compression_ratio: answers.compression_ratio(),
@@ -265,7 +265,7 @@ impl SummaryBuilder<'_> {
         let guessable =
             self.reference_variant(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
         let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
-        answers(variant).economy(guessable.as_ref(), full.as_ref())
+        Economy::of(&answers(variant), guessable.as_ref(), full.as_ref())
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.
@@ -298,6 +298,6 @@ fn weakest(dimensions: &ScoreEstimates, by_probe_type: &Ordered<ScoreEstimates>,
     }
 }
 
-fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<ScoreEstimates> {
-    groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
+fn levels_by_group(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<ScoreEstimates> {
+    groups.iter().map(|(name, part)| (name.clone(), levels(&part.runs(variant)))).collect()
 }

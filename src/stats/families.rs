@@ -15,7 +15,7 @@
 
 use super::pairing::Paired;
 use super::thresholds::PRIMARY_MARGIN;
-use super::verdict::{DifferenceTest, NoEvidenceReason, judge_family, verdicts};
+use super::verdict::{DifferenceTest, NoEvidenceReason, judge_family, untestable, verdicts};
 
 /// The differences of one method over the clusters in which it changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     let dimensions: Vec<Paired> = methods.iter().flat_map(|method| method.dimensions.iter().cloned()).collect();
     let mut overall = verdicts(&overalls).into_iter();
     let mut dimension = verdicts(&dimensions).into_iter();
-    let tested: Vec<&Paired> = overalls.iter().filter(|paired| paired.untestable().is_none()).collect();
+    let tested: Vec<&Paired> = overalls.iter().filter(|paired| untestable(paired).is_none()).collect();
     let judged = methods.iter().map(|method| MethodVerdicts {
         overall: method.overall.as_ref().and_then(|_| overall.next()),
         dimensions: dimension.by_ref().take(method.dimensions.len()).collect(),

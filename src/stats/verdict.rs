@@ -172,18 +172,16 @@ impl DifferenceTest {
     }
 }
 
-impl Paired {
-    /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
-    pub fn untestable(&self) -> Option<NoEvidenceReason> {
-        if self.confounded {
-            Some(NoEvidenceReason::Confounded)
-        } else if self.estimate.clusters < MIN_CLUSTERS {
-            Some(NoEvidenceReason::FewClusters)
-        } else if self.missing_share > MAX_MISSING + TINY {
-            Some(NoEvidenceReason::Missing)
-        } else {
-            None
-        }
+/// Why no test would mean anything, whatever the differences are; `None` where they can be tested.
+pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
+    if paired.confounded {
+        Some(NoEvidenceReason::Confounded)
+    } else if paired.estimate.clusters < MIN_CLUSTERS {
+        Some(NoEvidenceReason::FewClusters)
+    } else if paired.missing_share > MAX_MISSING + TINY {
+        Some(NoEvidenceReason::Missing)
+    } else {
+        None
     }
 }
 
@@ -215,7 +213,7 @@ pub(super) fn judge_family(family: &[Paired], margin: (f64, NoEvidenceReason)) -
 
 /// The p of a comparison that can be tested.
 fn p_of_test(paired: &Paired) -> Option<f64> {
-    paired.estimate.p.filter(|_| paired.untestable().is_none())
+    paired.estimate.p.filter(|_| untestable(paired).is_none())
 }
 
 fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoEvidenceReason)) -> DifferenceTest {
@@ -248,7 +246,7 @@ fn judge(
     (margin, below): (f64, NoEvidenceReason),
 ) -> (Verdict, Option<NoEvidenceReason>) {
     let estimate = &paired.estimate;
-    let reason = if let Some(reason) = paired.untestable() {
+    let reason = if let Some(reason) = untestable(paired) {
         reason
     } else if adjusted.is_none_or(|p| p > ALPHA) {
         unproven(estimate)
