@@ -176,8 +176,8 @@ pub struct ImportedEntries {
     pub entries: u64,
 }
 
-/// What may be left out of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What may be left out of a comparison; each also what those before it allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonScope {
     /// Nothing: both sides measured the same fixtures and probes.

@@ -80,7 +80,7 @@ pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
     StageCounts, Unused, WriterEntries,
 };
-pub use needed::{CompressionCost, ExclusionReason, IdenticalContexts, NeededPoints, NeededSummary};
+pub use needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use noise::JudgeQuality;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};

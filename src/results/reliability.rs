@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::changes::ComparedVariants;
 use super::failure::{Blame, FailedAction};
-use super::set::ResultSet;
+use super::set::{ResultSet, VariantRef};
 use crate::stats::{FailureCounts, FailureTest};
 
 /// How often a method failed by itself, on both sides.
@@ -71,7 +71,7 @@ impl<'s> ChainPairs<'s> {
         let name = |probe: &usize| matched.judged.fixture_name(matched.judged.scores.fixture_of(*probe)?);
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
             matched.probes.keys().filter_map(name).map(|name| (name, Default::default())).collect();
-        let (mut own, mut other) = (chains(matched.judged, matched.pair.a), chains(matched.baseline, matched.pair.b));
+        let (mut own, mut other) = (chains(matched.judged, &matched.pair.a), chains(matched.baseline, &matched.pair.b));
         for (name, sides) in &mut fixtures {
             *sides = (own.remove(name).unwrap_or_default(), other.remove(name).unwrap_or_default());
         }
@@ -121,18 +121,18 @@ impl<'s> ChainPairs<'s> {
 }
 
 /// The chains of a method with its answerer, by fixture: a chain was run if it failed, or if a cell of it was judged.
-fn chains(set: &ResultSet, variant: usize) -> BTreeMap<&str, Chains<'_>> {
+fn chains<'s>(set: &'s ResultSet, of: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut found: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    let Some((own, method)) = set.variants.get(variant).zip(set.method(variant)) else { return found };
-    let unit = |run: u32| (!method.deterministic).then_some(run);
-    for grade in set.grades(variant) {
+    let unit = |run: u32| (!of.method.deterministic).then_some(run);
+    for grade in set.grades(of.place) {
         if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
             found.entry(fixture).or_default().observed.insert(unit(grade.at.run));
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
         let Some(at) = failure.place.cell() else { continue };
-        let is_own = *at.method == *method.name && at.answerer.as_deref().is_none_or(|name| name == own.answerer);
+        let is_read = at.answerer.as_deref().is_none_or(|name| name == of.variant.answerer);
+        let is_own = *at.method == *of.method.name && is_read;
         if is_own {
             let chains = found.entry(&at.fixture).or_default();
             chains.observed.insert(unit(at.run));

@@ -28,6 +28,17 @@ pub struct MethodVariant {
     pub answerer: String,
 }
 
+/// A variant with all that its names stand for in the design.
+#[derive(Clone, Copy)]
+pub(super) struct VariantRef<'s> {
+    /// Place among the variants of the set.
+    pub place: usize,
+    pub variant: &'s MethodVariant,
+    pub method: &'s MethodInfo,
+    /// `None` where nothing is answered.
+    pub answerer: Option<&'s ModelInfo>,
+}
+
 /// A probe where it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeAt {
@@ -146,6 +157,13 @@ impl ResultSet {
     /// The design.
     pub fn design(&self) -> &Design {
         &self.manifest.design
+    }
+
+    /// All variants, in the order of tables.
+    pub(super) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
+        self.variants.iter().enumerate().filter_map(|(place, variant)| {
+            Some(VariantRef { place, variant, method: self.method(place)?, answerer: self.answerer(place) })
+        })
     }
 
     /// The method of a variant.
