@@ -17,7 +17,7 @@ use crate::files::{FileError, read_text, write_whole};
 use crate::report::{
     TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
 };
-use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names};
+use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
@@ -77,7 +77,7 @@ fn folders(results: &Path, asked: &[String]) -> Result<Vec<ResultsFolder>, Failu
             }
         }
         if found == 0 && !pattern.contains('*') {
-            add(ResultsFolder::open(results, pattern)?);
+            add(open_results(results, pattern)?);
         }
     }
     Ok(folders)

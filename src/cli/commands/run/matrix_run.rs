@@ -33,7 +33,7 @@ use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, FEW, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
     LabelWriterError, Manifest, Publication, RemoteUse, ResultsFolder, RowsForm, WriterEntries, names, newly_failing,
-    regressions, underpowered_methods,
+    open_results, open_side, regressions, underpowered_methods,
 };
 use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
@@ -165,7 +165,7 @@ impl PreparedRun {
             limits = limits.part(shard.share());
         }
         if let Some(baseline) = &args.comparison.compare_to {
-            ResultsFolder::open_side(&pipeline.results, baseline)?;
+            open_side(&pipeline.results, baseline)?;
         }
         let design = Design::of(&pipeline);
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, args.replace);
@@ -411,7 +411,7 @@ fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, console: &Consol
     if manifest.pulled.is_empty() {
         return;
     }
-    let earlier = ResultsFolder::open(results, &manifest.label).and_then(|folder| folder.manifest());
+    let earlier = open_results(results, &manifest.label).and_then(|folder| folder.manifest());
     let Ok(earlier) = earlier else { return };
     let differs = |(key, raw): &(&ActionKey, &Digest)| earlier.pulled.get(key).is_some_and(|pinned| pinned != *raw);
     let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();

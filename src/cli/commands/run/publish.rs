@@ -16,8 +16,8 @@ use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
-    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, WorstProbe, compare, labels_compared_with, names,
-    run_files, summarize, worst_rows,
+    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, WorstProbe, compare, figures_digest,
+    labels_compared_with, names, open_side, run_files, summarize, take_figures, worst_rows,
 };
 use crate::threads::both;
 
@@ -76,7 +76,7 @@ pub(crate) fn compare_sides(
     lines: ChangedLines<'_>,
 ) -> Result<ComparedSets, Failure> {
     let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), Failure> {
-        let (folder, method) = ResultsFolder::open_side(results, text)?;
+        let (folder, method) = open_side(results, text)?;
         let set = ResultSet::read(&folder)?;
         Ok((folder, set, method))
     };
@@ -134,7 +134,7 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
 ) -> Result<PublishedResults, Failure> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     // What cannot be taken over, for whatever reason, is made.
-    let taken = |earlier| folder.take_figures(earlier, &manifest, options.reference).ok().flatten();
+    let taken = |earlier| take_figures(folder, earlier, &manifest, options.reference).ok().flatten();
     if let Some((summary, figures)) = options.same_as.filter(|_| at_hand.is_none()).and_then(taken) {
         write_page_of_many(pipeline, folder, &summary, &manifest, options.reference)?;
         let manifest = Manifest { figures: Some(figures), ..manifest };
@@ -198,7 +198,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     others?;
     let manifest = set.manifest;
     // Few rows are read faster than what they were made into.
-    let figures = if rows.is_none() { folder.figures(&manifest, reference)? } else { None };
+    let figures = if rows.is_none() { figures_digest(folder, &manifest, reference)? } else { None };
     Ok(PublishedResults { summary, manifest: Manifest { figures, ..manifest }, refused })
 }
 
@@ -257,7 +257,7 @@ pub(super) fn gather(
 /// The comparison with the baseline that the run was given, if it was given one.
 fn compared(pipeline: &Pipeline, set: &ResultSet, lines: ChangedLines<'_>) -> Result<Option<Comparison>, Failure> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
-    let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
+    let (other, method) = open_side(&pipeline.results, baseline)?;
     let other = ResultSet::read(&other)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };
