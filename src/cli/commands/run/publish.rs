@@ -13,7 +13,7 @@ use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody, changed_places};
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
-use crate::report::{ReportInput, markdown};
+use crate::report::markdown;
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
     Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, WorstProbe, compare, figures_digest,
@@ -228,7 +228,7 @@ fn write_figures(
 ) -> Result<(), Failure> {
     folder.write_json(names::SUMMARY, summary)?;
     let worst = worst(folder, set.design(), rows)?;
-    let text = markdown(&ReportInput { summary, manifest: &set.manifest, worst: &worst, reference });
+    let text = markdown(summary, &set.manifest, &worst, reference);
     Ok(folder.write(names::MARKDOWN, text)?)
 }
 
