@@ -14,7 +14,7 @@ use crate::provider::ErrorClass;
 /// Cells of the judge stage of one variant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellCounts {
-    /// Judged.
+    /// Cells with a grade.
     pub judged: u64,
     /// Without a grade because something failed.
     pub failed: u64,

@@ -85,28 +85,28 @@ pub struct SameContexts {
 /// A probe that was answered well on one side and badly on the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flip {
-    /// The fixture.
+    /// The fixture in whose bank the probe is.
     pub fixture: String,
     /// The point, from 1.
     pub point: u32,
-    /// The probe's id.
+    /// The probe's id in the bank.
     pub probe: String,
     /// Its score in the baseline: the mean over dimensions of the mean over runs.
     pub before: f64,
-    /// Its score now.
+    /// Its score on the judged side, likewise.
     pub after: f64,
 }
 
 /// An expected fact of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeFact {
-    /// The fixture.
+    /// The fixture in whose bank the probe is.
     pub fixture: String,
     /// The point, from 1.
     pub point: u32,
-    /// The probe's id.
+    /// The probe's id in the bank.
     pub probe: String,
-    /// The fact.
+    /// The fact as rows name it.
     pub fact: String,
 }
 

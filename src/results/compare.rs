@@ -22,7 +22,7 @@ use crate::stats::{
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'s> {
-    /// The result set.
+    /// The set that has the method, or all of whose methods are compared.
     pub set: &'s ResultSet,
     /// One of its methods (or `METHOD/ANSWERER`), if it was named.
     pub method: Option<&'s str>,
@@ -48,7 +48,7 @@ pub struct Comparison {
     pub unmatched: Vec<String>,
     /// Fixtures that both sides have alike.
     pub fixtures: Vec<String>,
-    /// Probes compared.
+    /// How many probes both sides asked alike.
     pub probes: usize,
     /// The same by fixture, point and id.
     #[serde(skip)]
@@ -96,7 +96,7 @@ impl Comparison {
 /// One method against its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodComparison {
-    /// The baseline's method.
+    /// The baseline's method, which may have another name.
     pub against: String,
     /// The fixtures by what became of them: the tests rest on those that changed.
     pub fixtures: FixtureChanges,
@@ -111,9 +111,9 @@ pub struct MethodComparison {
     pub unequal_tokens: Option<[f64; 2]>,
     /// The method's own failures.
     pub reliability: Reliability,
-    /// What was edited.
+    /// What was edited of the method, as in `target_tokens: 2000 → 150`.
     pub edits: Vec<String>,
-    /// What became different.
+    /// What became different in contexts, answers and scores.
     #[serde(flatten)]
     pub differences: Differences,
 }

@@ -12,7 +12,7 @@ use super::shares::{FixtureCounts, Share, ShareDifference, count};
 /// `constraints` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintSummary {
-    /// Different rules.
+    /// How many different rules were put into sessions.
     pub rules: usize,
     /// Of all compressions.
     #[serde(flatten)]
@@ -26,7 +26,7 @@ pub struct ConstraintSummary {
 /// Contexts that have their rule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintShares {
-    /// Word for word.
+    /// Contexts that have it word for word.
     pub literal: Share,
     /// Word for word, or its object and a prohibition in one sentence.
     pub near_literal: Share,

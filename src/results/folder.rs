@@ -20,7 +20,7 @@ use crate::files::{self, FileError, StagedFile, is_temporary};
 
 /// Names of the files in a results folder.
 pub mod names {
-    /// What ran.
+    /// The design of the set, and what its run did.
     pub const MANIFEST: &str = "manifest.json";
     /// One line per judged cell.
     pub const CELLS: &str = crate::results::rows_file::PLAIN;
@@ -32,11 +32,11 @@ pub mod names {
     pub const CONSTRAINTS: &str = "constraints.jsonl";
     /// The keys of the actions that it stands on, one a line.
     pub const KEYS: &str = "keys.txt";
-    /// Medians, intervals, breakdowns.
+    /// Levels, intervals, breakdowns and the comparison, for programs.
     pub const SUMMARY: &str = "summary.json";
     /// For a pull request.
     pub const MARKDOWN: &str = "report.md";
-    /// For a browser.
+    /// The report as a page, for a browser.
     pub const HTML: &str = "report.html";
     /// Marks results whose reports show the published reference.
     pub const REFERENCE: &str = "REFERENCE";
@@ -53,10 +53,10 @@ pub struct ResultsFolder {
 /// Why a result set cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Not a label.
+    /// The name can be no label.
     #[error(transparent)]
     Label(#[from] LabelError),
-    /// Not there.
+    /// Nothing has this label.
     #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
     Missing {
         /// What was asked for.

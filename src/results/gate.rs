@@ -12,7 +12,7 @@ pub struct Regression {
     pub method: Option<String>,
     /// `overall`, a dimension, `needed`, or `reliability`.
     pub what: String,
-    /// One line why.
+    /// A sentence with the figures that decided it.
     pub why: String,
 }
 

@@ -37,7 +37,7 @@ pub enum LabelWriterError {
     OtherDesign {
         /// The label.
         label: Label,
-        /// What differs.
+        /// How the designs differ, and what of it is in conflict.
         change: DesignChange,
     },
     /// The results that the label has.

@@ -43,7 +43,7 @@ impl NeededSummary {
 pub struct NeededPoints {
     /// Fixtures with such a point.
     pub fixtures: usize,
-    /// Such points.
+    /// How many points count.
     pub points: usize,
     /// Whether no point is without a caveat. The figures are then of points with one, and decide nothing.
     pub without_verdict: bool,
@@ -54,7 +54,7 @@ pub struct NeededPoints {
 /// What one compression of a method takes, on average over the points that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
-    /// Compressions.
+    /// How many compressions the means are over.
     pub contexts: u64,
     /// Tokens of a context.
     pub tokens: Option<f64>,

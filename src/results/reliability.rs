@@ -22,7 +22,7 @@ pub struct Reliability {
     pub chains: usize,
     /// Chains that the baseline failed.
     pub baseline_failed: usize,
-    /// Of so many.
+    /// Of so many chains that were run.
     pub baseline_chains: usize,
     /// One-sided p of the exact test within fixtures, by itself.
     pub p: f64,
@@ -41,7 +41,7 @@ pub struct FailedChain {
     pub fixture: String,
     /// The run; null where one compression serves all runs.
     pub run: Option<u32>,
-    /// What happened first.
+    /// The first line of the first failure in it.
     pub message: String,
 }
 

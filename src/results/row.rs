@@ -34,9 +34,9 @@ pub struct Row<T = String> {
     /// The question as it was asked; empty in results from before it was recorded.
     #[serde(default)]
     pub question: T,
-    /// Who answered.
+    /// The name of the answerer.
     pub answerer: String,
-    /// Who graded.
+    /// The name of the judge.
     pub judge: String,
     /// The number of the answer within the run.
     pub answer_n: u32,
@@ -89,7 +89,7 @@ pub struct Row<T = String> {
     /// Whether the token limit cut the answer off.
     #[serde(default)]
     pub truncated: bool,
-    /// The answer.
+    /// The answer as it was graded.
     pub answer: T,
 }
 

@@ -27,14 +27,14 @@ use crate::judge::Dimension;
 use crate::stats::{self, Components, Retention};
 use crate::threads::each;
 
-/// `summary.json`.
+/// `summary.json`: all figures of a result set that programs and reports show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The format of the file.
     pub format: u32,
-    /// The label.
+    /// The label of the result set.
     pub label: String,
-    /// Runs.
+    /// How many compressions of each method and point the design asks for.
     pub runs: u32,
     /// Fixtures, in the order of the matrix.
     pub fixtures: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Summary {
     pub variance_shares: Ordered<f64>,
     /// Whether ceiling and floor lie apart.
     pub scale: ScaleCheck,
-    /// How judges agree.
+    /// How far judges agree with one another and with themselves.
     pub judges: JudgeQuality,
     /// The points on which needed-later recall and the cost of compressions rest; null without contexts.
     pub needed_points: Option<NeededPoints>,
@@ -66,21 +66,21 @@ pub struct Summary {
 /// One method (with one of its answerers).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodSummary {
-    /// Its strategy.
+    /// The strategy, as a pipeline writes it.
     pub strategy: String,
-    /// Who answered.
+    /// The name of the answerer; empty where nothing is answered.
     pub answerer: String,
     /// The mean of the dimensions that all fixtures have.
     pub overall: ScoreEstimate,
-    /// Each dimension measured.
+    /// The level of each dimension measured.
     pub dimensions: ScoreEstimates,
     /// By probe type: `overall` and dimensions.
     pub by_probe_type: Ordered<ScoreEstimates>,
-    /// By fixture.
+    /// By fixture: `overall` and dimensions.
     pub by_fixture: Ordered<ScoreEstimates>,
-    /// By fixture tag.
+    /// By fixture tag, likewise.
     pub by_tag: Ordered<ScoreEstimates>,
-    /// By compression cycle.
+    /// By compression cycle: the first point, the second and so on.
     pub by_cycle: Vec<Cycle>,
     /// By length of the transcript, in tokens replaced.
     pub by_length: Ordered<ScoreEstimates>,
@@ -103,7 +103,7 @@ pub struct MethodSummary {
     pub noise: Ordered<Components>,
     /// Runs that did work of their own, the fewest over fixtures; null where nothing was judged.
     pub real_runs: Option<f64>,
-    /// Cells.
+    /// How many of its cells were judged, failed or are missing.
     pub cells: CellCounts,
     /// Share of the answers that the token limit cut off, whether they were graded or failed for it; null where nothing
     /// was answered.
@@ -152,9 +152,9 @@ pub struct Cycle {
     pub cycle: u32,
     /// Probes asked there.
     pub probes: usize,
-    /// Estimate of `overall`.
+    /// The level of `overall` on these probes.
     pub overall: ScoreEstimate,
-    /// Each dimension measured.
+    /// The level of each dimension measured on them.
     pub dimensions: ScoreEstimates,
     /// Share of expected facts in the context.
     pub fact_survival: Option<f64>,

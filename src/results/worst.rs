@@ -11,15 +11,15 @@ use crate::judge::{CriterionId, Score};
 /// A probe on which a method does badly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorstProbe {
-    /// The method.
+    /// The name of the method.
     pub method: String,
-    /// The fixture.
+    /// The name of the fixture.
     pub fixture: String,
     /// The point, from 1.
     pub point: u32,
     /// The probe's id.
     pub probe: String,
-    /// Its question.
+    /// Its question; empty where the design lacks it.
     pub question: String,
     /// Mean over all grades of the probe's overall score.
     pub score: f64,

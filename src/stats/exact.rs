@@ -16,11 +16,11 @@ use super::verdict::holm;
 pub struct FailureCounts {
     /// Failed on the side that is judged.
     pub failed: usize,
-    /// Observed there.
+    /// Chains that were run on that side.
     pub chains: usize,
     /// Failed in the baseline.
     pub baseline_failed: usize,
-    /// Observed there.
+    /// Chains that were run in the baseline.
     pub baseline_chains: usize,
 }
 

@@ -22,14 +22,14 @@ use super::verdict::{DifferenceTest, NoEvidenceReason, judge_family, untestable,
 pub struct MethodDifferences {
     /// Of its overall; `None` where nothing was measured on both sides.
     pub overall: Option<Paired>,
-    /// Of each dimension.
+    /// Of each dimension, in the order in which verdicts are returned.
     pub dimensions: Vec<Paired>,
 }
 
 /// One method's comparisons, judged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MethodVerdicts {
-    /// Of its overall.
+    /// Of its overall; `None` where there is no difference.
     pub overall: Option<DifferenceTest>,
     /// Of each dimension, in the order given.
     pub dimensions: Vec<DifferenceTest>,

@@ -79,7 +79,7 @@ pub struct DifferenceTest {
     /// Smallest true difference that would get a verdict with 80% power. `None` where no difference on the scale would,
     /// and where all clusters differ by the same, which leaves the noise unknown.
     pub mdd: Option<f64>,
-    /// What this shows.
+    /// Improved, regressed, or neither shown.
     pub verdict: Verdict,
     /// Why it shows nothing; `None` beside any other verdict.
     pub reason: Option<NoEvidenceReason>,
