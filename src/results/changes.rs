@@ -61,9 +61,9 @@ pub struct Differences {
     pub contexts: Option<SameContexts>,
     /// Probes that went from good to bad or back, the largest step first.
     pub flipped: Vec<Flip>,
-    /// Expected facts that stood in the context of most answers and no longer do.
+    /// Expected facts that occurred in the context of most answers and no longer do.
     pub facts_lost: Vec<ProbeFact>,
-    /// Expected facts that stand in the context of most answers and did not.
+    /// Expected facts that occur in the context of most answers and did not.
     pub facts_gained: Vec<ProbeFact>,
     /// Answers that assert another value, of those whose context lost every expected fact.
     pub overclaim: ShareDifference,

@@ -77,6 +77,6 @@ pub struct ContextReference {
     pub age: u32,
     /// How the session had it at hand.
     pub state: NeedState,
-    /// Whether it stands in the context.
+    /// Whether it occurs in the context.
     pub kept: bool,
 }

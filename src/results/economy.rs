@@ -38,13 +38,13 @@ pub struct Economy {
     pub context_tokens: Option<f64>,
     /// Tokens of the messages it replaces.
     pub replaced_tokens: Option<f64>,
-    /// Share of expected facts that stand in the context.
+    /// Share of expected facts that occur in the context.
     pub fact_survival: Option<f64>,
     /// The same without the facts that the floor method answers too; null where there is none.
     pub fact_survival_lift: Option<f64>,
     /// Expected facts by what became of them.
     pub facts: FactCounts,
-    /// Share of expected facts that stand in the answer.
+    /// Share of expected facts that occur in the answer.
     pub answered_share: Option<f64>,
     /// Tokens of a context, on the probes that `refetch_tokens` is known of: C.
     pub task_context_tokens: Option<f64>,

@@ -104,7 +104,7 @@ impl MeasuredFact {
         MeasuredFact { answered, class, depth, mentions, age }
     }
 
-    /// Whether it stands in the context; `None` where that is unknown.
+    /// Whether it occurs in the context; `None` where that is unknown.
     pub(super) fn is_present(&self) -> Option<bool> {
         self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
     }
