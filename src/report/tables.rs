@@ -219,8 +219,11 @@ pub(super) fn shows_compressions(summary: &Summary, manifest: &Manifest) -> bool
     any || !has_answers(&manifest.design)
 }
 
+/// The header of a column, and the figure of a method in it.
+type PlainColumn = (&'static str, fn(&MethodSummary) -> String);
+
 /// The columns of compressions behind their recall: its baselines, and what one compression takes.
-fn compression_columns(tr: &Translation) -> [(&'static str, fn(&MethodSummary) -> String); 6] {
+fn compression_columns(tr: &Translation) -> [PlainColumn; 6] {
     [
         (tr.list_baseline, |m| score(m.needed.as_ref().and_then(|needed| needed.list))),
         (tr.truncate_baseline, |m| score(m.needed.as_ref().and_then(|needed| needed.truncate))),

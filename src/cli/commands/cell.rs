@@ -134,7 +134,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
         format!("`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it", rows(folder))
-    } else if let Some(beside) = incomplete_beside(&folder) {
+    } else if let Some(beside) = incomplete_beside(folder) {
         format!(
             "a later run of `{label}` is incomplete, with {}; --partial reads it",
             count(rows(&beside), "judged cell")

@@ -90,7 +90,7 @@ impl LabelJson {
             expected: design.methods.iter().map(|method| design.cells_of(method)).sum(),
             best: best(folder, manifest),
             protected: folder.is_protected(),
-            incomplete_run: incomplete_beside(&folder).map(|beside| cells(&beside)),
+            incomplete_run: incomplete_beside(folder).map(|beside| cells(&beside)),
         }
     }
 }
