@@ -154,15 +154,9 @@ pub fn compare(
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
     let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
-    let has_contexts =
-        rows.iter().any(|row| row.needed.is_some() || row.differences.constraints.has_both_denominators());
-    if !has_contexts
-        && rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0))
-    {
-        return Err(Incomparable {
-            differences: vec![Incompatibility::new("no cell was judged on both sides")],
-            scope,
-        });
+    if !rows.iter().any(PairRow::has_common_part) {
+        let nothing = Incompatibility::new("no cell was judged on both sides");
+        return Err(Incomparable { differences: vec![nothing], scope });
     }
     let whole = verdicts(&rows);
     let tested = whole.tested;
@@ -325,6 +319,12 @@ impl<'s> PairRow<'s> {
             differences: matched.differences(),
             fixtures,
         }
+    }
+
+    /// Whether there is anything to compare: a cell, a recall or a rule on both sides, or a failure on one.
+    fn has_common_part(&self) -> bool {
+        let contexts = self.needed.is_some() || self.differences.constraints.has_both_denominators();
+        contexts || self.fixtures.compared() > 0 || self.chains.counts().iter().any(|counts| counts.failed > 0)
     }
 
     /// Whether both sides have the same answers with the same grades in all fixtures.
