@@ -11,3 +11,13 @@ pub enum Locale {
     /// Chinese (simplified).
     Zh,
 }
+
+impl Locale {
+    /// The one of two texts, or of what belongs to them, that is in this language.
+    pub fn pick<T>(self, english: T, chinese: T) -> T {
+        match self {
+            Locale::En => english,
+            Locale::Zh => chinese,
+        }
+    }
+}

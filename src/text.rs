@@ -23,16 +23,24 @@ pub fn grouped(number: u64) -> String {
     digits.chars().enumerate().map(|(place, digit)| format!("{}{digit}", comma(place))).collect()
 }
 
+/// Compiles a pattern that is part of the program.
+pub fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the patterns are part of the program and compiled by its tests")
+}
+
+/// Declares patterns that are compiled when they are first used.
+macro_rules! lazy_patterns {
+    ($($(#[$meta:meta])* $name:ident = $pattern:expr;)+) => {
+        $($(#[$meta])* static $name: std::sync::LazyLock<regex::Regex> = std::sync::LazyLock::new(|| $pattern);)+
+    };
+}
+pub(crate) use lazy_patterns;
+
 /// Line and column of a byte of `text`, from 1. A column is a character.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or("");
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
     (before.matches('\n').count() + 1, column)
-}
-
-/// Compiles a pattern that is part of the program.
-pub fn pattern(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
 }
 
 /// Hands every string of a JSON value to `edit`; keys are not touched.

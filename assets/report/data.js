@@ -1,4 +1,4 @@
-// The data: columns of cells, filters, and packs of texts that are decompressed when needed.
+// The data: columns of cells, filters, and chunks of texts that are decompressed when needed.
 
 const report = JSON.parse(document.getElementById('report').textContent);
 const cells = report.cells;
@@ -87,20 +87,13 @@ function level(m, d) {
   const summary = summaries[m];
   const how = scope();
   if (how === 'cells' || !summary) return { v: plainMean(m, d), ci: null };
-  if (how === 'fixture') return fixtureLevel(m, Number(filters.fixture), d);
-  if (how === 'type') return typeLevel(m, filters.type, d);
+  if (how === 'fixture') return levelIn('by_fixture', m, report.fixtures[Number(filters.fixture)], d);
+  if (how === 'type') return levelIn('by_probe_type', m, filters.type, d);
   return asLevel(d < 0 ? summary.overall : summary.dimensions?.[dimensions[d].id]);
 }
 
-function fixtureLevel(m, fixture, d) {
-  const values = summaries[m]?.by_fixture?.[report.fixtures[fixture]];
-  return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
-}
-
-function typeLevel(m, type, d) {
-  const values = summaries[m]?.by_probe_type?.[type];
-  return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
-}
+/** The level of a method on a dimension in one group of a breakdown of the summary. */
+const levelIn = (field, m, group, d) => asLevel(summaries[m]?.[field]?.[group]?.[dimensions[d]?.id ?? 'overall']);
 
 function plainMean(m, d) {
   const values = filteredCells.filter((cell) => valueAt(cells.method, cell) === m).map((cell) => scoreOf(cell, d)).filter(isNumber);
@@ -138,15 +131,15 @@ function isFlipped(cell) {
   return change !== null && Math.abs(change) >= 1 && (scoreOf(cell) >= 2.5) !== (scoreOf(cell) - change >= 2.5);
 }
 
-const openedPacks = new Map();
+const openedChunks = new Map();
 
-/** The content of a pack of texts; each is decompressed once. */
-function pack(id) {
-  if (!openedPacks.has(id)) openedPacks.set(id, unpack(document.getElementById(id).textContent));
-  return openedPacks.get(id);
+/** The content of a chunk of texts; each is decompressed once. */
+function chunk(id) {
+  if (!openedChunks.has(id)) openedChunks.set(id, decompressed(document.getElementById(id).textContent));
+  return openedChunks.get(id);
 }
 
-async function unpack(base64) {
+async function decompressed(base64) {
   const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   return new Response(stream).json();
@@ -154,12 +147,12 @@ async function unpack(base64) {
 
 /** The long texts of a cell. */
 async function cellText(cell) {
-  const texts = await pack(`cells-${Math.floor(cell / report.cells_in_pack)}`);
-  return texts[cell % report.cells_in_pack];
+  const texts = await chunk(`cells-${Math.floor(cell / report.cells_in_chunk)}`);
+  return texts[cell % report.cells_in_chunk];
 }
 
 /** A context: `{text, marks}`, or `{absent}` with the reason. */
 async function contextText(cell) {
   const id = `contexts-${valueAt(cells.context, cell)}`;
-  return document.getElementById(id) === null ? { absent: 'pruned' } : pack(id);
+  return document.getElementById(id) === null ? { absent: 'pruned' } : chunk(id);
 }

@@ -164,13 +164,13 @@ function mapsSection() {
   const groups = (field) => [...new Set(summaries.flatMap((summary) => Object.keys(summary?.[field] ?? {})))];
   const groupMap = (field) => {
     const names = groups(field);
-    const level = (m, name) => asLevel(summaries[m]?.[field]?.[name]?.[dimensions[mapDimension()]?.id ?? 'overall']);
+    const level = (m, name) => levelIn(field, m, name, mapDimension());
     return names.length > 1 ? map(t(field), () => names.map((name) => ({ id: name, name })), level, () => null) : null;
   };
   return section('maps', t('maps'), t('maps_lead'),
     h('label', { class: 'choice' }, t('dimension'), chosen),
-    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapDimension()), (f) => ({ fixture: report.fixtures[f] })),
-    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapDimension()), (type) => ({ type }))),
+    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => levelIn('by_fixture', m, report.fixtures[f], mapDimension()), (f) => ({ fixture: report.fixtures[f] })),
+    map(t('by_type'), types, (m, type) => levelIn('by_probe_type', m, type, mapDimension()), (type) => ({ type }))),
     h('div', { class: 'map-pair' }, groupMap('by_tag'), groupMap('by_length')));
 }
 

@@ -3,7 +3,7 @@
 /** The session of a cell, or null where it is not in the page. */
 async function sessionOf(cell) {
   const id = `sessions-${probeOf(cell).fixture}`;
-  return document.getElementById(id) === null ? null : pack(id);
+  return document.getElementById(id) === null ? null : chunk(id);
 }
 
 /** The facts asked for at the point of a cell, with what became of each: those of its own probe first. */

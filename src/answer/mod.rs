@@ -8,7 +8,7 @@ mod prompts;
 mod prepare;
 mod read;
 
-pub use prepare::{AnswerFault, AnswerInput, ContextCompatibility, prepare};
+pub use prepare::{AnswerFault, AnswerInput, prepare};
 pub use prompts::{QUESTION, VARIABLES, built_in};
 pub use read::{Answer, read};
 pub use spec::{Answerer, AnswererName, TruncatedReplies};

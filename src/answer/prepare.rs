@@ -3,7 +3,7 @@
 use super::spec::Answerer;
 use crate::action::{ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, RequestTurn, TemplateFault, Work};
 use crate::compress::{ContextRef, SpanText};
-use crate::provider::{Endpoint, ModelName, Operation};
+use crate::provider::{Endpoint, Operation};
 use crate::transcript::Role;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,30 +33,6 @@ pub enum AnswerFault {
     },
 }
 
-/// How an answerer goes with a context that is bound to its maker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContextCompatibility {
-    /// The same provider and model.
-    Same,
-    /// The same provider, another model: it works, and a report must say so.
-    OtherModel(ModelName),
-    /// Another provider, which cannot read it: an error.
-    OtherProvider(Endpoint),
-}
-
-impl ContextCompatibility {
-    /// How `answerer` goes with what was made at `endpoint` with `model`.
-    pub fn of(answerer: &Answerer, endpoint: &Endpoint, model: &ModelName) -> ContextCompatibility {
-        if answerer.model.provider.endpoint != *endpoint {
-            ContextCompatibility::OtherProvider(endpoint.clone())
-        } else if answerer.model.reference.model != *model {
-            ContextCompatibility::OtherModel(model.clone())
-        } else {
-            ContextCompatibility::Same
-        }
-    }
-}
-
 /// The work of answering one question.
 ///
 /// # Errors
@@ -65,9 +41,10 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     let mut turns = Vec::new();
     let context = match input.context {
         ContextRef::Readable { text } => with_tail(InputValue::Output(*text), input.tail),
-        ContextRef::Bound { items, endpoint, model, .. } => {
-            if let ContextCompatibility::OtherProvider(made) = ContextCompatibility::of(answerer, endpoint, model) {
-                return Err(AnswerFault::OtherProvider { made, asked: answerer.model.provider.endpoint.clone() });
+        ContextRef::Bound { items, endpoint: made, .. } => {
+            let asked = &answerer.model.provider.endpoint;
+            if made != asked {
+                return Err(AnswerFault::OtherProvider { made: made.clone(), asked: asked.clone() });
             }
             turns.push(RequestTurn::Items(InputValue::Output(*items)));
             turns.extend(input.tail.map(|tail| RequestTurn::Messages(tail.json.clone())));
@@ -161,15 +138,5 @@ mod tests {
         assert_eq!(items.digest(), Digest::of("[1]"));
         assert_eq!(prompt_text(question), "C: Q:why?");
         assert!(matches!(turns(&bound("elsewhere"), None), Err(AnswerFault::OtherProvider { .. })));
-    }
-
-    #[test]
-    fn another_model_of_the_same_provider_is_reported() {
-        let fit = |endpoint: &str, model: &str| {
-            ContextCompatibility::of(&answerer("there", "m"), &endpoint.into(), &model.into())
-        };
-        assert_eq!(fit("there", "m"), ContextCompatibility::Same);
-        assert_eq!(fit("there", "m0"), ContextCompatibility::OtherModel("m0".into()));
-        assert_eq!(fit("x", "m"), ContextCompatibility::OtherProvider("x".into()));
     }
 }

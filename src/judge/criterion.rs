@@ -40,10 +40,7 @@ impl Dimension {
             Dimension::Continuity => ("continuity", "连续性"),
             Dimension::InstructionFollowing => ("instruction", "指令遵循"),
         };
-        match locale {
-            Locale::En => en,
-            Locale::Zh => zh,
-        }
+        locale.pick(en, zh)
     }
 }
 

@@ -188,11 +188,9 @@ static GLUE: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
 });
 
 fn rubric_text(criteria: &[&Criterion], locale: Locale) -> String {
-    let mut text = match locale {
-        Locale::En => include_str!("../../assets/prompts/en/judge-instructions.md"),
-        Locale::Zh => include_str!("../../assets/prompts/zh/judge-instructions.md"),
-    }
-    .to_owned();
+    let english = include_str!("../../assets/prompts/en/judge-instructions.md");
+    let chinese = include_str!("../../assets/prompts/zh/judge-instructions.md");
+    let mut text = locale.pick(english, chinese).to_owned();
     for Criterion { id, name, question, anchors, .. } in criteria {
         // Writing to a string cannot fail.
         let _ = write!(
@@ -213,12 +211,10 @@ fn ground_truth(truth: GroundTruthRef<'_>, locale: Locale) -> GroundTruth {
             reference_answer,
         };
     }
-    let unsaid = match locale {
-        Locale::En => {
-            "The transcript does not say. The right answer is to admit that; anything asserted instead is invented."
-        }
-        Locale::Zh => "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
-    };
+    let unsaid = locale.pick(
+        "The transcript does not say. The right answer is to admit that; anything asserted instead is invented.",
+        "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
+    );
     let reference = [Some(unsaid), truth.reference_answer].into_iter().flatten().collect::<Vec<_>>().join(" ");
     GroundTruth { reference_answer: Some(reference), ..GroundTruth::default() }
 }

@@ -42,17 +42,11 @@ fn built_in(locale: Locale) -> Rubric {
 impl Rubric {
     /// The rubric that ships with the program, in one of its languages.
     pub fn built_in(locale: Locale) -> &'static Rubric {
-        match locale {
-            Locale::En => &ENGLISH,
-            Locale::Zh => &CHINESE,
-        }
+        locale.pick(&ENGLISH, &CHINESE)
     }
 
     pub fn built_in_text(locale: Locale) -> &'static str {
-        match locale {
-            Locale::En => include_str!("../../assets/rubric/en.toml"),
-            Locale::Zh => include_str!("../../assets/rubric/zh.toml"),
-        }
+        locale.pick(include_str!("../../assets/rubric/en.toml"), include_str!("../../assets/rubric/zh.toml"))
     }
 
     /// Reads a rubric from the text of its TOML file.

@@ -10,10 +10,9 @@
 //! end of the segment besides; what is behind "because" counts only with one of the first two, and what the record
 //! is said to state ("the summary says that no test failed") does not count.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
 
+use crate::text::{lazy_patterns, pattern};
 use crate::transcript::fold;
 
 /// Parts of the patterns below, by name. A part may hold later ones.
@@ -112,75 +111,63 @@ const ADMISSIONS: &[&str] = &[
     r"不(?:会|想|能|做|作|便)?(?:妄加|随意)?(?:猜测|推测|猜)|无法(?:猜测|推测)",
 ];
 
-static ADMISSION: LazyLock<Regex> = LazyLock::new(|| pattern(ADMISSIONS));
+lazy_patterns! {
+    ADMISSION = any_of(ADMISSIONS);
 
-static GUESS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
+    GUESS = any_of(&[
         r"\b(?:probably|presumably|most likely|likely|perhaps|maybe|it (?:may|might|could) be|my guess|best guess)\b",
         r"\b(?:(?:i|i would|i'd) (?:guess|say)|i'd go|i assume|i suspect|i believe|i think|(?:appears|seems) to have)\b",
         r"可能|大概|应该是|应是|应为|应当是|估计|推测|推断|猜测|或许|也许|我猜|我认为",
-    ])
-});
+    ]);
 
-/// Segments that begin as a statement of the answer does.
-static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
+    /// Segments that begin as a statement of the answer does.
+    STATEMENT = any_of(&[
         r"^(?:it|this|that|he|she|they)(?:'s| is| was| are| were| used| uses| chose)\b|^yes$",
         r"^the (?:answer|value|reason|port|name|file|version|user|one|person|command|error|cause) (?:is|was)\b",
         r"^(?:答案|就?是|即|用的是|原因是|端口|使用的?是|选择了|由[^于]|为[^什])",
-    ])
-});
+    ]);
 
-/// Segments that say what could be done to find out, or what the record has instead.
-static SUGGESTION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
+    /// Segments that say what could be done to find out, or what the record has instead.
+    SUGGESTION = any_of(&[
         r"\b(?:you (?:can|could|may|might|should)|you'd|i (?:can|could|would need|would have)|check|search|consult)\b",
         r"\b(?:look(?:ing)? (?:at|in|up)|ask(?:ing)?|re-?read|if you|please|need to|would be needed)\b",
         r"\bonly (?:says|mentions|covers|lists?|names|the fact|that)\b|\bjust list\b",
         r"可以|建议|需要|请[^求]|若|如果|只(?:提到|说|记录|有|写|列)|仅(?:提到|说|记录|有)",
-    ])
-});
+    ]);
 
-/// Words after which an answer says what holds all the same.
-static CONTRAST: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
+    /// Words after which an answer says what holds all the same.
+    CONTRAST = any_of(&[
         r"\b(?:but|however|yet|nevertheless|nonetheless|so|therefore|thus|hence|though|although|which is why)\b",
         r"但是|但|不过|然而|可是|所以|因此|而是",
-    ])
-});
+    ]);
 
-static REASON: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"\b(?:because|since)\b|因为|由于"]));
+    REASON = any_of(&[r"\b(?:because|since)\b|因为|由于"]);
 
-/// Reasons that speak of the record, or of who answers.
-static OWN_REASON: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[r"(?:because|since)\b.*\b(?:{RECORD}|i)\b", r"(?:因为|由于).*(?:摘要|总结|上下文|记录里|会话|对话|我)"])
-});
+    /// Reasons that speak of the record, or of who answers.
+    OWN_REASON = any_of(&[r"(?:because|since)\b.*\b(?:{RECORD}|i)\b", r"(?:因为|由于).*(?:摘要|总结|上下文|记录里|会话|对话|我)"]);
 
-/// What the record says, or what others did not do: a negation behind it is no admission.
-static ATTRIBUTION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
+    /// What the record says, or what others did not do: a negation behind it is no admission.
+    ATTRIBUTION = any_of(&[
         r"\b(?:according to|per) |\b{THE_RECORD} (?:says?|states?|mentions?|shows?|notes?|indicates?|lists?) (?:[^n]|n[^o])",
         r"(?:摘要|总结|上下文|记录|笔记)[里中]?(?:说|写着|写道|提到|显示|记录了|指出)",
         r"(?:用户|客户|他们?|她们?|代码|函数|测试|文件|服务器?|日志|响应|团队)[都也并还]?(?:没|未|并未|不)",
-    ])
-});
+    ]);
 
-static NEGATION: LazyLock<Regex> = LazyLock::new(|| pattern(&["{NONE}"]));
+    NEGATION = any_of(&["{NONE}"]);
 
-/// Words for the record by themselves.
-static RECORD: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"\b{RECORD}\b"]));
+    /// Words for the record by themselves.
+    RECORD = any_of(&[r"\b{RECORD}\b"]);
 
-static END: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"[!?。！？;,:\n()、—]|\.(?: |$)| - "]));
+    END = any_of(&[r"[!?。！？;,:\n()、—]|\.(?: |$)| - "]);
 
-/// Quoted stretches and code: what is quoted is not said by the answer itself.
-static QUOTED: LazyLock<Regex> =
-    LazyLock::new(|| pattern(&[r#""[^"\n]*"|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`"#, r"(?:^|[\s(:])'[^'\n]+'"]));
+    /// Quoted stretches and code: what is quoted is not said by the answer itself.
+    QUOTED = any_of(&[r#""[^"\n]*"|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`"#, r"(?:^|[\s(:])'[^'\n]+'"]);
+}
 
 /// The pattern of any of `alternatives`, with the parts that they name.
-fn pattern(alternatives: &[&str]) -> Regex {
+fn any_of(alternatives: &[&str]) -> Regex {
     let joined = alternatives.join("|");
-    let whole = PARTS.iter().fold(joined, |text, (name, part)| text.replace(name, part));
-    Regex::new(&whole).expect("the patterns are part of the program and compiled by its tests")
+    pattern(&PARTS.iter().fold(joined, |text, (name, part)| text.replace(name, part)))
 }
 
 /// A stretch of an answer, and whether a word of contrast is before it.

@@ -11,12 +11,11 @@
 //! is marked as former counts as stated. Irony and questions are read as statements.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use crate::named::named_enum;
 use crate::probe::FactFinder;
+use crate::text::{lazy_patterns, pattern};
 use crate::transcript::fold;
-use regex::Regex;
 
 named_enum! {
     /// What became of one expected fact.
@@ -112,83 +111,45 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
 /// Where a clause ends within a folded sentence.
 const CLAUSE: [char; 5] = [',', ':', '(', ')', '、'];
 
-/// Words that deny what occurs in their clause.
-static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"\b(?:no longer|not|don't|avoid(?:s|ed|ing)?|isn't|wasn't|aren't|never|no more|instead of|rather than|ruled out)\b|不再|不是|不用|不要|并非|而非|而不是|没有用",
-    )
-});
+lazy_patterns! {
+    /// Words that deny what occurs in their clause.
+    NEGATION = pattern(r"\b(?:no longer|not|don't|avoid(?:s|ed|ing)?|isn't|wasn't|aren't|never|no more|instead of|rather than|ruled out)\b|不再|不是|不用|不要|并非|而非|而不是|没有用");
 
-/// Words for what was before; they count up to the next fact of their sentence.
-static FORMER: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"\b(?:had been|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|原定|原为|原是|起初|一开始|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再",
-    )
-});
+    /// Words for what was before; they count up to the next fact of their sentence.
+    FORMER = pattern(r"\b(?:had been|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|原定|原为|原是|起初|一开始|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再");
 
-/// The same behind a value: "8080 was dropped", "8080 previously".
-static FORMER_AFTER: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"\b(?:previously|formerly|originally|initially|at first|yesterday|until|wrong|incorrect|conflict(?:s|ed)?|had to go|considered|evaluated|turned out|overturned|cancell?ed|withdrawn|rolled back|failed|(?:did not|didn't) work|(?:already )?(?:taken|occupied|in use|blocked|busy)|the (?:former|old|previous|original|first|initial|earlier)|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|reversed|overruled|given up|ruled out|turned down|earlier|before|was old|(?:was|were|is|been) (?:too|the old|tried))\b|试过|占用|不行|行不通|原来|原先|之前|以前|放弃|弃用|被取代|被替换|被推翻|被否决|被驳回|作废",
-    )
-});
+    /// The same behind a value: "8080 was dropped", "8080 previously".
+    FORMER_AFTER = pattern(r"\b(?:previously|formerly|originally|initially|at first|yesterday|until|wrong|incorrect|conflict(?:s|ed)?|had to go|considered|evaluated|turned out|overturned|cancell?ed|withdrawn|rolled back|failed|(?:did not|didn't) work|(?:already )?(?:taken|occupied|in use|blocked|busy)|the (?:former|old|previous|original|first|initial|earlier)|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|reversed|overruled|given up|ruled out|turned down|earlier|before|was old|(?:was|were|is|been) (?:too|the old|tried))\b|试过|占用|不行|行不通|原来|原先|之前|以前|放弃|弃用|被取代|被替换|被推翻|被否决|被驳回|作废");
 
-/// Behind a value: it still holds.
-static STILL: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"\b(?:never|not|n't) (?:been )?(?:changed|replaced|updated|touched|moved|given up|dropped|abandoned)\b|没有(?:改|换|变)|没(?:改|换|变)",
-    )
-});
+    /// Behind a value: it still holds.
+    STILL = pattern(r"\b(?:never|not|n't) (?:been )?(?:changed|replaced|updated|touched|moved|given up|dropped|abandoned)\b|没有(?:改|换|变)|没(?:改|换|变)");
 
-/// Directly behind the comma that ends an apposition: the sentence goes on.
-static VERB: LazyLock<Regex> = LazyLock::new(|| words(r"^ (?:was|were|is|are|has|had|no longer)\b"));
+    /// Directly behind the comma that ends an apposition: the sentence goes on.
+    VERB = pattern(r"^ (?:was|were|is|are|has|had|no longer)\b");
 
-/// Directly before an old value: it is left behind.
-static LEFT: LazyLock<Regex> =
-    LazyLock::new(|| words(r"(?:\b(?:from|used to be)|\((?:it )?was|从|由|~~)(?: the| port| version| value)*\s*'?$"));
+    /// Directly before an old value: it is left behind.
+    LEFT = pattern(r"(?:\b(?:from|used to be)|\((?:it )?was|从|由|~~)(?: the| port| version| value)*\s*'?$");
 
-/// Directly before a value: it is the new one, whatever was said of the old one.
-static BECOMES: LazyLock<Regex> = LazyLock::new(|| {
-    words(r"(?:\bto|\bby|\bwith|\binto|\bbecame|\bnow|\bbut|\bis|->|=>|→|改为|改成|换成|改回|变为|而是|改用)\s*'?$")
-});
+    /// Directly before a value: it is the new one, whatever was said of the old one.
+    BECOMES = pattern(r"(?:\bto|\bby|\bwith|\binto|\bbecame|\bnow|\bbut|\bis|->|=>|→|改为|改成|换成|改回|变为|而是|改用)\s*'?$");
 
-/// Behind an old value: something takes its place.
-static STEP: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"->|=>|→|⇒|➜|➔|\b(?:(?:changed|switched|moved|migrated|raised|lowered|increased|reduced|bumped|updated|renamed) to|became|gave way|(?:replaced|superseded) (?:by|with))\b|改为|改成|换成|改到|变为|变成|升到|降到|更新为",
-    )
-});
+    /// Behind an old value: something takes its place.
+    STEP = pattern(r"->|=>|→|⇒|➜|➔|\b(?:(?:changed|switched|moved|migrated|raised|lowered|increased|reduced|bumped|updated|renamed) to|became|gave way|(?:replaced|superseded) (?:by|with))\b|改为|改成|换成|改到|变为|变成|升到|降到|更新为");
 
-/// Words that introduce what holds now.
-static SUCCESSION: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"\b(?:now|then|finally|later|eventually|currently|today|since|afterwards|in the end|after that|ended up|settled on|went with)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于",
-    )
-});
+    /// Words that introduce what holds now.
+    SUCCESSION = pattern(r"\b(?:now|then|finally|later|eventually|currently|today|since|afterwards|in the end|after that|ended up|settled on|went with)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于");
 
-/// Before the new value in a later sentence: it takes the place of what an earlier sentence said.
-static CHANGE: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"\b(?:now|instead|finally|changed?|raised?|lower(?:ed)?|reduced?|increased?|switch(?:ed)?|moved?|corrections?|must be|rather|after all|make it|goes (?:up|down))\b|改成|改为|改用|改到|换成|现在|最后|最终|回到|保留",
-    )
-});
+    /// Before the new value in a later sentence: it takes the place of what an earlier sentence said.
+    CHANGE = pattern(r"\b(?:now|instead|finally|changed?|raised?|lower(?:ed)?|reduced?|increased?|switch(?:ed)?|moved?|corrections?|must be|rather|after all|make it|goes (?:up|down))\b|改成|改为|改用|改到|换成|现在|最后|最终|回到|保留");
 
-/// Words of the past that need a successor to mean that it is over.
-static PAST: LazyLock<Regex> =
-    LazyLock::new(|| words(r"\b(?:was|were|had been|first|started|began|tried|planned|proposed)\b|先|开始|曾|当时"));
+    /// Words of the past that need a successor to mean that it is over.
+    PAST = pattern(r"\b(?:was|were|had been|first|started|began|tried|planned|proposed)\b|先|开始|曾|当时");
 
-/// Words that introduce a reason.
-static REASON: LazyLock<Regex> = LazyLock::new(|| words(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因"));
+    /// Words that introduce a reason.
+    REASON = pattern(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因");
 
-/// At the end of a clause: what comes next is what it speaks of.
-static GOVERNS: LazyLock<Regex> = LazyLock::new(|| {
-    words(
-        r"(?:\b(?:not|never|instead of|rather than|no longer|replac(?:es|ed|ing)|before|over|from|until)|不是|而非|而不是|不再|取代了?|替换了?|代替了?)(?: the| port| version| value)?\s*'?$",
-    )
-});
-
-fn words(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("the patterns are part of the program and compiled by its tests")
+    /// At the end of a clause: what comes next is what it speaks of.
+    GOVERNS = pattern(r"(?:\b(?:not|never|instead of|rather than|no longer|replac(?:es|ed|ing)|before|over|from|until)|不是|而非|而不是|不再|取代了?|替换了?|代替了?)(?: the| port| version| value)?\s*'?$");
 }
 
 #[cfg(test)]

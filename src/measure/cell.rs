@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::abstention::asserts;
 use super::attribution::{FactClass, stated_as_current};
 use super::depth::{Depth, Mentions};
-use super::fabrication::{Fabrication, unknown_names};
+use super::fabrication::unknown_names;
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{presence, share};
@@ -61,7 +61,7 @@ pub struct FactOutcome {
 }
 
 /// All that is measured of one answer without a judge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub facts: Vec<FactOutcome>,
     /// The share of expected facts that occur in the context; `None` of a context that cannot be read, of
@@ -72,8 +72,10 @@ pub struct Measured {
     pub when_lost: Option<AnswerWhenLost>,
     /// Superseded facts that the answer states as if they held.
     pub stale: Vec<String>,
-    /// What the answer made up.
-    pub fabrication: Fabrication,
+    /// Of an unanswerable probe: whether the answer asserts something all the same. `None` of the others.
+    pub asserted: Option<bool>,
+    /// Paths and identifiers in the answer that occur nowhere in the transcript, in order of appearance.
+    pub unknown_names: Vec<String>,
     /// What fetching the facts lost in compression takes; `None` as for `fact_survival`.
     pub refetch: Option<Refetch>,
 }
@@ -158,10 +160,8 @@ impl ProbeMeasure {
             fact_survival: present.and_then(|present| share(present.iter().copied())),
             when_lost,
             stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
-            fabrication: Fabrication {
-                asserted: (!self.answerable).then(|| asserts(answer)),
-                unknown_names: unknown_names(answer, &self.question, history, self.until),
-            },
+            asserted: (!self.answerable).then(|| asserts(answer)),
+            unknown_names: unknown_names(answer, &self.question, history, self.until),
             refetch: present.filter(|present| !present.is_empty()).map(lost),
         }
     }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(cell.facts[1].depth, Some(Depth::LastThird));
         assert_eq!((cell.facts[1].mentions, cell.when_lost), (Some(1), None));
         assert_eq!(cell.stale, ["8080"]);
-        assert_eq!(cell.fabrication.unknown_names, ["notes.md"]);
+        assert_eq!(cell.unknown_names, ["notes.md"]);
         assert_eq!(cell.refetch, Some(Refetch { tokens: Tokens(312), unguided: false, unlocated: 0 }));
     }
 

@@ -113,11 +113,8 @@ impl RuleFinder {
 /// such as 特别, have them too.
 fn prohibitions(language: Locale) -> impl Iterator<Item = &'static str> {
     const WORDS: &str = include_str!("../../assets/constraints/prohibitions.txt");
-    let language = match language {
-        Locale::En => "en ",
-        Locale::Zh => "zh ",
-    };
-    WORDS.lines().filter_map(move |line| line.strip_prefix(language))
+    let prefix = language.pick("en ", "zh ");
+    WORDS.lines().filter_map(move |line| line.strip_prefix(prefix))
 }
 
 /// The fewest characters of a line that is broken for its width. Shorter ones are items of a list.

@@ -2,19 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::probe::{History, normal_path, paths, suffixes, words};
 use crate::transcript::fold;
-
-/// What an answer made up.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fabrication {
-    /// Of an unanswerable probe: whether the answer asserts something all the same. `None` of the others.
-    pub asserted: Option<bool>,
-    /// Paths and identifiers in the answer that occur nowhere in the transcript, in order of appearance.
-    pub unknown_names: Vec<String>,
-}
 
 /// Paths and identifiers in `answer` that occur neither in the question nor before message `until` of the
 /// transcript. A path is known by its ending, of two parts at least where it has them.

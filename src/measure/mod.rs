@@ -12,7 +12,6 @@ mod fabrication;
 mod needed;
 mod headings;
 mod overclaim;
-mod ratio;
 mod refetch;
 mod survival;
 
@@ -21,15 +20,14 @@ pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
 pub use depth::Depth;
-pub use fabrication::{Fabrication, unknown_names};
+pub use fabrication::unknown_names;
 pub use headings::{Headings, prompt_headings};
 pub use needed::{
     NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
 };
 pub use overclaim::AnswerWhenLost;
-pub use ratio::compression_ratio;
 pub use refetch::{DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
-pub use survival::{presence, share};
+pub use survival::{compression_ratio, presence, share};
 
 #[cfg(test)]
 mod needed_tests;

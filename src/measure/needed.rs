@@ -59,6 +59,10 @@ pub enum RecallCaveat {
     AfterCompaction,
     /// Tool results were cut before references were recorded.
     Cut,
+    /// Under three messages use something from before it, so that it has no recall.
+    FewMessages,
+    /// Nothing behind it uses anything from before, or nothing is behind it.
+    NothingNeeded,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

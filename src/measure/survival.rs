@@ -1,6 +1,7 @@
-//! Fact survival: which expected facts occur in the compressed context.
+//! What a compression keeps: which expected facts occur in the context, and how much of the replaced messages is gone.
 
 use crate::probe::FactFinder;
+use crate::units::Tokens;
 
 /// For each fact whether it occurs in `context`, a text made by [`crate::transcript::fold`].
 pub fn presence(context: &str, facts: &[FactFinder]) -> Vec<bool> {
@@ -17,6 +18,12 @@ pub fn share(presence: impl IntoIterator<Item = bool>) -> Option<f64> {
     (all > 0).then(|| f64::from(held) / f64::from(all))
 }
 
+/// 1 − context / replaced, in tokens: 1 keeps nothing, 0 keeps as much as there was, below 0 grew. `None` where
+/// nothing was replaced.
+pub fn compression_ratio(context: Tokens, replaced: Tokens) -> Option<f64> {
+    (replaced.0 > 0).then(|| 1.0 - context.0 as f64 / replaced.0 as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +38,13 @@ mod tests {
         assert_eq!(present, [true, false, true]);
         assert_eq!(share(present), Some(2.0 / 3.0));
         assert_eq!(share([]), None);
+    }
+
+    #[test]
+    fn a_ratio_needs_something_to_replace() {
+        assert_eq!(compression_ratio(Tokens(250), Tokens(1000)), Some(0.75));
+        assert_eq!(compression_ratio(Tokens(0), Tokens(1000)), Some(1.0));
+        assert_eq!(compression_ratio(Tokens(2000), Tokens(1000)), Some(-1.0));
+        assert_eq!(compression_ratio(Tokens(5), Tokens(0)), None);
     }
 }

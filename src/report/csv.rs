@@ -5,11 +5,9 @@ use serde_json::{Map, Value};
 use crate::judge::Dimension;
 use crate::results::Row;
 
-/// The first columns; the others follow in alphabetical order.
-const LEADING: [&str; 16] = [
-    "label", "fixture", "point", "method", "run", "probe", "type", "question", "answer", "overall", "accuracy",
-    "context_awareness", "artifact_trail", "completeness", "continuity", "instruction_following",
-];
+/// The first columns; the dimensions come next, then the others in alphabetical order.
+const LEADING: [&str; 10] =
+    ["label", "fixture", "point", "method", "run", "probe", "type", "question", "answer", "overall"];
 
 /// The header line.
 ///
@@ -43,7 +41,8 @@ fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
             value => columns.push((key, text(&value))),
         }
     }
-    columns.sort_by_key(|(name, _)| LEADING.iter().position(|key| key == name).unwrap_or(LEADING.len()));
+    let leading = LEADING.into_iter().chain(Dimension::ALL.map(Dimension::name));
+    columns.sort_by_cached_key(|(name, _)| leading.clone().position(|key| key == name).unwrap_or(usize::MAX));
     columns
 }
 

@@ -19,7 +19,7 @@ pub mod html;
 pub use breakdowns::FigureTable;
 pub use csv::{csv_header, csv_line};
 pub use junit::junit;
-pub use markdown::{ReportInput, markdown};
+pub use markdown::markdown;
 pub use styled::{Span, StyledText, TextStyle};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};

@@ -2,11 +2,11 @@
 
 use super::numbers::{brackets, count, score, share, share_with_interval, signed};
 use super::translation::{Translation, fill};
-use crate::locale::Locale;
+use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, Design, Differences, ExclusionReason, Flip, IdenticalContexts, Manifest, MethodComparison,
-    MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary,
-    Weakest, underpowered_methods,
+    Comparison, Design, Differences, Flip, IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo,
+    NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
+    underpowered_methods,
 };
 use crate::stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
@@ -73,13 +73,13 @@ fn needed_notes(summary: &Summary, tr: &Translation) -> Vec<String> {
 /// On which points the recall rests, where that is not all of them.
 fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     let left_out: usize = found.left_out.values().sum();
-    let reason = |(why, count): (&ExclusionReason, &usize)| {
+    let reason = |(why, count): (&RecallCaveat, &usize)| {
         let pattern = match why {
-            ExclusionReason::Short => tr.needed_short,
-            ExclusionReason::AfterCompaction => tr.needed_after_compaction,
-            ExclusionReason::Cut => tr.needed_cut,
-            ExclusionReason::FewMessages => tr.needed_few_messages,
-            ExclusionReason::NothingNeeded => tr.needed_nothing,
+            RecallCaveat::Short => tr.needed_short,
+            RecallCaveat::AfterCompaction => tr.needed_after_compaction,
+            RecallCaveat::Cut => tr.needed_cut,
+            RecallCaveat::FewMessages => tr.needed_few_messages,
+            RecallCaveat::NothingNeeded => tr.needed_nothing,
         };
         fill(pattern, &[&count.to_string()])
     };
@@ -148,10 +148,7 @@ fn lexical_parts(design: &Design, tr: &Translation) -> String {
 }
 
 fn separator(tr: &Translation) -> &'static str {
-    match tr.locale {
-        Locale::En => ", ",
-        Locale::Zh => "、",
-    }
+    tr.locale.pick(", ", "、")
 }
 
 /// Properties of the design that affect how scores can be compared.

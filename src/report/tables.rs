@@ -49,30 +49,30 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     // Beside three tables of scores there is no room for it: there it is in report.md and on the page alone.
     let is_shown = |table: &FigureTable| !has_answers(&manifest.design) || table.id != SURVIVAL_BY_AGE;
     for table in breakdowns(summary, tr).into_iter().filter(is_shown) {
-        let cells = |(name, figures): (String, Vec<String>)| -> Vec<TableCell> {
-            let figures = figures.into_iter().map(figure_cell);
-            std::iter::once(vec![(TextStyle::Strong, name)]).chain(figures).collect()
-        };
-        let rows = table.rows.into_iter().map(cells).collect();
-        out.append(TextTable { header: table.header, rows }.render(width));
+        let lead = table.lead.clone();
+        out.append(figures(table).render(width));
         out.blank_line();
-        out.paragraph(TextStyle::Dim, &table.lead, width);
+        out.paragraph(TextStyle::Dim, &lead, width);
     }
-    out.paragraph(TextStyle::Dim, tr.intervals, width);
-    if let Some(formula) = task_formula(summary, manifest, tr) {
-        out.paragraph(TextStyle::Dim, &formula, width);
-    }
-    if let Some(comparison) = &summary.comparison {
-        out.paragraph(TextStyle::Dim, &margins(comparison, tr), width);
-    }
-    if let Some(agreement) = panel_agreement(summary, tr) {
-        out.paragraph(TextStyle::Dim, &agreement, width);
-    }
+    let explanations = [
+        Some(tr.intervals.to_owned()),
+        task_formula(summary, manifest, tr),
+        summary.comparison.as_ref().map(|comparison| margins(comparison, tr)),
+        panel_agreement(summary, tr),
+    ];
+    explanations.iter().flatten().for_each(|text| out.paragraph(TextStyle::Dim, text, width));
     let offline = manifest.caveats.offline.then(|| tr.offline.to_owned());
     for note in offline.into_iter().chain(caveats(summary, manifest, tr)) {
         out.paragraph(TextStyle::Warning, &note, width);
     }
     out
+}
+
+fn figures(table: FigureTable) -> TextTable {
+    let cells = |(name, figures): (String, Vec<String>)| -> Vec<TableCell> {
+        std::iter::once(vec![(TextStyle::Strong, name)]).chain(figures.into_iter().map(figure_cell)).collect()
+    };
+    TextTable { header: table.header, rows: table.rows.into_iter().map(cells).collect() }
 }
 
 /// A figure above its denominator: `43.2%` and `of 12`.
@@ -142,7 +142,7 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     fn plain(text: String) -> TableCell {
         vec![(TextStyle::Plain, text)]
     }
-    fn lack(cells: u64) -> TableCell {
+    fn missing_cells(cells: u64) -> TableCell {
         vec![(if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))]
     }
     let column = |header, value| EconomyColumn { header, only: None, value };
@@ -162,10 +162,10 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     ];
     let is_whole = |method: &MethodSummary| method.cells.failed + method.cells.missing == 0;
     if medium == Medium::Markdown || !summary.methods.values().all(is_whole) {
-        columns.push(column(tr.failed, |m, _| lack(m.cells.failed)));
+        columns.push(column(tr.failed, |m, _| missing_cells(m.cells.failed)));
     }
     if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
-        columns.push(column(tr.missing, |m, _| lack(m.cells.missing)));
+        columns.push(column(tr.missing, |m, _| missing_cells(m.cells.missing)));
     }
     if summary.methods.iter().any(|(_, method)| method.economy.break_even_k.is_some()) {
         let even = |m: &MethodSummary, _: &Translation| {
@@ -219,28 +219,34 @@ pub(super) fn shows_compressions(summary: &Summary, manifest: &Manifest) -> bool
     any || !has_answers(&manifest.design)
 }
 
-/// The header of the table of compressions.
-pub(super) fn compression_header(tr: &Translation) -> Vec<String> {
-    let columns =
-        [tr.method, tr.needed, tr.list_baseline, tr.truncate_baseline, tr.needed_tokens, tr.seconds, tr.calls, tr.cost];
-    columns.map(str::to_owned).into()
+/// The header of a column, and the figure of a method in it.
+type PlainColumn = (&'static str, fn(&MethodSummary) -> String);
+
+/// The columns of compressions behind their recall: its baselines, and what one compression takes.
+fn compression_columns(tr: &Translation) -> [PlainColumn; 6] {
+    [
+        (tr.list_baseline, |m| score(m.needed.as_ref().and_then(|needed| needed.list))),
+        (tr.truncate_baseline, |m| score(m.needed.as_ref().and_then(|needed| needed.truncate))),
+        (tr.needed_tokens, |m| count(m.compression.tokens)),
+        (tr.seconds, |m| m.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)),
+        (tr.calls, |m| m.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))),
+        (tr.cost, |m| usd(m.compression.usd)),
+    ]
 }
 
-/// The figures of one method behind its recall and the interval of that: baselines, and what one compression takes.
-pub(super) fn compression_row(method: &MethodSummary) -> (String, String, Vec<String>) {
+/// The header of the table of compressions.
+pub(super) fn compression_header(tr: &Translation) -> Vec<String> {
+    let columns = compression_columns(tr).map(|(header, _)| header);
+    [tr.method, tr.needed].into_iter().chain(columns).map(str::to_owned).collect()
+}
+
+/// The recall of one method, its interval, and the figures behind them.
+pub(super) fn compression_row(method: &MethodSummary, tr: &Translation) -> (String, String, Vec<String>) {
     let needed = method.needed.as_ref();
     let interval = needed.and_then(|needed| needed.ci95);
     let interval = interval.map(|ci| format!("{:.2}–{:.2}", ci.low(), ci.high())).unwrap_or_default();
-    let taken = &method.compression;
-    let rest = vec![
-        score(needed.and_then(|needed| needed.list)),
-        score(needed.and_then(|needed| needed.truncate)),
-        count(taken.tokens),
-        taken.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds),
-        taken.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}")),
-        usd(taken.usd),
-    ];
-    (score(needed.and_then(|needed| needed.recall)), interval, rest)
+    let rest = compression_columns(tr).map(|(_, value)| value(method));
+    (score(needed.and_then(|needed| needed.recall)), interval, rest.into())
 }
 
 /// Under a second the figure says more about the machine than about the method.
@@ -250,7 +256,7 @@ fn seconds(seconds: f64) -> String {
 
 fn compressions(summary: &Summary, tr: &Translation) -> TextTable {
     let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
-        let (recall, interval, rest) = compression_row(method);
+        let (recall, interval, rest) = compression_row(method, tr);
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let judged = compared.and_then(|compared| compared.needed.as_ref());
         let interval = Some((TextStyle::Dim, interval)).filter(|(_, text)| !text.is_empty());

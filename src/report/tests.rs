@@ -50,7 +50,7 @@ fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
     let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), 2).unwrap();
     let worst: Vec<WorstProbe> =
         places.into_iter().map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score)).collect();
-    markdown(&ReportInput { summary: &compared(manifest.clone()), manifest, worst: &worst, reference })
+    markdown(&compared(manifest.clone()), manifest, &worst, reference)
 }
 
 fn widest(text: &str) -> usize {
@@ -68,14 +68,13 @@ fn cells_that_were_not_begun_are_missing_and_not_failed() {
     let manifest = manifest("cut-short");
     let rows: Vec<Row> = all_rows(3.1).into_iter().filter(|row| row.method != "full" || row.run < 3).collect();
     let summary = summarize(&set(manifest.clone(), rows), None);
-    let input = ReportInput { summary: &summary, manifest: &manifest, worst: &[], reference: false };
     let cells = |text: String, bars: &str| {
         let of =
             |line: &&str| ["method", "full"].iter().any(|word| line.trim_start_matches(['|', ' ']).starts_with(word));
         let end = |line: &str| line.replace(bars, " ").split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
         text.lines().filter(of).map(end).skip(2).collect::<Vec<_>>()
     };
-    assert_eq!(cells(markdown(&input), "|"), ["missing failed", "4 0"]);
+    assert_eq!(cells(markdown(&summary, &manifest, &[], false), "|"), ["missing failed", "4 0"]);
     assert_eq!(cells(summary_table(&summary, &manifest, 120).plain(), "|"), ["missing failed", "4 0"]);
 }
 
@@ -98,8 +97,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     manifest.caveats.allow_weak_judge = true;
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     let table = summary_table(&summary, &manifest, 100).plain();
-    let input = ReportInput { summary: &summary, manifest: &manifest, worst: &[], reference: false };
-    for text in [table, markdown(&input)] {
+    for text in [table, markdown(&summary, &manifest, &[], false)] {
         assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
         assert!(text.contains("weak judge: judge failed its self-test"), "{text}");
     }

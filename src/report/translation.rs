@@ -21,10 +21,7 @@ macro_rules! texts {
 
 /// The texts in a language.
 pub fn translation(locale: Locale) -> &'static Translation {
-    match locale {
-        Locale::En => &ENGLISH,
-        Locale::Zh => &CHINESE,
-    }
+    locale.pick(&ENGLISH, &CHINESE)
 }
 
 texts! {
@@ -312,12 +309,12 @@ impl Translation {
     /// A source of variance; those that repetitions cannot separate are joined by `+`.
     pub(super) fn variance_component(&self, name: &str) -> String {
         let part = |part: &str| match part {
-            "compress_run" => self.pick("compression", "压缩").to_owned(),
-            "compress_probe" => self.pick("compression by probe", "压缩（逐问题）").to_owned(),
+            "compress_run" => self.locale.pick("compression", "压缩").to_owned(),
+            "compress_probe" => self.locale.pick("compression by probe", "压缩（逐问题）").to_owned(),
             "judge" => self.judged_by.to_owned(),
-            "answer" => self.pick("answer", "作答").to_owned(),
-            "probe" => self.pick("probe", "问题").to_owned(),
-            "fixture" => self.pick("fixture", "样本").to_owned(),
+            "answer" => self.locale.pick("answer", "作答").to_owned(),
+            "probe" => self.locale.pick("probe", "问题").to_owned(),
+            "fixture" => self.locale.pick("fixture", "样本").to_owned(),
             other => other.to_owned(),
         };
         name.split('+').map(part).collect::<Vec<_>>().join(" + ")
@@ -329,7 +326,7 @@ impl Translation {
             Verdict::Regressed => ("regressed", "退步"),
             Verdict::NoEvidence => ("no evidence", "证据不足"),
         };
-        let word = self.pick(english, chinese);
+        let word = self.locale.pick(english, chinese);
         reason.map_or_else(|| word.to_owned(), |reason| format!("{word} ({})", self.reason(reason)))
     }
 
@@ -348,7 +345,7 @@ impl Translation {
             NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),
             NoEvidenceReason::Noise => ("noise", "噪声"),
         };
-        self.pick(en, zh)
+        self.locale.pick(en, zh)
     }
 
     /// Why there is no retention.
@@ -360,14 +357,7 @@ impl Translation {
             NoRetention::UncertainSpan => ("ceiling and floor not apart", "上下限无法区分"),
             NoRetention::FewClusters => ("few fixtures", "样本太少"),
         };
-        self.pick(en, zh)
-    }
-
-    fn pick(&self, en: &'static str, zh: &'static str) -> &'static str {
-        match self.locale {
-            Locale::En => en,
-            Locale::Zh => zh,
-        }
+        self.locale.pick(en, zh)
     }
 }
 

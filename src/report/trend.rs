@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use indexmap::IndexSet;
 use serde::Serialize;
 
 use super::html::escape;
@@ -38,24 +39,15 @@ impl TrendPoint {
 
 /// The methods of all points, in the order in which they come.
 pub fn trend_methods(points: &[TrendPoint]) -> Vec<&str> {
-    let all = points.iter().flat_map(|point| &point.methods).map(|(method, _)| method.as_str());
-    distinct(all)
+    let methods = points.iter().flat_map(|point| &point.methods).map(|(method, _)| method.as_str());
+    methods.collect::<IndexSet<_>>().into_iter().collect()
 }
 
 /// The dimensions of all points, likewise.
 pub fn trend_dimensions(points: &[TrendPoint]) -> Vec<&str> {
     let methods = points.iter().flat_map(|point| &point.methods);
-    distinct(methods.flat_map(|(_, dimensions)| dimensions).map(|(dimension, _)| dimension.as_str()))
-}
-
-fn distinct<'t>(all: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for one in all {
-        if !distinct.contains(&one) {
-            distinct.push(one);
-        }
-    }
-    distinct
+    let dimensions = methods.flat_map(|(_, dimensions)| dimensions).map(|(dimension, _)| dimension.as_str());
+    dimensions.collect::<IndexSet<_>>().into_iter().collect()
 }
 
 /// The first ten digits of a commit.

@@ -3,13 +3,11 @@
 //! Ages differ in which references they are made of: what is rarely said again grows old. Age 5 against age 1 therefore
 //! compares other references, and a fit over ages describes this set of sessions.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::context_row::ContextFigures;
 use super::needed::{at, counted_points};
 use super::set::ResultSet;
+use super::shares::shares_by;
 use super::{Ordered, Share};
 
 /// References and fixtures that an age needs to take part in the fit.
@@ -34,15 +32,14 @@ impl SurvivalByAge {
     pub(super) fn of(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
         let counted = counted_points(set);
         let own = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
-        let ages = ages(own);
-        if ages.is_empty() && facts.is_empty() {
+        let references = own.flat_map(|context| context.references.iter().map(move |one| (&context.fixture, one)));
+        let shares = shares_by(references.map(|(fixture, reference)| (reference.age, fixture, reference.kept)));
+        if shares.is_empty() && facts.is_empty() {
             return None;
         }
         let runs = u64::from(set.design().runs.compress).max(1);
-        let shares: Vec<(u32, Share)> =
-            ages.iter().map(|(age, counts)| (*age, Share::of_fixtures(counts.values()))).collect();
         let is_large = |share: &Share| share.of / runs >= FEWEST.0 && share.fixtures >= FEWEST.1;
-        let drift = drift(shares.iter().filter(|(_, share)| is_large(share)).map(|(age, share)| (*age, share)));
+        let drift = decay_rate(shares.iter().filter(|(_, share)| is_large(share)).map(|(age, share)| (*age, share)));
         let half_life = drift.filter(|drift| (0.0..1.0).contains(drift) && *drift > 0.0);
         Some(SurvivalByAge {
             references: shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect(),
@@ -53,21 +50,9 @@ impl SurvivalByAge {
     }
 }
 
-/// By age and fixture: references that stand in a context, of how many.
-fn ages<'c>(contexts: impl Iterator<Item = &'c ContextFigures>) -> BTreeMap<u32, BTreeMap<&'c str, (u64, u64)>> {
-    let mut ages: BTreeMap<u32, BTreeMap<&str, (u64, u64)>> = BTreeMap::new();
-    for context in contexts {
-        for reference in &context.references {
-            let counts = ages.entry(reference.age).or_default().entry(&context.fixture).or_default();
-            *counts = (counts.0 + u64::from(reference.kept), counts.1 + 1);
-        }
-    }
-    ages
-}
-
 /// The loss per compression of a geometric decay through the shares: the least-squares line through their logarithms. A
 /// share of 0 has none, and ends the decay.
-fn drift<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
+fn decay_rate<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
     let logarithm =
         |(age, share): (u32, &Share)| Some((f64::from(age), share.share.filter(|share| *share > 0.0)?.ln()));
     let points: Vec<(f64, f64)> = shares.map_while(logarithm).collect();
@@ -84,7 +69,7 @@ fn drift<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::context_row::AgedReference;
+    use crate::results::context_row::{AgedReference, ContextFigures};
     use crate::results::needed::fakes::{context, set};
 
     /// Contexts of three sessions whose compressor keeps three quarters of what it had.

@@ -40,6 +40,20 @@ impl<'s> Answers<'s> {
         self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b)).filter_map(of_fixture)
     }
 
+    /// Share of expected facts that occur in the context.
+    pub(super) fn fact_survival(&self) -> Option<f64> {
+        self.mean(|m| m.survival)
+    }
+
+    pub(super) fn context_tokens(&self) -> Option<f64> {
+        self.mean(|m| m.context_tokens.map(|tokens| tokens as f64))
+    }
+
+    /// 1 − context tokens / replaced tokens.
+    pub(super) fn compression_ratio(&self) -> Option<f64> {
+        self.mean(|m| m.ratio)
+    }
+
     pub(super) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
         self.set.scores.fixture_of(measured.at.probe)
     }

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::answers::Answers;
-use super::comparable::{VariantPair, answerer_of};
+use super::comparable::VariantPair;
 use super::constraints::constraint_difference;
-use super::grade::{Grade, MeasuredAnswer};
+use super::grade::{Grade, MeasuredAnswer, equal_range};
 use super::set::ResultSet;
 use super::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::action::KeyHalf;
@@ -61,9 +61,9 @@ pub struct Differences {
     pub contexts: Option<SameContexts>,
     /// Probes that went from good to bad or back, the largest step first.
     pub flipped: Vec<Flip>,
-    /// Expected facts that stood in the context of most answers and no longer do.
+    /// Expected facts that occurred in the context of most answers and no longer do.
     pub facts_lost: Vec<ProbeFact>,
-    /// Expected facts that stand in the context of most answers and did not.
+    /// Expected facts that occur in the context of most answers and did not.
     pub facts_gained: Vec<ProbeFact>,
     /// Answers that assert another value, of those whose context lost every expected fact.
     pub overclaim: ShareDifference,
@@ -85,28 +85,28 @@ pub struct SameContexts {
 /// A probe that was answered well on one side and badly on the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flip {
-    /// The fixture.
+    /// The fixture in whose bank the probe is.
     pub fixture: String,
     /// The point, from 1.
     pub point: u32,
-    /// The probe's id.
+    /// The probe's id in the bank.
     pub probe: String,
     /// Its score in the baseline: the mean over dimensions of the mean over runs.
     pub before: f64,
-    /// Its score now.
+    /// Its score on the judged side, likewise.
     pub after: f64,
 }
 
 /// An expected fact of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeFact {
-    /// The fixture.
+    /// The fixture in whose bank the probe is.
     pub fixture: String,
     /// The point, from 1.
     pub point: u32,
-    /// The probe's id.
+    /// The probe's id in the bank.
     pub probe: String,
-    /// The fact.
+    /// The fact as rows name it.
     pub fact: String,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct ComparedVariants<'s> {
     pub baseline: &'s ResultSet,
     /// By a probe's place on the judged side, its place in the baseline.
     pub probes: &'s BTreeMap<usize, usize>,
-    pub pair: VariantPair,
+    pub pair: VariantPair<'s>,
 }
 
 /// A cell within a probe: run, answer, judgement, judge.
@@ -135,7 +135,7 @@ struct CommonCells {
 impl<'s> ComparedVariants<'s> {
     /// The fixtures by what became of them.
     pub(super) fn fixture_changes(&self) -> FixtureChanges {
-        let (judged, baseline) = (by_probe(self.judged, self.pair.a), by_probe(self.baseline, self.pair.b));
+        let (judged, baseline) = (by_probe(self.judged, self.pair.a.place), by_probe(self.baseline, self.pair.b.place));
         let mut found = FixtureChanges::default();
         let mut fixtures: BTreeMap<usize, CommonCells> = BTreeMap::new();
         for (probe, other) in self.probes {
@@ -159,7 +159,7 @@ impl<'s> ComparedVariants<'s> {
                 CommonCells { other_grades: true, .. } => &mut found.asked_again,
                 _ => &mut found.unchanged,
             };
-            list.push(self.fixture(fixture));
+            list.extend(self.judged.fixture_name(fixture).map(str::to_owned));
         }
         found
     }
@@ -170,7 +170,7 @@ impl<'s> ComparedVariants<'s> {
         let runs: BTreeSet<u32> = lone().map(|(run, ..)| *run).collect();
         let at = self.judged.probes.get(probe)?;
         let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
-        let place = format!("{} · point {} · {}", self.fixture(at.fixture), at.point, at.id);
+        let place = format!("{} · point {} · {}", self.judged.fixture_name(at.fixture)?, at.point, at.id);
         (!runs.is_empty()).then(|| format!("{place} · run {}", runs.join(", ")))
     }
 
@@ -182,25 +182,21 @@ impl<'s> ComparedVariants<'s> {
         }
         // stable: probes that moved by the same stay in the order of the matrix
         (found.overclaim, found.fabrication) = self.share_differences();
-        found.constraints = self.constraint_difference();
+        found.constraints = constraint_difference(self.methods());
         found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
         found
     }
 
-    fn constraint_difference(&self) -> ShareDifference {
-        let method = |set: &'s ResultSet, variant: usize| {
-            let place = set.variants.get(variant)?.method;
-            Some((set, set.design().methods.get(place)?.name.as_str()))
-        };
-        let sides = method(self.judged, self.pair.a).zip(method(self.baseline, self.pair.b));
-        sides.map(|(judged, baseline)| constraint_difference(judged, baseline)).unwrap_or_default()
+    /// The judged set and the baseline, each with the name of its method.
+    pub(super) fn methods(&self) -> [(&'s ResultSet, &'s str); 2] {
+        [(self.judged, &self.pair.a.method.name), (self.baseline, &self.pair.b.method.name)]
     }
 
     /// Overclaims and fabrications on the probes that both sides asked.
     fn share_differences(&self) -> (ShareDifference, ShareDifference) {
         let (own, theirs) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
-        let after = Answers::of(self.judged, self.pair.a, &own);
-        let before = Answers::of(self.baseline, self.pair.b, &theirs);
+        let after = Answers::of(self.judged, self.pair.a.place, &own);
+        let before = Answers::of(self.baseline, self.pair.b.place, &theirs);
         let fixture = |(probe, other): (&usize, &usize)| {
             Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
         };
@@ -214,13 +210,13 @@ impl<'s> ComparedVariants<'s> {
     /// An answer's key holds the context that was read, besides question, answerer and repetition: the same key of the
     /// same cell is the same context. With another answerer no key is the same, and nothing can be said.
     fn same_contexts(&self) -> Option<SameContexts> {
-        let (own, other) = (answerer_of(self.judged, self.pair.a)?, answerer_of(self.baseline, self.pair.b)?);
+        let (own, other) = (self.pair.a.answerer?, self.pair.b.answerer?);
         if !own.is_same(other) || own.endpoint != other.endpoint {
             return None;
         }
-        let baseline = by_probe(self.baseline, self.pair.b);
+        let baseline = by_probe(self.baseline, self.pair.b.place);
         let mut contexts: BTreeMap<(usize, u32, u32), bool> = BTreeMap::new();
-        for grade in self.judged.grades(self.pair.a) {
+        for grade in self.judged.grades(self.pair.a.place) {
             let Some(at) = self.judged.probes.get(grade.at.probe) else { continue };
             let earlier = self.probes.get(&grade.at.probe).and_then(|other| baseline.get(other)?.get(&cell(grade)));
             let Some(earlier) = earlier else { continue };
@@ -232,14 +228,17 @@ impl<'s> ComparedVariants<'s> {
     }
 
     fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
-        let (after, before) = (score(self.judged, self.pair.a, probe)?, score(self.baseline, self.pair.b, other)?);
+        let (after, before) =
+            (score(self.judged, self.pair.a.place, probe)?, score(self.baseline, self.pair.b.place, other)?);
         let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
         let at = self.judged.probes.get(probe).filter(|_| is_flip)?;
-        Some(Flip { fixture: self.fixture(at.fixture), point: at.point, probe: at.id.clone(), before, after })
+        let fixture = self.judged.fixture_name(at.fixture)?.to_owned();
+        Some(Flip { fixture, point: at.point, probe: at.id.clone(), before, after })
     }
 
     fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
         let Some(at) = self.judged.probes.get(probe) else { return };
+        let Some(fixture) = self.judged.fixture_name(at.fixture) else { return };
         // of a context that cannot be read, whether the answer has it
         let held = |set: &ResultSet, variant: usize, probe: usize, fact: usize| {
             let answers = answers_of(set, variant, probe).iter().filter_map(|measured| measured.facts.get(fact));
@@ -247,19 +246,15 @@ impl<'s> ComparedVariants<'s> {
             stats::mean_of(held).map(|share| share >= 0.5)
         };
         for (fact, name) in at.facts.iter().enumerate() {
-            let now = held(self.judged, self.pair.a, probe, fact);
-            let list = match (held(self.baseline, self.pair.b, other, fact), now) {
+            let now = held(self.judged, self.pair.a.place, probe, fact);
+            let list = match (held(self.baseline, self.pair.b.place, other, fact), now) {
                 (Some(true), Some(false)) => &mut found.facts_lost,
                 (Some(false), Some(true)) => &mut found.facts_gained,
                 _ => continue,
             };
-            let fixture = self.fixture(at.fixture);
-            list.push(ProbeFact { fixture, point: at.point, probe: at.id.clone(), fact: name.clone() });
+            let (fixture, probe, fact) = (fixture.to_owned(), at.id.clone(), name.clone());
+            list.push(ProbeFact { fixture, point: at.point, probe, fact });
         }
-    }
-
-    fn fixture(&self, place: usize) -> String {
-        self.judged.design().fixtures.get(place).map(|info| info.name.clone()).unwrap_or_default()
     }
 }
 
@@ -286,10 +281,7 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
 }
 
 fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[MeasuredAnswer] {
-    let answers = set.answers(variant);
-    let from = answers.partition_point(|measured| measured.at.probe < probe);
-    let until = answers.partition_point(|measured| measured.at.probe <= probe);
-    answers.get(from..until).unwrap_or_default()
+    equal_range(set.answers(variant), |measured| measured.at.probe, probe)
 }
 
 /// A probe's score, for display: the mean over its dimensions of the mean over runs.

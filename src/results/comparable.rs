@@ -6,7 +6,7 @@ use std::fmt;
 use super::design::{FixtureInfo, ModelInfo};
 use super::failure::FailedAction;
 use super::manifest::ComparisonScope;
-use super::set::{MethodVariant, ResultSet};
+use super::set::{MethodVariant, ResultSet, VariantRef};
 use crate::action::StageName;
 use crate::answer::TruncatedReplies;
 use crate::fault::suggestion;
@@ -14,80 +14,34 @@ use crate::provider::ErrorClass;
 
 /// What differs between two result sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Incompatibility {
-    /// The rubric, or which criteria grade which probes.
-    Rubric,
-    /// The judges: number, model, settings or prompt.
-    Judges(String),
-    /// What judges saw of the context.
-    JudgeContext,
-    /// What the answerer saw after the point.
-    Tail,
-    /// The answerer of a method.
-    Answerer(String),
-    /// What is done with answers that the token limit cut off.
-    TruncatedReplies(String),
-    /// The messages of a fixture.
-    Transcript(String),
-    /// The points of a fixture.
-    Points(String),
-    /// The bank of a fixture.
-    Bank(String),
-    /// The probes selected from one bank.
-    Selection(String),
-    /// A fixture that only one side has.
-    Fixture(String),
-    /// No method has the same name on both sides.
-    NoMethodInCommon(Vec<String>),
-    /// No such method on this side.
-    NoSuchMethod(String),
-    /// No cell was judged on both sides.
-    NothingInCommon,
+pub struct Incompatibility {
+    /// The end of a sentence, as in "the rubric".
+    what: String,
+    /// The scope from which on a comparison may leave it out; `None` if it never may.
+    allowed_from: Option<ComparisonScope>,
+    /// The fixture of which no cell can be compared.
+    pub(super) excluded_fixture: Option<String>,
 }
 
 impl Incompatibility {
-    /// Whether the comparison may leave out what differs.
-    pub(super) fn is_allowed_by(&self, scope: ComparisonScope) -> bool {
-        match self {
-            Incompatibility::Fixture(_) | Incompatibility::Selection(_) => scope != ComparisonScope::All,
-            Incompatibility::Points(_) | Incompatibility::Bank(_) | Incompatibility::Transcript(_) => {
-                scope == ComparisonScope::Common
-            }
-            _ => false,
-        }
+    /// One that no comparison may leave out.
+    pub(super) fn new(what: impl Into<String>) -> Incompatibility {
+        Incompatibility { what: what.into(), allowed_from: None, excluded_fixture: None }
     }
 
-    /// The fixture of which no cell can be compared.
-    pub(super) fn excluded_fixture(&self) -> Option<&str> {
-        match self {
-            Incompatibility::Transcript(fixture) => Some(fixture),
-            _ => None,
-        }
+    fn allowed_from(scope: ComparisonScope, what: String) -> Incompatibility {
+        Incompatibility { allowed_from: Some(scope), ..Incompatibility::new(what) }
+    }
+
+    /// Whether the comparison may leave out what differs.
+    pub(super) fn is_allowed_by(&self, scope: ComparisonScope) -> bool {
+        self.allowed_from.is_some_and(|from| scope >= from)
     }
 }
 
 impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Incompatibility::Rubric => f.write_str("the rubric"),
-            Incompatibility::Judges(how) => write!(f, "the judges ({how})"),
-            Incompatibility::JudgeContext => f.write_str("whether judges see the context (`judge_context`)"),
-            Incompatibility::Tail => f.write_str("what answerers see after the point (`tail`)"),
-            Incompatibility::Answerer(how) => write!(f, "the answerer ({how})"),
-            Incompatibility::TruncatedReplies(how) => {
-                write!(f, "what is done with truncated answers (`truncated_replies`: {how})")
-            }
-            Incompatibility::Transcript(fixture) => write!(f, "the messages of fixture `{fixture}`"),
-            Incompatibility::Points(fixture) => write!(f, "the compression points of fixture `{fixture}`"),
-            Incompatibility::Bank(fixture) => write!(f, "the probes of fixture `{fixture}`"),
-            Incompatibility::Selection(fixture) => write!(f, "the selection of probes of fixture `{fixture}`"),
-            Incompatibility::Fixture(fixture) => write!(f, "fixture `{fixture}`, which only one side has"),
-            Incompatibility::NoMethodInCommon(all) => {
-                write!(f, "the methods: none has the same name ({})", all.join(", "))
-            }
-            Incompatibility::NoSuchMethod(what) => f.write_str(what),
-            Incompatibility::NothingInCommon => f.write_str("no cell was judged on both sides"),
-        }
+        f.write_str(&self.what)
     }
 }
 
@@ -120,32 +74,36 @@ impl Incomparable {
     pub(super) fn no_such_method(label: &str, method: &str, variants: &[MethodVariant]) -> Incomparable {
         let known: Vec<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
         let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
-        Incomparable { differences: vec![Incompatibility::NoSuchMethod(what)], scope: ComparisonScope::All }
+        Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All }
     }
 }
 
-pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&ModelInfo> {
-    let name = &set.variants.get(variant)?.answerer;
-    set.design().answerers.iter().find(|asked| asked.name == *name)
-}
-
-/// Two variants that are compared. `explicit` if both were named by the user.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct VariantPair {
-    pub a: usize,
-    pub b: usize,
+/// Two variants that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct VariantPair<'s> {
+    pub a: VariantRef<'s>,
+    pub b: VariantRef<'s>,
+    /// Whether the user named both.
     pub explicit: bool,
 }
 
+impl VariantPair<'_> {
+    /// Whether both are read by the same model with the same settings and prompt; not where one of them is unknown.
+    pub(super) fn has_same_answerer(&self) -> bool {
+        self.a.answerer.zip(self.b.answerer).is_some_and(|(own, other)| own.is_same(other))
+    }
+}
+
 /// All that stands between two result sets.
-pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompatibility> {
+pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let mut found = if has_answers(a) && has_answers(b) { barriers_of_grades(a, b, pairs) } else { Vec::new() };
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
     found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
     let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Incompatibility> {
         let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
-        missing.map(|info| Incompatibility::Fixture(info.name.clone())).collect()
+        let what = |info: &FixtureInfo| format!("fixture `{}`, which only one side has", info.name);
+        missing.map(|info| Incompatibility::allowed_from(ComparisonScope::Selected, what(info))).collect()
     };
     found.extend(lone(&left.fixtures, &right.fixtures));
     found.extend(lone(&right.fixtures, &left.fixtures));
@@ -157,53 +115,53 @@ fn has_answers(set: &ResultSet) -> bool {
     !set.design().answerers.is_empty()
 }
 
-fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompatibility> {
+fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
-        found.push(Incompatibility::Rubric);
+        found.push(Incompatibility::new("the rubric"));
     }
     if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
-        found.push(Incompatibility::Judges(versus(&all(&left.judges), &all(&right.judges))));
+        let how = versus(&all(&left.judges), &all(&right.judges));
+        found.push(Incompatibility::new(format!("the judges ({how})")));
     }
     if left.judge_context != right.judge_context {
-        found.push(Incompatibility::JudgeContext);
+        found.push(Incompatibility::new("whether judges see the context (`judge_context`)"));
     }
     if left.tail != right.tail {
-        found.push(Incompatibility::Tail);
+        found.push(Incompatibility::new("what answerers see after the point (`tail`)"));
     }
-    found.extend(answerers(a, b, pairs));
+    found.extend(answerers(pairs));
     found.extend(truncated_replies(a, b, pairs));
     found
 }
 
 fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
     let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
-    let name = a.name.clone();
+    let common = |what: &str| Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{}`", a.name));
     if a.digests.transcript != b.digests.transcript {
-        Some(Incompatibility::Transcript(name))
+        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..common("the messages of fixture") })
     } else if a.digests.points != b.digests.points {
-        Some(Incompatibility::Points(name))
+        Some(common("the compression points of fixture"))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(Incompatibility::Bank(name))
+        Some(common("the probes of fixture"))
     } else if probes(a) != probes(b) {
-        Some(Incompatibility::Selection(name))
+        let what = format!("the selection of probes of fixture `{}`", a.name);
+        Some(Incompatibility::allowed_from(ComparisonScope::Selected, what))
     } else {
         None
     }
 }
 
 /// Answerers that differ where the user did not ask for these very methods.
-fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompatibility> {
-    let differs = |pair: &&VariantPair| {
-        answerer_of(a, pair.a).zip(answerer_of(b, pair.b)).is_none_or(|(own, other)| !own.is_same(other))
-    };
+fn answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let mut found: Vec<Incompatibility> = Vec::new();
-    for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
+    for pair in pairs.iter().filter(|pair| !pair.explicit && !pair.has_same_answerer()) {
         let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
-        let barrier = Incompatibility::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
+        let how = versus(&name(pair.a.answerer), &name(pair.b.answerer));
+        let barrier = Incompatibility::new(format!("the answerer ({how})"));
         if !found.contains(&barrier) {
             found.push(barrier);
         }
@@ -212,18 +170,20 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompa
 }
 
 /// Answerers of which one fails what the other grades, also where the user asked for these very methods.
-fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Option<Incompatibility> {
-    let mut both = pairs.iter().filter_map(|pair| Some((rule(a, pair.a)?, rule(b, pair.b)?)));
+fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
+    let mut both = pairs.iter().filter_map(|pair| Some((rule(a, &pair.a)?, rule(b, &pair.b)?)));
     let (own, other) = both.find(|(own, other)| own != other)?;
-    Some(Incompatibility::TruncatedReplies(format!("{} against {}", own.name(), other.name())))
+    let how = format!("`truncated_replies`: {own} against {other}");
+    Some(Incompatibility::new(format!("what is done with truncated answers ({how})")))
 }
 
 /// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
 /// difference only where there was one.
-fn rule(set: &ResultSet, variant: usize) -> Option<TruncatedReplies> {
+fn rule(set: &ResultSet, variant: &VariantRef<'_>) -> Option<TruncatedReplies> {
     let failed =
         |failure: &FailedAction| failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated);
-    answerer_of(set, variant)?
+    variant
+        .answerer?
         .truncated_replies
         .or_else(|| set.manifest.failures.iter().any(failed).then_some(TruncatedReplies::Fail))
 }
@@ -237,7 +197,7 @@ fn versus(a: &str, b: &str) -> String {
 }
 
 /// What differs and bars nothing.
-pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<String> {
+pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<String> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if left.runs != right.runs {
@@ -253,7 +213,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
         }
     };
     left.judges.iter().zip(&right.judges).for_each(|(own, other)| endpoint(own, other));
-    for (own, other) in pairs.iter().filter_map(|pair| answerer_of(a, pair.a).zip(answerer_of(b, pair.b))) {
+    for (own, other) in pairs.iter().filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)) {
         endpoint(own, other);
     }
     found.extend(served_models(a, b));

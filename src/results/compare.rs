@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::Ordered;
 use super::changes::{ComparedVariants, Differences, FixtureChanges};
-use super::comparable::{Incomparable, Incompatibility, VariantPair, answerer_of, incompatibilities, warnings};
-use super::design::MethodInfo;
+use super::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
 use super::edits::{ChangedLines, method_edits, pipeline_edits};
 use super::manifest::ComparisonScope;
 use super::needed::{compression_cost, have_same_contexts, paired_recall};
 use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
-use super::set::{MethodVariant, ProbeAt, ResultSet};
+use super::set::{ProbeAt, ResultSet, VariantRef};
+use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::stats::{
     self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues,
@@ -22,7 +22,7 @@ use crate::stats::{
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'s> {
-    /// The result set.
+    /// The set that has the method, or all of whose methods are compared.
     pub set: &'s ResultSet,
     /// One of its methods (or `METHOD/ANSWERER`), if it was named.
     pub method: Option<&'s str>,
@@ -48,7 +48,7 @@ pub struct Comparison {
     pub unmatched: Vec<String>,
     /// Fixtures that both sides have alike.
     pub fixtures: Vec<String>,
-    /// Probes compared.
+    /// How many probes both sides asked alike.
     pub probes: usize,
     /// The same by fixture, point and id.
     #[serde(skip)]
@@ -96,7 +96,7 @@ impl Comparison {
 /// One method against its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodComparison {
-    /// The baseline's method.
+    /// The baseline's method, which may have another name.
     pub against: String,
     /// The fixtures by what became of them: the tests rest on those that changed.
     pub fixtures: FixtureChanges,
@@ -111,9 +111,9 @@ pub struct MethodComparison {
     pub unequal_tokens: Option<[f64; 2]>,
     /// The method's own failures.
     pub reliability: Reliability,
-    /// What was edited.
+    /// What was edited of the method, as in `target_tokens: 2000 → 150`.
     pub edits: Vec<String>,
-    /// What became different.
+    /// What became different in contexts, answers and scores.
     #[serde(flatten)]
     pub differences: Differences,
 }
@@ -154,12 +154,9 @@ pub fn compare(
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
     let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
-    let has_contexts =
-        rows.iter().any(|row| row.needed.is_some() || row.differences.constraints.has_both_denominators());
-    if !has_contexts
-        && rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0))
-    {
-        return Err(Incomparable { differences: vec![Incompatibility::NothingInCommon], scope });
+    if !rows.iter().any(PairRow::has_common_part) {
+        let nothing = Incompatibility::new("no cell was judged on both sides");
+        return Err(Incomparable { differences: vec![nothing], scope });
     }
     let whole = verdicts(&rows);
     let tested = whole.tested;
@@ -197,29 +194,29 @@ fn name(side: &Side<'_>) -> String {
     side.method.map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
 }
 
-fn pair_variants(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<VariantPair>, Vec<String>), Incomparable> {
+fn pair_variants<'s>(
+    judged: &Side<'s>,
+    baseline: &Side<'s>,
+) -> Result<(Vec<VariantPair<'s>>, Vec<String>), Incomparable> {
     let (left, right) = (chosen(judged)?, chosen(baseline)?);
     let explicit = judged.method.is_some() && baseline.method.is_some();
     let mut pairs = Vec::new();
     let mut taken = BTreeSet::new();
     let mut unmatched = Vec::new();
-    for (a, variant) in &left {
+    for a in &left {
         let lone = explicit && left.len() == 1 && right.len() == 1;
-        let mate = right.iter().find(|(_, other)| lone || belong(judged, baseline, explicit, variant, other));
-        match mate {
-            Some((b, _)) => {
+        match right.iter().find(|b| lone || is_pair(judged, baseline, explicit, (a, b))) {
+            Some(b) => {
                 pairs.push(VariantPair { a: *a, b: *b, explicit });
-                taken.insert(*b);
+                taken.insert(b.place);
             }
-            None => unmatched.push(variant.key.clone()),
+            None => unmatched.push(a.variant.key.clone()),
         }
     }
-    unmatched.extend(right.iter().filter(|(b, _)| !taken.contains(b)).map(|(_, variant)| variant.key.clone()));
+    unmatched.extend(right.iter().filter(|b| !taken.contains(&b.place)).map(|b| b.variant.key.clone()));
     if pairs.is_empty() {
-        return Err(Incomparable {
-            differences: vec![Incompatibility::NoMethodInCommon(unmatched)],
-            scope: ComparisonScope::All,
-        });
+        let what = format!("the methods: none has the same name ({})", unmatched.join(", "));
+        return Err(Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All });
     }
     // naming a method asks for that one alone: the others are no loss
     let named = judged.method.is_some() || baseline.method.is_some();
@@ -227,14 +224,10 @@ fn pair_variants(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<VariantP
 }
 
 /// The variants of a side that were asked for.
-fn chosen<'s>(side: &Side<'s>) -> Result<Vec<(usize, &'s MethodVariant)>, Incomparable> {
-    let method_of =
-        |variant: &MethodVariant| side.set.design().methods.get(variant.method).map(|info| info.name.as_str());
-    let wanted = |variant: &MethodVariant| {
-        side.method.is_none_or(|wanted| variant.key == wanted || method_of(variant) == Some(wanted))
-    };
-    let variants: Vec<(usize, &MethodVariant)> =
-        side.set.variants.iter().enumerate().filter(|(_, variant)| wanted(variant)).collect();
+fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
+    let wanted =
+        |of: &VariantRef<'_>| side.method.is_none_or(|wanted| of.variant.key == wanted || of.method.name == wanted);
+    let variants: Vec<VariantRef<'_>> = side.set.variant_refs().filter(wanted).collect();
     match side.method.filter(|_| variants.is_empty()) {
         Some(method) => Err(Incomparable::no_such_method(&side.set.manifest.label, method, &side.set.variants)),
         None => Ok(variants),
@@ -242,44 +235,41 @@ fn chosen<'s>(side: &Side<'s>) -> Result<Vec<(usize, &'s MethodVariant)>, Incomp
 }
 
 /// Whether two variants are a pair: of one name unless both were named, and read by one answerer where there are several.
-fn belong(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &MethodVariant, b: &MethodVariant) -> bool {
-    let method = |side: &Side<'_>, variant: &MethodVariant| {
-        side.set.design().methods.get(variant.method).map(|info| info.name.clone())
+fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, (a, b): (&VariantRef<'_>, &VariantRef<'_>)) -> bool {
+    let lone = |side: &Side<'_>, of: &VariantRef<'_>| {
+        side.set.variants.iter().filter(|other| other.method == of.variant.method).count() == 1
     };
-    let lone = |side: &Side<'_>, variant: &MethodVariant| {
-        side.set.variants.iter().filter(|other| other.method == variant.method).count() == 1
-    };
-    let same_answerer = a.answerer == b.answerer || (lone(judged, a) && lone(baseline, b));
-    same_answerer && (explicit || method(judged, a) == method(baseline, b))
+    let same_answerer = a.variant.answerer == b.variant.answerer || (lone(judged, a) && lone(baseline, b));
+    same_answerer && (explicit || a.method.name == b.method.name)
 }
 
 /// The probes that both sides asked alike, by their places on either side.
 fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Incompatibility]) -> BTreeMap<usize, usize> {
-    let fixture = |set: &ResultSet, probe: &ProbeAt| -> Option<String> {
-        set.design().fixtures.get(probe.fixture).map(|info| info.name.clone())
-    };
-    let barred: BTreeSet<&str> = found.iter().filter_map(Incompatibility::excluded_fixture).collect();
-    let of =
-        |probe: &ProbeAt, set: &ResultSet| Some((fixture(set, probe)?, probe.point, probe.id.clone(), probe.digest));
-    let there: BTreeMap<_, usize> = b.probes.iter().enumerate().filter_map(|(ix, p)| Some((of(p, b)?, ix))).collect();
+    let barred: BTreeSet<&str> = found.iter().filter_map(|barrier| barrier.excluded_fixture.as_deref()).collect();
+    let there: BTreeMap<_, usize> =
+        b.probes.iter().enumerate().filter_map(|(ix, probe)| Some((identity(b, probe)?, ix))).collect();
     let alike = |(ix, probe): (usize, &ProbeAt)| {
-        let key = of(probe, a)?;
-        (!barred.contains(key.0.as_str())).then_some(())?;
+        let key = identity(a, probe).filter(|(fixture, ..)| !barred.contains(fixture))?;
         Some((ix, *there.get(&key)?))
     };
     a.probes.iter().enumerate().filter_map(alike).collect()
 }
 
+/// What makes probes of two sets the same one.
+fn identity<'s>(set: &'s ResultSet, probe: &'s ProbeAt) -> Option<(&'s str, u32, &'s str, Digest)> {
+    Some((set.fixture_name(probe.fixture)?, probe.point, &probe.id, probe.digest))
+}
+
 /// The fixtures of the probes that are compared.
 fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
     let places: BTreeSet<usize> = probes.keys().filter_map(|probe| set.scores.fixture_of(*probe)).collect();
-    places.iter().filter_map(|place| set.design().fixtures.get(*place).map(|info| info.name.clone())).collect()
+    places.iter().filter_map(|place| set.fixture_name(*place).map(str::to_owned)).collect()
 }
 
 fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, u32, String)> {
     let name = |probe: &usize| {
         let at = set.probes.get(*probe)?;
-        Some((set.design().fixtures.get(at.fixture)?.name.clone(), at.point, at.id.clone()))
+        Some((set.fixture_name(at.fixture)?.to_owned(), at.point, at.id.clone()))
     };
     probes.keys().filter_map(name).collect()
 }
@@ -306,35 +296,35 @@ impl<'s> PairRow<'s> {
     fn of(matched: ComparedVariants<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
-        let key = |set: &ResultSet, variant: usize| {
-            set.variants.get(variant).map(|variant| variant.key.clone()).unwrap_or_default()
+        let (after, before) = (matched.pair.a, matched.pair.b);
+        let sides = matched.methods();
+        let needed = paired_recall(sides);
+        let tokens = sides.map(|(set, method)| compression_cost(set, method).tokens);
+        let unequal_tokens = match tokens {
+            [Some(own), Some(other)] => {
+                (needed.is_some() && (own - other).abs() > SIZE_TOLERANCE * own.min(other)).then_some([own, other])
+            }
+            _ => None,
         };
-        let info = |set: &'s ResultSet, variant: usize| set.design().methods.get(set.variants.get(variant)?.method);
-        let (before, after) = (info(matched.baseline, matched.pair.b), info(matched.judged, matched.pair.a));
-        let needed = before
-            .zip(after)
-            .and_then(|(before, after)| paired_recall((matched.judged, &after.name), (matched.baseline, &before.name)));
-        let has_same_contexts = before.zip(after).is_some_and(|(before, after)| {
-            have_same_contexts((matched.judged, &after.name), (matched.baseline, &before.name))
-        });
-        let tokens = |set: &ResultSet, info: &MethodInfo| compression_cost(set, &info.name).tokens;
-        let unequal_tokens = before.zip(after).and_then(|(before, after)| {
-            let [own, other] = [tokens(matched.judged, after)?, tokens(matched.baseline, before)?];
-            (needed.is_some() && (own - other).abs() > SIZE_TOLERANCE * own.min(other)).then_some([own, other])
-        });
         PairRow {
             unequal_tokens,
-            has_same_contexts,
-            key: key(matched.judged, matched.pair.a),
-            against: key(matched.baseline, matched.pair.b),
+            has_same_contexts: have_same_contexts(sides),
+            key: after.variant.key.clone(),
+            against: before.variant.key.clone(),
             overall,
             dimensions,
             needed,
             chains: ChainPairs::of(&matched),
-            edits: before.zip(after).map(|(before, after)| method_edits(before, after, lines)).unwrap_or_default(),
+            edits: method_edits(before.method, after.method, lines),
             differences: matched.differences(),
             fixtures,
         }
+    }
+
+    /// Whether there is anything to compare: a cell, a recall or a rule on both sides, or a failure on one.
+    fn has_common_part(&self) -> bool {
+        let contexts = self.needed.is_some() || self.differences.constraints.has_both_denominators();
+        contexts || self.fixtures.compared() > 0 || self.chains.counts().iter().any(|counts| counts.failed > 0)
     }
 
     /// Whether both sides have the same answers with the same grades in all fixtures.
@@ -350,23 +340,21 @@ fn paired_differences(
 ) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
     let ComparedVariants { judged, baseline, pair, .. } = matched;
     let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
-    let (judged_a, judged_b) = (scores_a.judged(pair.a), scores_b.judged(pair.b));
+    let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
     let (due_a, due_b) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
     let a = Selection::new(scores_a, kept_a, due_a);
     let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&a);
-    let (a, b) = (a.runs(pair.a), b.runs(pair.b));
+    let (a, b) = (a.runs(pair.a.place), b.runs(pair.b.place));
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
-    let answerer_differs =
-        answerer_of(judged, pair.a).zip(answerer_of(baseline, pair.b)).is_none_or(|(own, other)| !own.is_same(other));
     let paired = |all: Vec<(usize, &str, RunValues, RunValues)>| {
         let is_tested = |name: &str| fixtures.tested() == 0 || fixtures.is_tested(name);
         let tested = all.iter().filter(|(_, name, ..)| is_tested(name));
         let clusters: Vec<_> = tested.map(|(at, _, a, b)| (*at, a.clone(), b.clone())).collect();
         let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
         let paired = if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired };
-        Some(if answerer_differs { paired.confounded() } else { paired })
+        Some(if pair.has_same_answerer() { paired } else { paired.confounded() })
     };
     let overall = paired(by_fixture(matched, fixtures, a.overall(), b.overall()));
     let dimension = |dimension: Dimension| {
@@ -382,11 +370,10 @@ fn by_fixture<'m>(
     a: impl Iterator<Item = (usize, &'m RunValues)>,
     b: impl Iterator<Item = (usize, &'m RunValues)>,
 ) -> Vec<(usize, &'m str, RunValues, RunValues)> {
-    let name = |set: &'m ResultSet, place: usize| set.design().fixtures.get(place).map(|info| info.name.as_str());
     let there: BTreeMap<&str, &RunValues> =
-        b.filter_map(|(place, runs)| Some((name(matched.baseline, place)?, runs))).collect();
+        b.filter_map(|(place, runs)| Some((matched.baseline.fixture_name(place)?, runs))).collect();
     let both = |(place, runs): (usize, &RunValues)| {
-        let name = name(matched.judged, place)?;
+        let name = matched.judged.fixture_name(place)?;
         let is_comparable = !fixtures.not_comparable.iter().any(|lone| lone == name);
         is_comparable.then_some((place, name, runs.clone(), (*there.get(name)?).clone()))
     };
@@ -397,7 +384,7 @@ fn by_fixture<'m>(
 fn pair_rows<'s>(
     (judged, baseline): (&'s ResultSet, &'s ResultSet),
     probes: &'s BTreeMap<usize, usize>,
-    pairs: &[VariantPair],
+    pairs: &[VariantPair<'s>],
     lines: ChangedLines<'_>,
 ) -> Vec<PairRow<'s>> {
     pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, lines)).collect()

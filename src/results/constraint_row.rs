@@ -16,7 +16,7 @@ pub struct ConstraintRow {
     pub method: String,
     /// The run: the first, in which alone rules are put in.
     pub run: u32,
-    /// The compression.
+    /// The key of the compression that made the context.
     pub key: ActionKey,
     /// The rule's name.
     pub rule: String,

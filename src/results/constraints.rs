@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::Ordered;
 use super::constraint_row::ConstraintRow;
 use super::set::ResultSet;
-use super::shares::{Share, ShareDifference};
-use crate::stats;
+use super::shares::{FixtureCounts, Share, ShareDifference, count};
 
 /// `constraints` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintSummary {
-    /// Different rules.
+    /// How many different rules were put into sessions.
     pub rules: usize,
     /// Of all compressions.
     #[serde(flatten)]
@@ -27,7 +26,7 @@ pub struct ConstraintSummary {
 /// Contexts that have their rule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintShares {
-    /// Word for word.
+    /// Contexts that have it word for word.
     pub literal: Share,
     /// Word for word, or its object and a prohibition in one sentence.
     pub near_literal: Share,
@@ -35,7 +34,7 @@ pub struct ConstraintShares {
 
 impl ConstraintShares {
     fn of(rows: &[&ConstraintRow]) -> ConstraintShares {
-        let share = |stands: fn(&ConstraintRow) -> Option<bool>| Share::of_fixtures(counts(rows, stands).values());
+        let share = |occurs: fn(&ConstraintRow) -> Option<bool>| Share::of_fixtures(counts(rows, occurs).values());
         ConstraintShares { literal: share(|row| row.literal), near_literal: share(|row| row.near_literal) }
     }
 
@@ -47,14 +46,11 @@ impl ConstraintShares {
     }
 }
 
-/// By fixture: contexts that have their rule, of those that can be read.
-fn counts<'r>(rows: &[&'r ConstraintRow], stands: fn(&ConstraintRow) -> Option<bool>) -> BTreeMap<&'r str, (u64, u64)> {
-    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for (fixture, stands) in rows.iter().filter_map(|row| Some((row.fixture.as_str(), stands(row)?))) {
-        let (count, of) = counts.entry(fixture).or_default();
-        *count += u64::from(stands);
-        *of += 1;
-    }
+/// Contexts that have their rule, of those that can be read.
+fn counts<'r>(rows: &[&'r ConstraintRow], occurs: fn(&ConstraintRow) -> Option<bool>) -> FixtureCounts<&'r str> {
+    let mut counts = FixtureCounts::new();
+    let known = rows.iter().filter_map(|row| Some((row.fixture.as_str(), occurs(row)?)));
+    known.for_each(|(fixture, occurs)| count(&mut counts, fixture, occurs));
     counts
 }
 
@@ -75,7 +71,7 @@ impl ConstraintSummary {
 
 /// How near-literal survival differs, over the compressions that both sides have of the same sessions at the same points;
 /// nothing where they had other rules.
-pub(super) fn constraint_difference(judged: (&ResultSet, &str), baseline: (&ResultSet, &str)) -> ShareDifference {
+pub(super) fn constraint_difference([judged, baseline]: [(&ResultSet, &str); 2]) -> ShareDifference {
     let rules = judged.0.design().constraints;
     if rules.is_none() || rules != baseline.0.design().constraints {
         return ShareDifference::default();
@@ -85,30 +81,19 @@ pub(super) fn constraint_difference(judged: (&ResultSet, &str), baseline: (&Resu
         let [own, other] = [judged, baseline].map(|(set, _)| digests(set, name).map(|d| (d.transcript, d.points)));
         own == other
     };
-    let of = |(set, method): (&'_ ResultSet, &str)| -> BTreeMap<_, ConstraintRow> {
+    let [own, other] = [judged, baseline].map(|(set, method)| -> BTreeMap<_, &ConstraintRow> {
         let own = set.constraints.iter().filter(|row| row.method == method && row.near_literal.is_some());
         let own = own.filter(|row| is_alike(&row.fixture));
-        own.map(|row| ((row.fixture.clone(), row.point, row.rule.clone(), row.position), row.clone())).collect()
-    };
-    let (own, other) = (of(judged), of(baseline));
-    let common = |side: &BTreeMap<_, ConstraintRow>, mate: &BTreeMap<_, ConstraintRow>| -> Vec<ConstraintRow> {
-        side.iter().filter(|(place, _)| mate.contains_key(*place)).map(|(_, row)| row.clone()).collect()
-    };
-    let (own, other) = (common(&own, &other), common(&other, &own));
-    let (own, other): (Vec<&ConstraintRow>, Vec<&ConstraintRow>) = (own.iter().collect(), other.iter().collect());
-    let shares = |rows: &[&ConstraintRow]| -> BTreeMap<String, f64> {
-        let counts = counts(rows, |row| row.near_literal);
-        counts.into_iter().map(|(name, (count, of))| (name.to_owned(), count as f64 / of as f64)).collect()
-    };
-    let (now, before) = (shares(&own), shares(&other));
-    let pairs: Vec<f64> = now.iter().filter_map(|(name, share)| Some(share - before.get(name)?)).collect();
-    let estimate = stats::share_difference(&pairs);
-    ShareDifference {
-        before: Some(ConstraintShares::of(&other).near_literal),
-        after: Some(ConstraintShares::of(&own).near_literal),
-        difference: estimate.map(|estimate| estimate.center),
-        ci95: estimate.and_then(|estimate| estimate.ci95),
-    }
+        own.map(|row| ((row.fixture.as_str(), row.point, row.rule.as_str(), row.position), row)).collect()
+    });
+    let (own, other): (Vec<&ConstraintRow>, Vec<&ConstraintRow>) =
+        own.iter().filter_map(|(place, row)| Some((*row, *other.get(place)?))).unzip();
+    let [now, before] = [&own, &other].map(|rows| counts(rows, |row| row.near_literal));
+    let share = |(count, of): &(u64, u64)| *count as f64 / *of as f64;
+    let differences: Vec<f64> =
+        now.iter().filter_map(|(fixture, counts)| Some(share(counts) - share(before.get(fixture)?))).collect();
+    let [before, now] = [&other, &own].map(|rows| Some(ConstraintShares::of(rows).near_literal));
+    ShareDifference::new(before, now, &differences)
 }
 
 #[cfg(test)]
@@ -150,6 +135,10 @@ mod tests {
         assert_eq!(found.by_position["late"].literal.share, Some(0.5));
         assert_eq!(found.by_compressions["2"].near_literal.share, Some(0.0));
         assert_eq!(ConstraintSummary::of(&set, "other"), None);
-        assert_eq!(constraint_difference((&set, "m"), (&set, "m")), ShareDifference::default(), "rules are not known");
+        assert_eq!(
+            constraint_difference([(&set, "m"), (&set, "m")]),
+            ShareDifference::default(),
+            "rules are not known"
+        );
     }
 }

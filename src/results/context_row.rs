@@ -18,7 +18,7 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub method: String,
     /// The run, from 1.
     pub run: u32,
-    /// The compression.
+    /// The key of the compression that made the context.
     pub key: ActionKey,
     /// Of the context as it was read: contexts with equal names are identical.
     pub context: Digest,
@@ -34,7 +34,7 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub calls: u32,
     /// The needed references; null where the session uses none after the point, or the context cannot be read.
     pub needed: Option<ContextNeeded>,
-    /// Each needed reference.
+    /// What is needed after the point, one entry a reference.
     pub references: T,
 }
 
@@ -77,6 +77,6 @@ pub struct ContextReference {
     pub age: u32,
     /// How the session had it at hand.
     pub state: NeedState,
-    /// Whether it stands in the context.
+    /// Whether it occurs in the context.
     pub kept: bool,
 }

@@ -16,7 +16,7 @@ use crate::provider::{Endpoint, ModelUse, Prices, Settings};
 /// What was measured, and by which models. The order of its lists is the order of tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
-    /// Repetitions.
+    /// How often each stage repeats its work.
     pub runs: Runs,
     /// Language of rubric, built-in prompts and reports.
     pub locale: Locale,
@@ -26,13 +26,13 @@ pub struct Design {
     pub judge_context: bool,
     /// The topic that compressions focus on.
     pub focus_topic: Option<String>,
-    /// The methods.
+    /// The methods that compress, ceiling and floor among them.
     pub methods: Vec<MethodInfo>,
-    /// Who answered.
+    /// The models that answered the probes; none where contexts alone were made.
     pub answerers: Vec<ModelInfo>,
-    /// Who graded.
+    /// The models that graded the answers; several are a panel.
     pub judges: Vec<ModelInfo>,
-    /// What was graded.
+    /// By what the answers were graded.
     pub rubric: RubricInfo,
     /// The transcripts and their probes.
     pub fixtures: Vec<FixtureInfo>,
@@ -41,10 +41,10 @@ pub struct Design {
     pub constraints: Option<Digest>,
 }
 
-/// A method.
+/// A method of the pipeline, with all that decides its contexts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodInfo {
-    /// Its name.
+    /// Its name, unique in the pipeline.
     pub name: String,
     /// Its strategy, as a pipeline writes it.
     pub strategy: String,
@@ -72,7 +72,7 @@ pub struct MethodInfo {
 /// A method's program: what decides its output, as a comparison names edits by it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramInfo {
-    /// Program and arguments.
+    /// The program and its arguments, as the pipeline gives them.
     pub command: Vec<String>,
     /// The model that it was asked to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +107,7 @@ pub struct ModelInfo {
     pub model: String,
     /// Who the cache takes the endpoint for. Another one is a warning, not a bar.
     pub endpoint: Endpoint,
-    /// Sampling settings.
+    /// What is sent with each request: temperature, limits, effort.
     pub settings: Settings,
     /// Of the prompt's text; `None` where there is no prompt.
     pub prompt: Option<Digest>,
@@ -123,7 +123,7 @@ pub struct ModelInfo {
     pub cached_price_ratio: Option<f64>,
 }
 
-/// The rubric.
+/// The rubric, as far as grades depend on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RubricInfo {
     /// Of everything in it that can change a score.
@@ -137,20 +137,20 @@ pub struct RubricInfo {
 /// A criterion's part in its dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CriterionWeight {
-    /// The criterion.
+    /// The criterion's id in the rubric.
     pub id: CriterionId,
-    /// Its dimension.
+    /// The dimension to which its points count.
     pub dimension: Dimension,
     /// Its weight there, above 0.
     pub weight: f64,
 }
 
-/// A fixture.
+/// A fixture with the probes that were selected of its bank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FixtureInfo {
-    /// Its name.
+    /// Its name, unique in the pipeline.
     pub name: String,
-    /// Kinds of task.
+    /// Kinds of task that figures are broken down by.
     pub tags: Vec<String>,
     /// Of messages, points and bank.
     pub digests: FixtureDigests,
@@ -166,12 +166,12 @@ pub struct FixtureInfo {
 pub struct ProbeInfo {
     /// The number of its point, from 1.
     pub point: u32,
-    /// Its id.
+    /// Its id, unique in the bank.
     pub id: String,
-    /// What it tests.
+    /// What it tests: `recall`, `decision` and so on.
     #[serde(rename = "type")]
     pub kind: ProbeType,
-    /// The question.
+    /// The question as the answerer got it.
     pub question: String,
     /// Of the probe, and of the message index at which it is asked.
     pub digest: Digest,

@@ -8,7 +8,7 @@ use super::Ordered;
 use super::answers::Answers;
 use super::grade::MeasuredAnswer;
 use super::set::ResultSet;
-use super::shares::{Overclaim, Share};
+use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
 use crate::measure::{DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
 
@@ -38,13 +38,13 @@ pub struct Economy {
     pub context_tokens: Option<f64>,
     /// Tokens of the messages it replaces.
     pub replaced_tokens: Option<f64>,
-    /// Share of expected facts that stand in the context.
+    /// Share of expected facts that occur in the context.
     pub fact_survival: Option<f64>,
     /// The same without the facts that the floor method answers too; null where there is none.
     pub fact_survival_lift: Option<f64>,
     /// Expected facts by what became of them.
     pub facts: FactCounts,
-    /// Share of expected facts that stand in the answer.
+    /// Share of expected facts that occur in the answer.
     pub answered_share: Option<f64>,
     /// Tokens of a context, on the probes that `refetch_tokens` is known of: C.
     pub task_context_tokens: Option<f64>,
@@ -95,74 +95,60 @@ pub(super) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt
     set.answers(variant).iter().flat_map(of).collect()
 }
 
-impl Answers<'_> {
-    /// What the contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
+impl Economy {
+    /// What contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
     /// ceiling.
-    pub(super) fn economy(&self, guessable: Option<&BTreeSet<FactAt>>, full: Option<&Answers<'_>>) -> Economy {
-        let fabrication = self.fabrication();
-        let own = self.task_tokens();
-        let cached = self.cached_price_ratio();
+    pub(super) fn of(
+        answers: &Answers<'_>,
+        guessable: Option<&BTreeSet<FactAt>>,
+        full: Option<&Answers<'_>>,
+    ) -> Economy {
+        let fabrication = shares::fabrication(answers);
+        let own = task_tokens(answers);
+        let cached = answers.set.answerer(answers.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0);
         let per_task = |k: u32| {
             own.map(|(context, refetch)| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
         };
-        let full = full.and_then(Answers::task_tokens);
+        let full = full.and_then(task_tokens);
         Economy {
-            compression_ratio: self.compression_ratio(),
-            context_tokens: self.context_tokens(),
-            replaced_tokens: self.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
-            fact_survival: self.fact_survival(),
-            fact_survival_lift: guessable.and_then(|guessable| self.mean(|m| lift(m, guessable))),
-            facts: self.fact_counts(),
-            answered_share: self.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
+            compression_ratio: answers.compression_ratio(),
+            context_tokens: answers.context_tokens(),
+            replaced_tokens: answers.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
+            fact_survival: answers.fact_survival(),
+            fact_survival_lift: guessable.and_then(|guessable| answers.mean(|m| lift(m, guessable))),
+            facts: FactCounts::of(answers),
+            answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             task_context_tokens: own.map(|(context, _)| context),
             refetch_tokens: own.map(|(_, refetch)| refetch),
             cached_price_ratio: cached,
             tokens_per_task: PROBES_OF_TASK.into_iter().filter_map(per_task).collect(),
             break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
-            facts_by_age: self.survival_by_age(),
-            survival_by_depth: self.survival_by_depth(),
-            survival_by_mentions: self.survival_by_mentions(),
-            survival_by_heading: self.survival_by_heading(),
-            overclaim: self.overclaim(),
+            facts_by_age: shares::survival_by_age(answers),
+            survival_by_depth: shares::survival_by_depth(answers),
+            survival_by_mentions: shares::survival_by_mentions(answers),
+            survival_by_heading: shares::survival_by_heading(answers),
+            overclaim: Overclaim::of(answers),
             fabrication_rate: fabrication.share,
             fabrication,
-            invented_per_100: self.mean(|m| Some(100.0 * m.invented as f64)),
-            stale_facts: self.measured.iter().map(|m| m.stale).sum(),
-            usd: costs(self.set, self.variant),
+            invented_per_100: answers.mean(|m| Some(100.0 * m.invented as f64)),
+            stale_facts: answers.measured.iter().map(|m| m.stale).sum(),
+            usd: costs(answers.set, answers.variant),
         }
     }
+}
 
-    /// Share of expected facts that stand in the context.
-    pub(super) fn fact_survival(&self) -> Option<f64> {
-        self.mean(|m| m.survival)
-    }
+/// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need nothing,
+/// and would let an empty context look cheap.
+fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
+    let known = |m: &MeasuredAnswer| m.context_tokens.zip(m.refetch);
+    let context = answers.mean(|m| known(m).map(|(context, _)| context as f64))?;
+    Some((context, answers.mean(|m| known(m).map(|(_, refetch)| refetch as f64))?))
+}
 
-    pub(super) fn context_tokens(&self) -> Option<f64> {
-        self.mean(|m| m.context_tokens.map(|tokens| tokens as f64))
-    }
-
-    /// 1 − context tokens / replaced tokens.
-    pub(super) fn compression_ratio(&self) -> Option<f64> {
-        self.mean(|m| m.ratio)
-    }
-
-    fn cached_price_ratio(&self) -> f64 {
-        let name = self.set.variants.get(self.variant).map(|variant| &variant.answerer);
-        let answerer = self.set.design().answerers.iter().find(|asked| Some(&asked.name) == name);
-        answerer.and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
-    }
-
-    /// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need
-    /// nothing, and would let an empty context look cheap.
-    fn task_tokens(&self) -> Option<(f64, f64)> {
-        let known = |m: &MeasuredAnswer| m.context_tokens.zip(m.refetch);
-        let context = self.mean(|m| known(m).map(|(context, _)| context as f64))?;
-        Some((context, self.mean(|m| known(m).map(|(_, refetch)| refetch as f64))?))
-    }
-
-    fn fact_counts(&self) -> FactCounts {
+impl FactCounts {
+    fn of(answers: &Answers<'_>) -> FactCounts {
         let mut counts = FactCounts::default();
-        for fact in self.measured.iter().flat_map(|measured| &measured.facts) {
+        for fact in answers.measured.iter().flat_map(|measured| &measured.facts) {
             let count = match (fact.class, fact.answered) {
                 (Some(FactClass::Answered), _) => &mut counts.answered,
                 (Some(FactClass::Missed), _) => &mut counts.missed,

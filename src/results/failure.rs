@@ -24,7 +24,7 @@ pub struct FailedAction {
     /// Where it was met first.
     #[serde(flatten)]
     pub place: FailureLocation,
-    /// The stage.
+    /// The stage of the action that failed.
     pub stage: StageName,
     /// The action; `None` if it failed before it could be named.
     pub key: Option<ActionKey>,
@@ -33,9 +33,9 @@ pub struct FailedAction {
     /// The class of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
-    /// What happened.
+    /// What happened, as the user reads it.
     pub message: String,
-    /// What to do.
+    /// What the user can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -44,7 +44,7 @@ pub struct FailedAction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FailureLocation {
-    /// A cell.
+    /// The cell of the matrix that needed the action first.
     Cell(CellCoordinate),
     /// A case of a judge's self-test.
     Selftest {

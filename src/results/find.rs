@@ -10,107 +10,98 @@ use super::manifest::Outcome;
 use crate::fault::nearest;
 use crate::files::{self, FileError, FileLock};
 
-impl ResultsFolder {
-    /// The folder of an existing result set, by its label or by its own path.
-    ///
-    /// # Errors
-    /// No such result set (the nearest label is named), or a text that can be neither label nor path.
-    pub fn open(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
-        if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
-            return Ok(ResultsFolder::at(label));
-        }
-        if label.contains(['/', '\\']) {
-            return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
-        }
-        let folders = LabelFolders::of(results, &Label::new(label)?);
-        // Where this fails there is still something to read.
-        let _ = folders.recover();
-        if let Some(folder) = [folders.published(), folders.incomplete()].into_iter().find(ResultsFolder::exists) {
-            return Ok(folder);
-        }
-        let known = labels(results)?;
-        if known.is_empty() {
-            return Err(FolderError::Empty(results.to_owned()));
-        }
-        let known: Vec<&str> = known.iter().map(Label::as_str).collect();
-        let near = nearest(label, &known).map(str::to_owned);
-        Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
+/// The folder of an existing result set, by its label or by its own path.
+///
+/// # Errors
+/// No such result set (the nearest label is named), or a text that can be neither label nor path.
+pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
+    if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
+        return Ok(ResultsFolder::at(label));
     }
-
-    /// The incomplete set of a label: the one beside its results, or the only one that it has.
-    ///
-    /// # Errors
-    /// As [`ResultsFolder::open`], and a label whose results are complete.
-    pub fn open_partial(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
-        let folder = ResultsFolder::open(results, label)?;
-        let beside = folder.incomplete_beside();
-        if let Some(beside) = beside {
-            return Ok(beside);
-        }
-        match folder.manifest()?.outcome {
-            Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
-            _ => Ok(folder),
-        }
+    if label.contains(['/', '\\']) {
+        return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
     }
-
-    /// The results of a label, or the newest ones; with `partial` the incomplete set of the label.
-    pub fn find(results: &Path, label: Option<&str>, partial: bool) -> Result<ResultsFolder, FolderError> {
-        match label {
-            Some(label) if partial => ResultsFolder::open_partial(results, label),
-            Some(label) => ResultsFolder::open(results, label),
-            None => newest(results),
-        }
+    let folders = LabelFolders::of(results, &Label::new(label)?);
+    // Where this fails there is still something to read.
+    let _ = folders.recover();
+    if let Some(folder) = [folders.published(), folders.incomplete()].into_iter().find(ResultsFolder::exists) {
+        return Ok(folder);
     }
-
-    /// The incomplete set beside this one.
-    pub fn incomplete_beside(&self) -> Option<ResultsFolder> {
-        let folders = self.folders().filter(|folders| folders.published() == *self)?;
-        Some(folders.incomplete()).filter(ResultsFolder::exists)
+    let known = labels(results)?;
+    if known.is_empty() {
+        return Err(FolderError::Empty(results.to_owned()));
     }
+    let known: Vec<&str> = known.iter().map(Label::as_str).collect();
+    let near = nearest(label, &known).map(str::to_owned);
+    Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
+}
 
-    fn folders(&self) -> Option<LabelFolders> {
-        let parent = self.path().parent()?;
-        let is_beside = parent.file_name().is_some_and(|name| name == INCOMPLETE);
-        let results = if is_beside { parent.parent()? } else { parent };
-        Some(LabelFolders::of(results, &Label::new(&self.label()).ok()?))
+/// The results of a label, or the newest ones; with `partial` the incomplete set of the label: the one beside its
+/// results, or the only one that it has.
+///
+/// # Errors
+/// As [`open_results`], and with `partial` a label whose results are complete.
+pub fn find_results(results: &Path, label: Option<&str>, partial: bool) -> Result<ResultsFolder, FolderError> {
+    let Some(label) = label else { return newest(results) };
+    let folder = open_results(results, label)?;
+    if !partial {
+        return Ok(folder);
     }
-
-    /// The lock under which its reports are written.
-    ///
-    /// # Errors
-    /// Another process writes them.
-    pub fn lock_reports(&self) -> Result<Option<FileLock>, LabelLockError> {
-        self.folders().map(|folders| folders.lock_files()).transpose()
+    match incomplete_beside(&folder) {
+        Some(beside) => Ok(beside),
+        None if folder.manifest()?.outcome == Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
+        None => Ok(folder),
     }
+}
 
-    /// Removes it and an incomplete set beside it, unless it is protected or a run writes it.
-    ///
-    /// # Errors
-    /// It is protected or in use, or the file system refuses.
-    pub fn remove(&self) -> Result<(), LabelWriterError> {
-        let locks = self.folders().map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)));
-        let _locks = locks.transpose()?;
-        if self.is_protected() {
-            return Err(LabelWriterError::Protected(Label::new(&self.label()).map_err(FolderError::from)?));
-        }
-        let beside = self.incomplete_beside();
-        remove_folder(self.path())?;
-        beside.map_or(Ok(()), |beside| Ok(remove_folder(beside.path())?))
+/// The incomplete set beside the results of its label.
+pub fn incomplete_beside(folder: &ResultsFolder) -> Option<ResultsFolder> {
+    let folders = folders(folder).filter(|folders| folders.published() == *folder)?;
+    Some(folders.incomplete()).filter(ResultsFolder::exists)
+}
+
+fn folders(folder: &ResultsFolder) -> Option<LabelFolders> {
+    let parent = folder.path().parent()?;
+    let is_beside = parent.file_name().is_some_and(|name| name == INCOMPLETE);
+    let results = if is_beside { parent.parent()? } else { parent };
+    Some(LabelFolders::of(results, &Label::new(&folder.label()).ok()?))
+}
+
+/// The lock under which the reports of a set are written.
+///
+/// # Errors
+/// Another process writes them.
+pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, LabelLockError> {
+    folders(folder).map(|folders| folders.lock_files()).transpose()
+}
+
+/// Removes a set and an incomplete one beside it, unless it is protected or a run writes it.
+///
+/// # Errors
+/// It is protected or in use, or the file system refuses.
+pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
+    let locks = folders(folder).map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)));
+    let _locks = locks.transpose()?;
+    if folder.is_protected() {
+        return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
     }
+    let beside = incomplete_beside(folder);
+    remove_folder(folder.path())?;
+    beside.map_or(Ok(()), |beside| Ok(remove_folder(beside.path())?))
+}
 
-    /// The same for `LABEL` or `LABEL:METHOD`; whatever exists as a whole is taken as a whole.
-    ///
-    /// # Errors
-    /// As [`ResultsFolder::open`].
-    pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
-        let whole = ResultsFolder::open(results, text);
-        let Some((label, method)) = text.rsplit_once(':').filter(|(_, method)| !method.is_empty()) else {
-            return whole.map(|folder| (folder, None));
-        };
-        match whole {
-            Ok(folder) => Ok((folder, None)),
-            Err(_) => ResultsFolder::open(results, label).map(|folder| (folder, Some(method.to_owned()))),
-        }
+/// The same for `LABEL` or `LABEL:METHOD`; whatever exists as a whole is taken as a whole.
+///
+/// # Errors
+/// As [`open_results`].
+pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
+    let whole = open_results(results, text);
+    let Some((label, method)) = text.rsplit_once(':').filter(|(_, method)| !method.is_empty()) else {
+        return whole.map(|folder| (folder, None));
+    };
+    match whole {
+        Ok(folder) => Ok((folder, None)),
+        Err(_) => open_results(results, label).map(|folder| (folder, Some(method.to_owned()))),
     }
 }
 

@@ -10,18 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use super::constraint_row::ConstraintRow;
 use super::context_row::ContextRow;
-use super::keys_file::KeysFile;
 use super::label::{Label, LabelError};
-use super::lines_file::{LinesFile, RowsForm};
+use super::lines_file::LinesFile;
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
-use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
+use super::rows_file::{FEW, ListedRow, RowError, Rows};
 use crate::action::ActionKey;
 use crate::files::{self, FileError, StagedFile, is_temporary};
 
 /// Names of the files in a results folder.
 pub mod names {
-    /// What ran.
+    /// The design of the set, and what its run did.
     pub const MANIFEST: &str = "manifest.json";
     /// One line per judged cell.
     pub const CELLS: &str = crate::results::rows_file::PLAIN;
@@ -33,11 +32,11 @@ pub mod names {
     pub const CONSTRAINTS: &str = "constraints.jsonl";
     /// The keys of the actions that it stands on, one a line.
     pub const KEYS: &str = "keys.txt";
-    /// Medians, intervals, breakdowns.
+    /// Levels, intervals, breakdowns and the comparison, for programs.
     pub const SUMMARY: &str = "summary.json";
     /// For a pull request.
     pub const MARKDOWN: &str = "report.md";
-    /// For a browser.
+    /// The report as a page, for a browser.
     pub const HTML: &str = "report.html";
     /// Marks results whose reports show the published reference.
     pub const REFERENCE: &str = "REFERENCE";
@@ -54,10 +53,10 @@ pub struct ResultsFolder {
 /// Why a result set cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Not a label.
+    /// The name can be no label.
     #[error(transparent)]
     Label(#[from] LabelError),
-    /// Not there.
+    /// Nothing has this label.
     #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
     Missing {
         /// What was asked for.
@@ -301,28 +300,7 @@ impl ResultsFolder {
         Ok(keys)
     }
 
-    /// Begins `keys.txt` anew.
-    ///
-    /// # Errors
-    /// Whatever the file system says, with the path.
-    pub fn begin_keys(&self) -> Result<KeysFile, FileError> {
-        KeysFile::create(&self.file(names::KEYS))
-    }
-
-    /// Begins `cells.jsonl` anew, for `cells` rows at most. `earlier` is the set that this one is to replace.
-    ///
-    /// # Errors
-    /// Whatever the file system says, with the path.
-    pub fn begin_rows(
-        &self,
-        cells: u64,
-        form: RowsForm,
-        earlier: Option<&ResultsFolder>,
-    ) -> Result<RowsFile, FileError> {
-        RowsFile::create(&self.path, cells, form, earlier.map(ResultsFolder::path))
-    }
-
-    /// Begins one of its other files of lines anew; it appears when it is finished.
+    /// Begins one of its files of lines beside the rows anew; it appears when it is finished.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
@@ -412,10 +390,7 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
-        for path in self.run_files()?.into_iter().filter(|path| !kept.contains(path)) {
-            fs::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))?;
-        }
-        Ok(())
+        remove_files(self.run_files()?.iter().filter(|path| !kept.contains(*path)))
     }
 
     /// The files of fixtures and runs.
@@ -425,10 +400,7 @@ impl ResultsFolder {
 
     /// Removes what a process left that was killed while it wrote a file.
     pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
-        for path in entries(&self.path)?.into_iter().filter(|path| is_temporary(&name_of(path))) {
-            fs::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))?;
-        }
-        Ok(())
+        remove_files(entries(&self.path)?.iter().filter(|path| is_temporary(&name_of(path))))
     }
 
     /// The files in it that no run writes: notes of the user.
@@ -440,6 +412,10 @@ impl ResultsFolder {
         };
         Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())
     }
+}
+
+fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), FileError> {
+    paths.try_for_each(|path| fs::remove_file(path).map_err(|e| FileError::new("remove", path, e)))
 }
 
 /// Whether it is the name of the file of a fixture and a run.

@@ -38,7 +38,7 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
+    let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
     for run in [3, 1, 2] {
         file.append(&[u64::from(run)], &line(run)).unwrap();
     }
@@ -48,7 +48,7 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     assert_eq!(few, [1, 2, 3].map(listed), "what is handed over is what stands in the file");
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(folder.begin_rows(4, RowsForm::Plain, None).unwrap().is_empty());
+    assert!(RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap().is_empty());
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -57,7 +57,7 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = folder.begin_rows(4, RowsForm::Plain, None).unwrap();
+        let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
         for run in order {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -72,7 +72,7 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let write = |form| {
-        let mut file = folder.begin_rows(4, form, None).unwrap();
+        let mut file = RowsFile::create(folder.path(), 4, form, None).unwrap();
         for run in [1, 3, 2] {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -92,7 +92,7 @@ fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
     for form in [RowsForm::Plain, RowsForm::Compressed] {
         let earlier = with(temp.path(), "earlier", "t");
         let of = |folder: &ResultsFolder, runs: &[u32], earlier: Option<&ResultsFolder>| {
-            let mut file = folder.begin_rows(9, form, earlier).unwrap();
+            let mut file = RowsFile::create(folder.path(), 9, form, earlier.map(ResultsFolder::path)).unwrap();
             for run in runs {
                 file.append(&[u64::from(*run)], &line(*run)).unwrap();
             }
@@ -151,7 +151,7 @@ fn figures_are_taken_over_only_where_nothing_else_changed() {
     made.write_json(names::SUMMARY, &summary).unwrap();
     made.write(names::MARKDOWN, "a report").unwrap();
     made.write("f1-run-1.json", "{}").unwrap();
-    let figures = made.figures(&set.manifest, false).unwrap();
+    let figures = figures_digest(&made, &set.manifest, false).unwrap();
     assert!(figures.is_some());
     made.write_manifest(&Manifest { figures, ..set.manifest.clone() }).unwrap();
 
@@ -159,8 +159,8 @@ fn figures_are_taken_over_only_where_nothing_else_changed() {
     let mut taken = |manifest: &Manifest, reference| {
         number += 1;
         let folder = with(&temp.path().join(number.to_string()), "a", "later");
-        let taken = folder.take_figures(&made, manifest, reference).unwrap();
-        let now = taken.is_some().then(|| folder.figures(manifest, reference).unwrap()).flatten();
+        let taken = take_figures(&folder, &made, manifest, reference).unwrap();
+        let now = taken.is_some().then(|| figures_digest(&folder, manifest, reference).unwrap()).flatten();
         assert_eq!(taken.as_ref().map(|(_, figures)| *figures), now, "the digest is that of what was taken");
         let summary = taken.map(|(summary, _)| summary);
         assert_eq!(summary.is_some(), folder.file("f1-run-1.json").exists() && folder.file(names::MARKDOWN).exists());
@@ -188,7 +188,7 @@ fn keys_are_listed_once_and_sorted_and_those_of_older_formats_are_read() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let keys = ["one", "two", "three"].map(|text| ActionKey(Digest::of(text)));
-    let mut file = folder.begin_keys().unwrap();
+    let mut file = KeysFile::create(&folder.file(names::KEYS)).unwrap();
     for key in [keys[2], keys[0], keys[1], keys[0]] {
         file.push(key).unwrap();
     }
@@ -233,24 +233,24 @@ fn a_row_is_flat_json_as_promised() {
 #[test]
 fn a_missing_label_names_the_nearest() {
     let temp = tempfile::tempdir().unwrap();
-    let empty = ResultsFolder::open(temp.path(), "x").unwrap_err().to_string();
+    let empty = open_results(temp.path(), "x").unwrap_err().to_string();
     assert!(empty.contains("make some with `compeval run`"), "{empty}");
     with(temp.path(), "baseline", "t");
-    let error = ResultsFolder::open(temp.path(), "basline").unwrap_err().to_string();
+    let error = open_results(temp.path(), "basline").unwrap_err().to_string();
     assert!(error.contains("there are no results `basline`") && error.ends_with("did you mean `baseline`?"), "{error}");
-    assert!(ResultsFolder::open(temp.path(), "../x").is_err());
+    assert!(open_results(temp.path(), "../x").is_err());
 }
 
 #[test]
 fn a_label_a_path_and_a_side_are_all_found() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "base", "t");
-    assert_eq!(ResultsFolder::open(temp.path(), "base").unwrap(), folder);
+    assert_eq!(open_results(temp.path(), "base").unwrap(), folder);
     let path = folder.path().to_string_lossy().into_owned();
-    assert_eq!(ResultsFolder::open(temp.path(), &path).unwrap(), folder);
-    let (side, method) = ResultsFolder::open_side(temp.path(), "base:mine").unwrap();
+    assert_eq!(open_results(temp.path(), &path).unwrap(), folder);
+    let (side, method) = open_side(temp.path(), "base:mine").unwrap();
     assert_eq!((side.label(), method.as_deref()), ("base".to_owned(), Some("mine")));
-    let (_, none) = ResultsFolder::open_side(temp.path(), "base").unwrap();
+    let (_, none) = open_side(temp.path(), "base").unwrap();
     assert_eq!(none, None);
 }
 

@@ -12,7 +12,7 @@ pub struct Regression {
     pub method: Option<String>,
     /// `overall`, a dimension, `needed`, or `reliability`.
     pub what: String,
-    /// One line why.
+    /// A sentence with the figures that decided it.
     pub why: String,
 }
 
@@ -22,7 +22,7 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let primary = primary.map(|judged| Regression {
         method: None,
         what: OVERALL.to_owned(),
-        why: format!("mean of {} methods: {OVERALL} {}", comparison.tested, against(judged, comparison)),
+        why: format!("mean of {} methods: {OVERALL} {}", comparison.tested, describe_difference(judged, comparison)),
     });
     let of_method = |(method, compared): (&String, &MethodComparison)| of_method(comparison, method, compared);
     primary.into_iter().chain(comparison.methods.iter().flat_map(of_method)).collect()
@@ -36,7 +36,8 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
         let why = format!("{method}: {why}");
         Regression { method: Some(method.to_owned()), what: what.to_owned(), why }
     };
-    let scores = worse.map(|(what, judged)| regression(what, format!("{what} {}", against(judged, comparison))));
+    let scores =
+        worse.map(|(what, judged)| regression(what, format!("{what} {}", describe_difference(judged, comparison))));
     let reliability = Some(&compared.reliability).filter(|reliability| reliability.regressed).map(|found| {
         let why = format!(
             "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
@@ -50,8 +51,8 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
         regression("reliability", why)
     });
     let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
-    let needed =
-        needed.map(|judged| regression(NEEDED, format!("needed-later recall {}", against(judged, comparison))));
+    let needed = needed
+        .map(|judged| regression(NEEDED, format!("needed-later recall {}", describe_difference(judged, comparison))));
     scores.chain(needed).chain(reliability).collect()
 }
 
@@ -59,7 +60,7 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
 const NEEDED: &str = "needed";
 
 /// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
-fn against(judged: &DifferenceTest, comparison: &Comparison) -> String {
+fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> String {
     let interval = judged.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
     let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
     let fixtures = match judged.unchanged {

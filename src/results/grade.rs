@@ -33,9 +33,16 @@ impl PartialEq for ByDimension {
     }
 }
 
-/// Place of a dimension in lists by dimension.
+/// Place of a dimension in lists by dimension: [`Dimension::ALL`] has them in the order of their declaration.
 pub(super) fn place(dimension: Dimension) -> usize {
-    Dimension::ALL.iter().position(|known| *known == dimension).unwrap_or(0)
+    dimension as usize
+}
+
+/// The part of a list sorted by `key` in which it is `wanted`.
+pub(super) fn equal_range<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> &[T] {
+    let from = sorted.partition_point(|one| key(one) < wanted);
+    let until = sorted.partition_point(|one| key(one) <= wanted);
+    sorted.get(from..until).unwrap_or_default()
 }
 
 /// Where an answer stands: variant, probe, run, number of the answer.
@@ -97,7 +104,7 @@ impl MeasuredFact {
         MeasuredFact { answered, class, depth, mentions, age }
     }
 
-    /// Whether it stands in the context; `None` where that is unknown.
+    /// Whether it occurs in the context; `None` where that is unknown.
     pub(super) fn is_present(&self) -> Option<bool> {
         self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
     }

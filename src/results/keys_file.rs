@@ -21,7 +21,11 @@ pub struct KeysFile {
 }
 
 impl KeysFile {
-    pub(super) fn create(path: &Path) -> Result<KeysFile, FileError> {
+    /// Begins the file anew.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn create(path: &Path) -> Result<KeysFile, FileError> {
         let waiting = tempfile::tempfile_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
         Ok(KeysFile { path: path.to_owned(), waiting: BufWriter::new(waiting) })
     }

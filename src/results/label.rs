@@ -58,7 +58,7 @@ impl Label {
         number.map(|_| name)
     }
 
-    /// Its text.
+    /// The label as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

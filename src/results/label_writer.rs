@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::design::Design;
 use super::design_change::DesignChange;
-use super::folder::{FolderError, ResultsFolder};
+use super::folder::{FolderError, ResultsFolder, names};
+use super::keys_file::KeysFile;
 use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::Manifest;
@@ -36,7 +37,7 @@ pub enum LabelWriterError {
     OtherDesign {
         /// The label.
         label: Label,
-        /// What differs.
+        /// How the designs differ, and what of it is in conflict.
         change: DesignChange,
     },
     /// The results that the label has.
@@ -133,7 +134,7 @@ impl LabelWriter {
             remove_folder(self.folder.path())?;
         }
         self.folder.write_manifest(manifest)?;
-        let mut keys = self.folder.begin_keys()?;
+        let mut keys = KeysFile::create(&self.folder.file(names::KEYS))?;
         known.into_iter().try_for_each(|key| keys.push(key))?;
         Ok(keys.finish()?)
     }

@@ -33,12 +33,14 @@ pub type ScoreEstimates = Ordered<ScoreEstimate>;
 /// The name of the mean of all dimensions.
 pub const OVERALL: &str = "overall";
 
-/// The level of these fixtures, each given by its runs.
-fn level(clusters: &[&RunValues], deterministic: bool) -> ScoreEstimate {
+/// The level of these fixtures of a variant, each given by its runs.
+fn level<'r>(variant: &VariantRuns, fixtures: impl Iterator<Item = (usize, &'r RunValues)>) -> ScoreEstimate {
+    let clusters: Vec<&RunValues> = fixtures.map(|(_, runs)| runs).collect();
     let kept: Vec<(f64, Vec<f64>)> =
         clusters.iter().filter_map(|runs| Some((runs.cluster_value()?, runs.present()))).collect();
     let (values, runs): (Vec<f64>, Vec<Vec<f64>>) = kept.into_iter().unzip();
-    let rerun = if deterministic { Err(NoRerun::Deterministic) } else { stats::rerun_interval(&runs, None) };
+    let rerun =
+        if variant.are_deterministic() { Err(NoRerun::Deterministic) } else { stats::rerun_interval(&runs, None) };
     let estimate = stats::level(&values);
     let gaps = clusters.iter().fold(MissingCounts::default(), |sum, runs| sum + runs.gaps);
     ScoreEstimate {
@@ -52,26 +54,20 @@ fn level(clusters: &[&RunValues], deterministic: bool) -> ScoreEstimate {
     }
 }
 
-impl VariantRuns {
-    fn level<'r>(&self, runs: impl Iterator<Item = (usize, &'r RunValues)>) -> ScoreEstimate {
-        level(&runs.map(|(_, runs)| runs).collect::<Vec<_>>(), self.are_deterministic())
-    }
+/// The level of `overall`.
+pub(super) fn overall_level(runs: &VariantRuns) -> ScoreEstimate {
+    level(runs, runs.overall())
+}
 
-    /// The level of `overall`.
-    pub(super) fn overall_level(&self) -> ScoreEstimate {
-        self.level(self.overall())
-    }
+/// The levels of the dimensions measured.
+pub(super) fn dimension_levels(runs: &VariantRuns) -> ScoreEstimates {
+    let is_measured = |dimension: &Dimension| runs.dimension(*dimension).next().is_some();
+    let of = |dimension: Dimension| (dimension.name().to_owned(), level(runs, runs.dimension(dimension)));
+    Dimension::ALL.into_iter().filter(is_measured).map(of).collect()
+}
 
-    /// The levels of the dimensions measured.
-    pub(super) fn dimension_levels(&self) -> ScoreEstimates {
-        let is_measured = |dimension: &Dimension| self.dimension(*dimension).next().is_some();
-        let of = |dimension: Dimension| (dimension.name().to_owned(), self.level(self.dimension(dimension)));
-        Dimension::ALL.into_iter().filter(is_measured).map(of).collect()
-    }
-
-    /// `overall` and the dimensions together.
-    pub(super) fn levels(&self) -> ScoreEstimates {
-        let overall = (OVERALL.to_owned(), self.overall_level());
-        std::iter::once(overall).chain(self.dimension_levels()).collect()
-    }
+/// `overall` and the dimensions together.
+pub(super) fn levels(runs: &VariantRuns) -> ScoreEstimates {
+    let overall = (OVERALL.to_owned(), overall_level(runs));
+    std::iter::once(overall).chain(dimension_levels(runs)).collect()
 }

@@ -47,7 +47,6 @@ const LEVEL: i32 = 3;
 const BUFFER: usize = 1 << 16;
 
 /// The file under construction; `P` are the places of its lines.
-#[derive(Debug)]
 pub struct LinesFile<P> {
     path: PathBuf,
     form: RowsForm,
@@ -57,7 +56,6 @@ pub struct LinesFile<P> {
     lines: LinesState<P>,
 }
 
-#[derive(Debug)]
 enum LinesState<P> {
     /// As they stand in an earlier file, so far.
     Same(Earlier<P>),
@@ -253,11 +251,5 @@ impl<P: Ord + Copy> Earlier<P> {
 
     fn is_at_its_end(&mut self) -> bool {
         self.reader.fill_buf().is_ok_and(<[u8]>::is_empty)
-    }
-}
-
-impl<P> std::fmt::Debug for Earlier<P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Earlier").field("path", &self.path).field("lines", &self.places.len()).finish_non_exhaustive()
     }
 }

@@ -18,14 +18,14 @@ use crate::units::{Tokens, Usage, Usd, add_known};
 /// 4: the keys of the actions are in `keys.txt`; they were in the manifest.
 pub const FORMAT: u32 = 4;
 
-/// What ran.
+/// What ran, with what outcome, and what it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The format of the folder.
     pub format: u32,
     /// The version of the program that wrote it.
     pub version: String,
-    /// The label.
+    /// The label; a set that was replaced has another one than it was written under.
     pub label: String,
     /// When the run began, RFC 3339 in UTC.
     pub started: String,
@@ -64,7 +64,7 @@ pub struct Manifest {
     pub saved_by_prompt_cache: Usd,
     /// How long it took, in seconds.
     pub wall_s: f64,
-    /// What failed.
+    /// Every action that failed, once.
     pub failures: Vec<FailedAction>,
     /// What was expected before the run, beside what came.
     pub forecast: Option<ForecastTotals>,
@@ -118,7 +118,7 @@ pub struct WriterEntries {
 /// The shared cache that a run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteUse {
-    /// Where it is.
+    /// The address as the pipeline gives it.
     pub url: String,
     /// Identifies the list of segments when the run began.
     pub list: Digest,
@@ -176,8 +176,8 @@ pub struct ImportedEntries {
     pub entries: u64,
 }
 
-/// What may be left out of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What may be left out of a comparison; each also what those before it allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonScope {
     /// Nothing: both sides measured the same fixtures and probes.
@@ -211,15 +211,15 @@ pub enum Outcome {
 /// What a stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageCounts {
-    /// Coordinates.
+    /// Coordinates of the matrix at this stage: many may need one action.
     pub cells: u64,
     /// Distinct actions that were settled: executed, cached or failed.
     pub actions: u64,
-    /// Actions executed.
+    /// Actions that asked a model or computed something in this run.
     pub executed: u64,
     /// Actions found in the cache.
     pub cached: u64,
-    /// Actions that failed.
+    /// Actions that failed, by whosever fault.
     pub failed: u64,
     /// Of the cached actions, those that stand because an edit above them left an output as it was: early cutoff.
     #[serde(default, alias = "cut_off")]
@@ -271,7 +271,7 @@ impl PromptCacheTokens {
 /// What was paid for and no result stands on: replies that were malformed, cut off, refused, or broke the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unused {
-    /// Such replies.
+    /// How many such replies.
     pub replies: u64,
     /// What providers reported of them.
     pub usage: Usage,
@@ -284,15 +284,15 @@ pub struct Unused {
 /// What was expected before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForecastTotals {
-    /// Requests.
+    /// Requests to models.
     pub requests: u64,
-    /// Input tokens.
+    /// Tokens of what they send.
     pub input_tokens: u64,
-    /// Output tokens.
+    /// Tokens of what they get back.
     pub output_tokens: u64,
     /// Dollars; null where a price is unknown.
     pub usd: Option<Usd>,
-    /// Seconds.
+    /// How long the run takes, in seconds.
     pub seconds: f64,
 }
 

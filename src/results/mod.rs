@@ -67,7 +67,11 @@ pub use design_change::DesignChange;
 pub use economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use edits::ChangedLines;
 pub use failure::{Blame, FailedAction, FailureLocation};
-pub use find::{all_sets, labels, labels_compared_with, newest};
+pub use figures::{figures_digest, take_figures};
+pub use find::{
+    all_sets, find_results, incomplete_beside, labels, labels_compared_with, lock_reports, newest, open_results,
+    open_side, remove_results,
+};
 pub use folder::{FolderError, ResultsFolder, names};
 pub use gate::{Regression, newly_failing, regressions, underpowered_methods};
 pub use keys_file::KeysFile;
@@ -80,7 +84,7 @@ pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
     StageCounts, Unused, WriterEntries,
 };
-pub use needed::{CompressionCost, ExclusionReason, IdenticalContexts, NeededPoints, NeededSummary};
+pub use needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use noise::JudgeQuality;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};

@@ -43,44 +43,18 @@ impl NeededSummary {
 pub struct NeededPoints {
     /// Fixtures with such a point.
     pub fixtures: usize,
-    /// Such points.
+    /// How many points count.
     pub points: usize,
     /// Whether no point is without a caveat. The figures are then of points with one, and decide nothing.
     pub without_verdict: bool,
     /// Why the other points are left out, or these decide nothing, with counts.
-    pub left_out: BTreeMap<ExclusionReason, usize>,
-}
-
-/// Why a point does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExclusionReason {
-    /// As [`RecallCaveat::Short`].
-    Short,
-    /// As [`RecallCaveat::AfterCompaction`].
-    AfterCompaction,
-    /// As [`RecallCaveat::Cut`].
-    Cut,
-    /// Under three messages use something from before it.
-    FewMessages,
-    /// Nothing behind it uses anything from before, or nothing is behind it.
-    NothingNeeded,
-}
-
-impl From<RecallCaveat> for ExclusionReason {
-    fn from(caveat: RecallCaveat) -> ExclusionReason {
-        match caveat {
-            RecallCaveat::Short => ExclusionReason::Short,
-            RecallCaveat::AfterCompaction => ExclusionReason::AfterCompaction,
-            RecallCaveat::Cut => ExclusionReason::Cut,
-        }
-    }
+    pub left_out: BTreeMap<RecallCaveat, usize>,
 }
 
 /// What one compression of a method takes, on average over the points that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
-    /// Compressions.
+    /// How many compressions the means are over.
     pub contexts: u64,
     /// Tokens of a context.
     pub tokens: Option<f64>,
@@ -111,14 +85,14 @@ fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
 pub(super) type PointAt<'s> = (&'s str, u32);
 
 /// Why each point that was compressed at does not count; `None` of one that does. All methods need the same at a point.
-fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<ExclusionReason>> {
+fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<RecallCaveat>> {
     let mut points = BTreeMap::new();
     for context in &set.contexts {
         let fault =
-            points.entry((context.fixture.as_str(), context.point)).or_insert(Some(ExclusionReason::NothingNeeded));
+            points.entry((context.fixture.as_str(), context.point)).or_insert(Some(RecallCaveat::NothingNeeded));
         if let Some(needed) = &context.needed {
-            let few = needed.own.recall.is_none().then_some(ExclusionReason::FewMessages);
-            *fault = few.or(needed.own.caveat.map(ExclusionReason::from));
+            let few = needed.own.recall.is_none().then_some(RecallCaveat::FewMessages);
+            *fault = few.or(needed.own.caveat);
         }
     }
     points
@@ -128,12 +102,11 @@ fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<ExclusionReason
 /// all of them, which then have a cost alone.
 pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
-    let those = |counts: fn(Option<ExclusionReason>) -> bool| -> BTreeSet<PointAt<'_>> {
+    let those = |counts: fn(Option<RecallCaveat>) -> bool| -> BTreeSet<PointAt<'_>> {
         points.iter().filter(|(_, fault)| counts(**fault)).map(|(at, _)| *at).collect()
     };
-    let has_recall = |fault: Option<ExclusionReason>| {
-        !matches!(fault, Some(ExclusionReason::FewMessages | ExclusionReason::NothingNeeded))
-    };
+    let has_recall =
+        |fault: Option<RecallCaveat>| !matches!(fault, Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded));
     let candidates = [those(|fault| fault.is_none()), those(has_recall), those(|_| true)];
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
@@ -214,7 +187,7 @@ pub(super) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSumm
     let counts = |context: &ContextFigures| context.needed.is_some() && counted.contains(&at(context));
     let own: Vec<&ContextFigures> = contexts(set, method).into_iter().filter(|context| counts(context)).collect();
     own.first()?;
-    let info = set.design().methods.iter().find(|info| info.name == method)?;
+    let info = set.design().method(method)?;
     let all: Vec<RunValues> =
         recalls(set, method, counts).values().map(|one| runs(one, set.design().runs.compress, |_| true)).collect();
     let values: Vec<f64> = all.iter().filter_map(RunValues::cluster_value).collect();
@@ -237,7 +210,7 @@ pub(super) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSumm
 }
 
 /// The paired differences of the recall of two methods over the points that both sides have alike and that count.
-pub(super) fn paired_recall(judged: (&ResultSet, &str), baseline: (&ResultSet, &str)) -> Option<Paired> {
+pub(super) fn paired_recall([judged, baseline]: [(&ResultSet, &str); 2]) -> Option<Paired> {
     let of = |(set, method): (&ResultSet, &str)| -> BTreeMap<String, Recalls> {
         let faults = point_faults(set);
         let is_free = |context: &ContextFigures| faults.get(&at(context)) == Some(&None);
@@ -245,7 +218,7 @@ pub(super) fn paired_recall(judged: (&ResultSet, &str), baseline: (&ResultSet, &
     };
     let (a, b) = (of(judged), of(baseline));
     let digests = |set: &ResultSet, name: &str| {
-        let fixture = set.design().fixtures.iter().find(|fixture| fixture.name == name)?;
+        let fixture = set.design().fixture(name)?;
         Some((fixture.digests.transcript, fixture.digests.points, fixture.references))
     };
     let is_alike = |name: &String| {
@@ -273,15 +246,14 @@ pub(super) fn paired_recall(judged: (&ResultSet, &str), baseline: (&ResultSet, &
     }
     let missing = gaps.into_iter().filter_map(MissingCounts::share).fold(0.0, f64::max);
     let paired = Paired::by_cluster(&clusters)?.with_missing_share(missing);
-    let is_fixed = |(set, method): (&ResultSet, &str)| {
-        set.design().methods.iter().any(|info| info.name == method && info.deterministic)
-    };
+    let is_fixed =
+        |(set, method): (&ResultSet, &str)| set.design().method(method).is_some_and(|info| info.deterministic);
     Some(if is_fixed(judged) || is_fixed(baseline) { paired.without_rerun(NoRerun::Deterministic) } else { paired })
 }
 
 /// Whether all contexts that two methods both have are the same.
-pub(super) fn have_same_contexts(judged: (&ResultSet, &str), baseline: (&ResultSet, &str)) -> bool {
-    let (a, b) = (digests(judged), digests(baseline));
+pub(super) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
+    let [a, b] = sides.map(digests);
     a.iter().all(|(place, own)| b.get(place).is_none_or(|other| own == other))
 }
 
@@ -398,11 +370,11 @@ mod tests {
         let points = |contexts: &[ContextFigures]| needed_points(&set(contexts.to_vec())).expect("points");
         let some = points(&contexts);
         assert_eq!((some.fixtures, some.points, some.without_verdict), (1, 2, false));
-        assert_eq!(some.left_out, BTreeMap::from([(ExclusionReason::Short, 4)]));
+        assert_eq!(some.left_out, BTreeMap::from([(RecallCaveat::Short, 4)]));
         contexts.retain(|context| context.fixture != "c");
         let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
         assert_eq!((found.fixtures, points(&contexts).without_verdict), (2, true));
-        assert_eq!(paired_recall((&set(contexts.clone()), "m"), (&set(contexts), "m")), None, "they decide nothing");
+        assert_eq!(paired_recall([(&set(contexts.clone()), "m"), (&set(contexts), "m")]), None, "they decide nothing");
     }
 
     #[test]
@@ -414,7 +386,7 @@ mod tests {
         }
         assert_eq!(compression_cost(&set(contexts.clone()), "m").tokens, Some(100.0));
         let points = needed_points(&set(contexts.clone())).expect("points");
-        assert_eq!(points.left_out, BTreeMap::from([(ExclusionReason::NothingNeeded, 2)]));
+        assert_eq!(points.left_out, BTreeMap::from([(RecallCaveat::NothingNeeded, 2)]));
         contexts.iter_mut().for_each(|context| context.needed = None);
         assert_eq!(compression_cost(&set(contexts), "m").contexts, 12, "without any recall all points count");
     }
@@ -423,8 +395,8 @@ mod tests {
     fn contexts_that_failed_are_missing_in_a_comparison() {
         let (whole, mut part) = (all(), all());
         part.retain(|context| context.point != 2 || context.fixture != "a");
-        let paired = paired_recall((&set(part), "m"), (&set(whole), "m")).expect("pairs");
-        assert_eq!(paired.untestable(), Some(stats::NoEvidenceReason::Missing));
+        let paired = paired_recall([(&set(part), "m"), (&set(whole), "m")]).expect("pairs");
+        assert_eq!(stats::untestable(&paired), Some(stats::NoEvidenceReason::Missing));
     }
 
     proptest! {
@@ -435,7 +407,7 @@ mod tests {
             let (one, other) = (set(contexts.clone()), set(shuffled));
             prop_assert_eq!(needed_summary(&one, "m"), needed_summary(&other, "m"));
             prop_assert_eq!(
-                paired_recall((&one, "m"), (&other, "m")).map(|paired| paired.estimate().center), Some(0.0)
+                paired_recall([(&one, "m"), (&other, "m")]).map(|paired| paired.estimate().center), Some(0.0)
             );
         }
     }

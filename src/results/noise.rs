@@ -9,7 +9,7 @@ use super::scores::{AnswerScores, Scores};
 use super::selection::Subset;
 use super::set::ResultSet;
 use crate::judge::Dimension;
-use crate::stats::{self, Coefficient, Components, Metric, Observation, RepeatSpread};
+use crate::stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
 /// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
 pub(super) fn components(scores: &Scores, variant: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
@@ -76,10 +76,7 @@ type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
 
 pub(super) fn judge_quality(set: &ResultSet) -> JudgeQuality {
     let design = set.design();
-    let is_real = |variant: usize| {
-        let info = set.variants.get(variant).and_then(|variant| design.methods.get(variant.method));
-        info.is_some_and(|info| !info.is_anchor())
-    };
+    let is_real = |variant: usize| set.method(variant).is_some_and(|info| !info.is_anchor());
     let repeats = (design.judges.iter().enumerate())
         .filter(|_| design.runs.judge > 1)
         .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge, &is_real)?)))
@@ -92,7 +89,7 @@ pub(super) fn judge_quality(set: &ResultSet) -> JudgeQuality {
         let dimension_of = |criterion: u16| design.rubric.criteria.get(usize::from(criterion)).map(|c| c.dimension);
         let own = units.iter().filter(|((_, _, c), _)| dimension.is_none() || dimension_of(*c) == dimension);
         let scores: Vec<Vec<u8>> = own.map(|(_, scores)| scores.clone()).collect();
-        stats::krippendorff_alpha(&scores, Metric::Ordinal)
+        stats::krippendorff_alpha(&scores)
     };
     let by_dimension = Dimension::ALL.into_iter().map(|d| (d.name().to_owned(), alpha_of(Some(d))));
     JudgeQuality { alpha: Some(alpha_of(None)), alpha_by_dimension: by_dimension.collect(), repeats }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::changes::ComparedVariants;
 use super::failure::{Blame, FailedAction};
-use super::set::ResultSet;
+use super::set::{ResultSet, VariantRef};
 use crate::stats::{FailureCounts, FailureTest};
 
 /// How often a method failed by itself, on both sides.
@@ -22,7 +22,7 @@ pub struct Reliability {
     pub chains: usize,
     /// Chains that the baseline failed.
     pub baseline_failed: usize,
-    /// Of so many.
+    /// Of so many chains that were run.
     pub baseline_chains: usize,
     /// One-sided p of the exact test within fixtures, by itself.
     pub p: f64,
@@ -41,7 +41,7 @@ pub struct FailedChain {
     pub fixture: String,
     /// The run; null where one compression serves all runs.
     pub run: Option<u32>,
-    /// What happened first.
+    /// The first line of the first failure in it.
     pub message: String,
 }
 
@@ -68,13 +68,10 @@ pub(super) struct ChainPairs<'s> {
 
 impl<'s> ChainPairs<'s> {
     pub(super) fn of(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
-        let name = |probe: &usize| {
-            let fixture = matched.judged.probes.get(*probe)?.fixture;
-            Some(matched.judged.design().fixtures.get(fixture)?.name.as_str())
-        };
+        let name = |probe: &usize| matched.judged.fixture_name(matched.judged.scores.fixture_of(*probe)?);
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
             matched.probes.keys().filter_map(name).map(|name| (name, Default::default())).collect();
-        let (mut own, mut other) = (chains(matched.judged, matched.pair.a), chains(matched.baseline, matched.pair.b));
+        let (mut own, mut other) = (chains(matched.judged, &matched.pair.a), chains(matched.baseline, &matched.pair.b));
         for (name, sides) in &mut fixtures {
             *sides = (own.remove(name).unwrap_or_default(), other.remove(name).unwrap_or_default());
         }
@@ -124,20 +121,18 @@ impl<'s> ChainPairs<'s> {
 }
 
 /// The chains of a method with its answerer, by fixture: a chain was run if it failed, or if a cell of it was judged.
-fn chains(set: &ResultSet, variant: usize) -> BTreeMap<&str, Chains<'_>> {
+fn chains<'s>(set: &'s ResultSet, of: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut found: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    let Some(own) = set.variants.get(variant) else { return found };
-    let Some(method) = set.design().methods.get(own.method) else { return found };
-    let unit = |run: u32| (!method.deterministic).then_some(run);
-    for grade in set.grades(variant) {
-        let fixture = set.probes.get(grade.at.probe).and_then(|probe| set.design().fixtures.get(probe.fixture));
-        if let Some(fixture) = fixture {
-            found.entry(&fixture.name).or_default().observed.insert(unit(grade.at.run));
+    let unit = |run: u32| (!of.method.deterministic).then_some(run);
+    for grade in set.grades(of.place) {
+        if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
+            found.entry(fixture).or_default().observed.insert(unit(grade.at.run));
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
         let Some(at) = failure.place.cell() else { continue };
-        let is_own = *at.method == *method.name && at.answerer.as_deref().is_none_or(|name| name == own.answerer);
+        let is_read = at.answerer.as_deref().is_none_or(|name| name == of.variant.answerer);
+        let is_own = *at.method == *of.method.name && is_read;
         if is_own {
             let chains = found.entry(&at.fixture).or_default();
             chains.observed.insert(unit(at.run));

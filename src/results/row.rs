@@ -34,9 +34,9 @@ pub struct Row<T = String> {
     /// The question as it was asked; empty in results from before it was recorded.
     #[serde(default)]
     pub question: T,
-    /// Who answered.
+    /// The name of the answerer.
     pub answerer: String,
-    /// Who graded.
+    /// The name of the judge.
     pub judge: String,
     /// The number of the answer within the run.
     pub answer_n: u32,
@@ -61,7 +61,7 @@ pub struct Row<T = String> {
     pub heading: Option<String>,
     /// Superseded facts that the answer states as current.
     pub stale_facts: Vec<String>,
-    /// Share of the expected facts that stand in the context; null where the context cannot be read.
+    /// Share of the expected facts that occur in the context; null where the context cannot be read.
     pub fact_survival: Option<f64>,
     /// On an unanswerable probe: whether the answer asserts something. Null elsewhere.
     pub fabricated: Option<bool>,
@@ -77,7 +77,7 @@ pub struct Row<T = String> {
     /// format 3, which counted other messages under another name.
     #[serde(default)]
     pub fetch_tokens: Option<u64>,
-    /// Lost facts that stand in no message whole, so that `fetch_tokens` is not known.
+    /// Lost facts that occur in no message whole, so that `fetch_tokens` is not known.
     #[serde(default)]
     pub refetch_unlocated: u32,
     /// Whether nothing in the context points to a message with a lost fact, so that all that was replaced is read.
@@ -89,7 +89,7 @@ pub struct Row<T = String> {
     /// Whether the token limit cut the answer off.
     #[serde(default)]
     pub truncated: bool,
-    /// The answer.
+    /// The answer as it was graded.
     pub answer: T,
 }
 

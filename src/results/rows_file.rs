@@ -2,7 +2,6 @@
 //! as `cells.jsonl.zst`; read row by row.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Debug, Formatter};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +21,6 @@ pub(super) const COMPRESSED: &str = "cells.jsonl.zst";
 pub const FEW: u64 = 25_000;
 
 /// The file under construction, and the rows themselves as long as they are few.
-#[derive(Debug)]
 pub struct RowsFile {
     lines: LinesFile<u64>,
     /// `None` where they are many.
@@ -130,12 +128,6 @@ pub struct Rows {
     reader: Box<dyn BufRead + Send>,
     line: usize,
     buffer: String,
-}
-
-impl Debug for Rows {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("path", &self.path).field("line", &self.line).finish_non_exhaustive()
-    }
 }
 
 impl Rows {

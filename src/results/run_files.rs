@@ -13,7 +13,7 @@ use crate::stats;
 /// One fixture in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunFile<'s> {
-    /// The label.
+    /// The label of the result set.
     pub label: String,
     /// The fixture.
     pub fixture: String,
@@ -52,7 +52,7 @@ pub struct ProbeRun<'s> {
     pub kind: ProbeType,
     /// Mean of its dimensions; for display only.
     pub overall: Option<f64>,
-    /// Its dimensions.
+    /// Its scores by dimension.
     pub dimensions: NamedScores,
     /// `overall` under the name of the published method.
     #[serde(rename = "aggregateScore")]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::MethodInfo;
 use super::grade::MeasuredAnswer;
-use super::set::ResultSet;
+use super::set::{MethodVariant, ResultSet};
 use crate::stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
@@ -64,16 +64,8 @@ fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
 
 /// Checks the first answerer that both a ceiling and a floor were graded with.
 pub(super) fn scale_check(set: &ResultSet) -> ScaleCheck {
-    let variant_of = |answerer: &str, is_it: fn(&MethodInfo) -> bool| {
-        set.variants.iter().position(|variant| {
-            variant.answerer == answerer && set.design().methods.get(variant.method).is_some_and(is_it)
-        })
-    };
-    let ends = set.variants.iter().find_map(|variant| {
-        Some((
-            variant_of(&variant.answerer, MethodInfo::is_ceiling)?,
-            variant_of(&variant.answerer, MethodInfo::is_floor)?,
-        ))
+    let ends = set.variants.iter().find_map(|MethodVariant { answerer, .. }| {
+        Some((set.variant_of(answerer, MethodInfo::is_ceiling)?, set.variant_of(answerer, MethodInfo::is_floor)?))
     });
     let Some((full, none)) = ends else {
         return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };

@@ -5,7 +5,7 @@ use std::iter::repeat_n;
 use std::ops::Range;
 
 use super::design::{CriterionWeight, Design};
-use super::grade::{AnswerAt, ByDimension, Grade, place};
+use super::grade::{AnswerAt, ByDimension, Grade, equal_range, place};
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::stats;
@@ -87,9 +87,7 @@ impl Scores {
 
     /// Each answer and judgement of a variant, panels merged; sorted by place.
     pub(super) fn graded(&self, variant: usize) -> &[AnswerScores] {
-        let from = self.graded.partition_point(|graded| graded.at.variant < variant);
-        let own = self.graded.get(from..).unwrap_or_default();
-        own.get(..own.partition_point(|graded| graded.at.variant == variant)).unwrap_or_default()
+        equal_range(&self.graded, |graded| graded.at.variant, variant)
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::constraint_row::ConstraintRow;
 use super::context_row::ContextFigures;
-use super::design::{CriterionWeight, Design};
+use super::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
 use super::folder::{FolderError, ResultsFolder};
-use super::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer};
+use super::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
 use super::manifest::Manifest;
 use super::row::{Row, RowKeys};
 use super::rows_file::RowError;
@@ -26,6 +26,17 @@ pub struct MethodVariant {
     pub method: usize,
     /// The answerer's name.
     pub answerer: String,
+}
+
+/// A variant with all that its names stand for in the design.
+#[derive(Clone, Copy)]
+pub(super) struct VariantRef<'s> {
+    /// Place among the variants of the set.
+    pub place: usize,
+    pub variant: &'s MethodVariant,
+    pub method: &'s MethodInfo,
+    /// `None` where nothing is answered.
+    pub answerer: Option<&'s ModelInfo>,
 }
 
 /// A probe where it was asked.
@@ -143,14 +154,39 @@ impl ResultSet {
         Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints })
     }
 
-    /// The manifest alone.
-    pub fn into_manifest(self) -> Manifest {
-        self.manifest
-    }
-
     /// The design.
     pub fn design(&self) -> &Design {
         &self.manifest.design
+    }
+
+    /// All variants, in the order of tables.
+    pub(super) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
+        self.variants.iter().enumerate().filter_map(|(place, variant)| {
+            Some(VariantRef { place, variant, method: self.method(place)?, answerer: self.answerer(place) })
+        })
+    }
+
+    /// The method of a variant.
+    pub(super) fn method(&self, variant: usize) -> Option<&MethodInfo> {
+        self.design().methods.get(self.variants.get(variant)?.method)
+    }
+
+    /// Who answers from the contexts of a variant.
+    pub(super) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
+        let name = &self.variants.get(variant)?.answerer;
+        self.design().answerers.iter().find(|asked| asked.name == *name)
+    }
+
+    /// The name of the fixture in this place of the design.
+    pub(super) fn fixture_name(&self, place: usize) -> Option<&str> {
+        self.design().fixtures.get(place).map(|fixture| fixture.name.as_str())
+    }
+
+    /// The first variant of such a method that `answerer` reads: scores across answerers do not compare.
+    pub(super) fn variant_of(&self, answerer: &str, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
+        let reads = |variant: &MethodVariant| variant.answerer == answerer;
+        let is_method = |variant: &MethodVariant| self.design().methods.get(variant.method).is_some_and(&is_it);
+        self.variants.iter().position(|variant| reads(variant) && is_method(variant))
     }
 
     /// The same without the answers that the token limit cut off; `None` if there is none.
@@ -166,12 +202,12 @@ impl ResultSet {
 
     /// The grades of a variant, sorted by place.
     pub(super) fn grades(&self, variant: usize) -> &[Grade] {
-        of_variant(&self.grades, variant, |grade| grade.at.variant)
+        equal_range(&self.grades, |grade| grade.at.variant, variant)
     }
 
     /// What was measured of the answers of a variant, sorted by place.
     pub(super) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
-        of_variant(&self.answers, variant, |measured| measured.at.variant)
+        equal_range(&self.answers, |measured| measured.at.variant, variant)
     }
 }
 
@@ -246,17 +282,10 @@ impl RowTotals {
     }
 }
 
-/// The part of a sorted list that is a variant's.
-fn of_variant<T>(sorted: &[T], variant: usize, variant_of: impl Fn(&T) -> usize) -> &[T] {
-    let from = sorted.partition_point(|one| variant_of(one) < variant);
-    let until = sorted.partition_point(|one| variant_of(one) <= variant);
-    sorted.get(from..until).unwrap_or_default()
-}
-
 fn variants(design: &Design) -> Vec<MethodVariant> {
     let several = design.answerers.len() > 1;
     let key = |method: &str, answerer: &str| if several { format!("{method}/{answerer}") } else { method.to_owned() };
-    let of = |(method, info): (usize, &super::design::MethodInfo)| -> Vec<MethodVariant> {
+    let of = |(method, info): (usize, &MethodInfo)| -> Vec<MethodVariant> {
         if info.readers.is_empty() {
             return vec![MethodVariant { key: info.name.clone(), method, answerer: String::new() }];
         }
@@ -269,8 +298,8 @@ fn variants(design: &Design) -> Vec<MethodVariant> {
 }
 
 fn probes(design: &Design) -> Vec<ProbeAt> {
-    let of = |(fixture, info): (usize, &super::design::FixtureInfo)| -> Vec<ProbeAt> {
-        let at = |probe: &super::design::ProbeInfo| ProbeAt {
+    let of = |(fixture, info): (usize, &FixtureInfo)| -> Vec<ProbeAt> {
+        let at = |probe: &ProbeInfo| ProbeAt {
             fixture,
             point: probe.point,
             id: probe.id.clone(),
@@ -294,16 +323,16 @@ struct DesignIndex<'m> {
 impl<'m> DesignIndex<'m> {
     fn of(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
         let design = &manifest.design;
-        let method = |variant: &MethodVariant| design.methods.get(variant.method).map_or("", |m| m.name.as_str());
-        let fixture = |probe: &ProbeAt| design.fixtures.get(probe.fixture).map_or("", |f| f.name.as_str());
+        let of_variant = |(ix, variant): (usize, &'m MethodVariant)| {
+            Some(((design.methods.get(variant.method)?.name.as_str(), variant.answerer.as_str()), ix))
+        };
+        let of_probe = |(ix, probe): (usize, &'m ProbeAt)| {
+            Some(((design.fixtures.get(probe.fixture)?.name.as_str(), probe.point, probe.id.as_str()), ix))
+        };
         DesignIndex {
             label: &manifest.label,
-            variants: variants
-                .iter()
-                .enumerate()
-                .map(|(ix, variant)| ((method(variant), variant.answerer.as_str()), ix))
-                .collect(),
-            probes: probes.iter().enumerate().map(|(ix, p)| ((fixture(p), p.point, p.id.as_str()), ix)).collect(),
+            variants: variants.iter().enumerate().filter_map(of_variant).collect(),
+            probes: probes.iter().enumerate().filter_map(of_probe).collect(),
             judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
             criteria: &design.rubric.criteria,
         }

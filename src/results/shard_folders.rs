@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::find::labels;
+use super::find::{labels, open_results};
 use super::folder::{FolderError, ResultsFolder, entries};
 use super::label::Label;
 use crate::files::FileError;
@@ -46,7 +46,7 @@ impl ShardFolder {
     /// # Errors
     /// There is none.
     pub fn open(&self, label: &Label) -> Result<ResultsFolder, FolderError> {
-        ResultsFolder::open(&self.0, label.as_str())
+        open_results(&self.0, label.as_str())
     }
 
     /// The labels of its result sets.

@@ -9,7 +9,7 @@ use super::Ordered;
 use super::answers::Answers;
 use super::grade::{MeasuredAnswer, MeasuredFact};
 use crate::measure::{AnswerWhenLost, Depth};
-use crate::stats::{self, Estimate, Interval};
+use crate::stats::{self, Interval};
 
 /// A share of answers or facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,17 @@ pub struct ShareDifference {
 }
 
 impl ShareDifference {
+    /// `differences` are those of the fixtures that both sides have.
+    pub(super) fn new(before: Option<Share>, after: Option<Share>, differences: &[f64]) -> ShareDifference {
+        let estimate = stats::share_difference(differences);
+        ShareDifference {
+            before,
+            after,
+            difference: estimate.map(|estimate| estimate.center),
+            ci95: estimate.and_then(|estimate| estimate.ci95),
+        }
+    }
+
     /// Whether both sides counted something.
     pub fn has_both_denominators(&self) -> bool {
         [self.before, self.after].iter().all(|side| side.is_some_and(|share| share.of > 0))
@@ -95,98 +106,114 @@ fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
     measured.fabricated
 }
 
-impl Answers<'_> {
-    /// Of the answers for which `counts` says so, the share.
-    fn share(&self, counts: Counts<'_>) -> Share {
-        let by_fixture: Vec<f64> = self.fixture_shares(counts).into_values().collect();
-        let (mut count, mut of) = (0, 0);
-        for counted in self.measured.iter().filter_map(|measured| counts(measured)) {
-            count += u64::from(counted);
-            of += 1;
-        }
-        Share::new(&by_fixture, count, of)
+/// Of the answers for which `counts` says so, the share.
+fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
+    let by_fixture: Vec<f64> = fixture_shares(answers, counts).into_values().collect();
+    let (mut count, mut of) = (0, 0);
+    for counted in answers.measured.iter().filter_map(|measured| counts(measured)) {
+        count += u64::from(counted);
+        of += 1;
     }
+    Share::new(&by_fixture, count, of)
+}
 
-    /// The same fixture by fixture.
-    fn fixture_shares(&self, counts: Counts<'_>) -> BTreeMap<usize, f64> {
-        self.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
-    }
+/// The same fixture by fixture.
+fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, f64> {
+    answers.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
+}
 
-    /// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
-    fn records_overclaims(&self) -> bool {
-        let is_readable = |measured: &&&MeasuredAnswer| measured.facts.iter().any(|fact| fact.class.is_some());
-        let mut lost = self.measured.iter().filter(|measured| measured.has_lost_all());
-        lost.all(|measured| measured.when_lost.is_some()) && self.measured.iter().any(|m| is_readable(&m))
-    }
+/// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
+fn records_overclaims(answers: &Answers<'_>) -> bool {
+    let is_readable = |measured: &MeasuredAnswer| measured.facts.iter().any(|fact| fact.class.is_some());
+    let mut lost = answers.measured.iter().filter(|measured| measured.has_lost_all());
+    lost.all(|measured| measured.when_lost.is_some()) && answers.measured.iter().any(|measured| is_readable(measured))
+}
 
+impl Overclaim {
     /// What answers do without their facts; `None` where it was not recorded or no context can be read.
-    pub(super) fn overclaim(&self) -> Option<Overclaim> {
+    pub(super) fn of(answers: &Answers<'_>) -> Option<Overclaim> {
         let share = |wanted: AnswerWhenLost| {
-            self.share(&|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
+            share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
         };
-        self.records_overclaims().then(|| Overclaim {
+        records_overclaims(answers).then(|| Overclaim {
             other_value: share(AnswerWhenLost::OtherValue),
             admission: share(AnswerWhenLost::Admission),
             vague: share(AnswerWhenLost::Vague),
             right: share(AnswerWhenLost::Right),
         })
     }
+}
 
-    /// The answers to unanswerable probes that assert something.
-    pub(super) fn fabrication(&self) -> Share {
-        self.share(&is_fabricated)
-    }
+/// The answers to unanswerable probes that assert something.
+pub(super) fn fabrication(answers: &Answers<'_>) -> Share {
+    share_of(answers, &is_fabricated)
+}
 
-    /// Survival by where the transcript said a fact last, oldest first.
-    pub(super) fn survival_by_depth(&self) -> Ordered<Share> {
-        let shares = self.survival_by(|_, fact| fact.depth);
-        Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
-    }
+/// Survival by where the transcript said a fact last, oldest first.
+pub(super) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |_, fact| fact.depth);
+    Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
+}
 
-    /// Survival by the compressions since the transcript last said a fact. Older results know only what has been through
-    /// more than one: `2+`.
-    pub(super) fn survival_by_age(&self) -> Ordered<Share> {
-        let shares = self.survival_by(|_, fact| match (fact.age, fact.depth) {
-            (Some(age), _) => Some((age, "")),
-            (None, Some(Depth::EarlierSpan)) => Some((2, "+")),
-            (None, depth) => depth.map(|_| (1, "")),
-        });
-        shares.into_iter().map(|((age, more), share)| (format!("{age}{more}"), share)).collect()
-    }
+/// Survival by the compressions since the transcript last said a fact. Older results know only what has been through
+/// more than one: `2+`.
+pub(super) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |_, fact| match (fact.age, fact.depth) {
+        (Some(age), _) => Some((age, "")),
+        (None, Some(Depth::EarlierSpan)) => Some((2, "+")),
+        (None, depth) => depth.map(|_| (1, "")),
+    });
+    shares.into_iter().map(|((age, more), share)| (format!("{age}{more}"), share)).collect()
+}
 
-    /// Survival by how many messages say a fact.
-    pub(super) fn survival_by_mentions(&self) -> Ordered<Share> {
-        let shares = self.survival_by(|_, fact| {
-            Some(match fact.mentions? {
-                0 | 1 => "1",
-                2 | 3 => "2-3",
-                _ => "4+",
-            })
-        });
-        shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
-    }
+/// Survival by how many messages say a fact.
+pub(super) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |_, fact| {
+        Some(match fact.mentions? {
+            0 | 1 => "1",
+            2 | 3 => "2-3",
+            _ => "4+",
+        })
+    });
+    shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
+}
 
-    /// Survival by the heading of the compression prompt that facts belong under.
-    pub(super) fn survival_by_heading(&self) -> Ordered<Share> {
-        let shares = self.survival_by(|measured, _| measured.heading.clone());
-        shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
-    }
+/// Survival by the heading of the compression prompt that facts belong under.
+pub(super) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |measured, _| measured.heading.clone());
+    shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
+}
 
-    /// The share of facts that stand in the context, group by group: within a fixture all its facts count the same.
-    fn survival_by<N: Ord>(&self, group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>) -> BTreeMap<N, Share> {
-        // by group, for each fixture: facts that stand, and all
-        let mut counts: BTreeMap<N, BTreeMap<usize, (u64, u64)>> = BTreeMap::new();
-        for measured in &self.measured {
-            let Some(fixture) = self.fixture(measured) else { continue };
-            for fact in &measured.facts {
-                let (Some(stands), Some(group)) = (fact.is_present(), group(measured, fact)) else { continue };
-                let (count, of) = counts.entry(group).or_default().entry(fixture).or_default();
-                *count += u64::from(stands);
-                *of += 1;
-            }
-        }
-        counts.into_iter().map(|(group, fixtures)| (group, Share::of_fixtures(fixtures.values()))).collect()
-    }
+/// The share of facts that occur in the context, group by group: within a fixture all its facts count the same.
+fn survival_by<N: Ord>(
+    answers: &Answers<'_>,
+    group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>,
+) -> BTreeMap<N, Share> {
+    let facts = answers.measured.iter().flat_map(|measured| measured.facts.iter().map(move |fact| (*measured, fact)));
+    shares_by(
+        facts.filter_map(|(measured, fact)| {
+            Some((group(measured, fact)?, answers.fixture(measured)?, fact.is_present()?))
+        }),
+    )
+}
+
+/// By fixture: how many, of how many.
+pub(super) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
+
+/// Counts one of a fixture.
+pub(super) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {
+    let (count, of) = counts.entry(fixture).or_default();
+    *count += u64::from(is_counted);
+    *of += 1;
+}
+
+/// The share of each group, of what is given with its group, its fixture and whether it counts.
+pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
+    all: impl Iterator<Item = (Group, Fixture, bool)>,
+) -> BTreeMap<Group, Share> {
+    let mut groups: BTreeMap<Group, FixtureCounts<Fixture>> = BTreeMap::new();
+    all.for_each(|(group, fixture, is_counted)| count(groups.entry(group).or_default(), fixture, is_counted));
+    groups.into_iter().map(|(group, fixtures)| (group, Share::of_fixtures(fixtures.values()))).collect()
 }
 
 /// How the share of overclaims differs. `fixtures` are those of `after` with theirs in `before`.
@@ -195,8 +222,8 @@ pub(super) fn overclaim_difference(
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let recorded = |side: &Answers<'_>| side.records_overclaims();
-    difference(&is_overclaim, (after, recorded(after)), (before, recorded(before)), fixtures)
+    let [after, before] = [after, before].map(|side| Some(side).filter(|side| records_overclaims(side)));
+    difference(&is_overclaim, after, before, fixtures)
 }
 
 /// How the share of fabrications differs.
@@ -205,24 +232,20 @@ pub(super) fn fabrication_difference(
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    difference(&is_fabricated, (after, true), (before, true), fixtures)
+    difference(&is_fabricated, Some(after), Some(before), fixtures)
 }
 
+/// Of sides of which it was recorded what counts.
 fn difference(
     counts: Counts<'_>,
-    (after, after_recorded): (&Answers<'_>, bool),
-    (before, before_recorded): (&Answers<'_>, bool),
+    after: Option<&Answers<'_>>,
+    before: Option<&Answers<'_>>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let share = |side: &Answers<'_>, is_recorded: bool| is_recorded.then(|| side.share(counts));
-    let (now, earlier) = (after.fixture_shares(counts), before.fixture_shares(counts));
-    let both = now.iter().filter(|_| after_recorded && before_recorded);
-    let pairs = both.filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?));
-    let estimate: Option<Estimate> = stats::share_difference(&pairs.collect::<Vec<f64>>());
-    ShareDifference {
-        before: share(before, before_recorded),
-        after: share(after, after_recorded),
-        difference: estimate.map(|estimate| estimate.center),
-        ci95: estimate.and_then(|estimate| estimate.ci95),
-    }
+    let shares = |side: Option<&Answers<'_>>| side.map(|side| fixture_shares(side, counts)).unwrap_or_default();
+    let (now, earlier) = (shares(after), shares(before));
+    let differences: Vec<f64> =
+        now.iter().filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?)).collect();
+    let share = |side: Option<&Answers<'_>>| side.map(|side| share_of(side, counts));
+    ShareDifference::new(share(before), share(after), &differences)
 }

@@ -44,8 +44,7 @@ pub fn mean_call_costs(set: &ResultSet) -> Option<CallCosts> {
 
 /// The variants of methods that are neither ceiling nor floor.
 fn candidates(set: &ResultSet) -> impl Iterator<Item = usize> {
-    let method = |variant: usize| set.design().methods.get(set.variants.get(variant)?.method);
-    (0..set.variants.len()).filter(move |variant| method(*variant).is_some_and(|info| !info.is_anchor()))
+    (0..set.variants.len()).filter(move |variant| set.method(*variant).is_some_and(|info| !info.is_anchor()))
 }
 
 /// The means of the probes of a variant, and the noise of its runs.

@@ -13,7 +13,7 @@ use super::constraints::ConstraintSummary;
 use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
-use super::level::{OVERALL, ScoreEstimate, ScoreEstimates};
+use super::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
 use super::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
@@ -27,14 +27,14 @@ use crate::judge::Dimension;
 use crate::stats::{self, Components, Retention};
 use crate::threads::each;
 
-/// `summary.json`.
+/// `summary.json`: all figures of a result set that programs and reports show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The format of the file.
     pub format: u32,
-    /// The label.
+    /// The label of the result set.
     pub label: String,
-    /// Runs.
+    /// How many compressions of each method and point the design asks for.
     pub runs: u32,
     /// Fixtures, in the order of the matrix.
     pub fixtures: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Summary {
     pub variance_shares: Ordered<f64>,
     /// Whether ceiling and floor lie apart.
     pub scale: ScaleCheck,
-    /// How judges agree.
+    /// How far judges agree with one another and with themselves.
     pub judges: JudgeQuality,
     /// The points on which needed-later recall and the cost of compressions rest; null without contexts.
     pub needed_points: Option<NeededPoints>,
@@ -66,21 +66,21 @@ pub struct Summary {
 /// One method (with one of its answerers).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodSummary {
-    /// Its strategy.
+    /// The strategy, as a pipeline writes it.
     pub strategy: String,
-    /// Who answered.
+    /// The name of the answerer; empty where nothing is answered.
     pub answerer: String,
     /// The mean of the dimensions that all fixtures have.
     pub overall: ScoreEstimate,
-    /// Each dimension measured.
+    /// The level of each dimension measured.
     pub dimensions: ScoreEstimates,
     /// By probe type: `overall` and dimensions.
     pub by_probe_type: Ordered<ScoreEstimates>,
-    /// By fixture.
+    /// By fixture: `overall` and dimensions.
     pub by_fixture: Ordered<ScoreEstimates>,
-    /// By fixture tag.
+    /// By fixture tag, likewise.
     pub by_tag: Ordered<ScoreEstimates>,
-    /// By compression cycle.
+    /// By compression cycle: the first point, the second and so on.
     pub by_cycle: Vec<Cycle>,
     /// By length of the transcript, in tokens replaced.
     pub by_length: Ordered<ScoreEstimates>,
@@ -103,7 +103,7 @@ pub struct MethodSummary {
     pub noise: Ordered<Components>,
     /// Runs that did work of their own, the fewest over fixtures; null where nothing was judged.
     pub real_runs: Option<f64>,
-    /// Cells.
+    /// How many of its cells were judged, failed or are missing.
     pub cells: CellCounts,
     /// Share of the answers that the token limit cut off, whether they were graded or failed for it; null where nothing
     /// was answered.
@@ -152,9 +152,9 @@ pub struct Cycle {
     pub cycle: u32,
     /// Probes asked there.
     pub probes: usize,
-    /// Estimate of `overall`.
+    /// The level of `overall` on these probes.
     pub overall: ScoreEstimate,
-    /// Each dimension measured.
+    /// The level of each dimension measured on them.
     pub dimensions: ScoreEstimates,
     /// Share of expected facts in the context.
     pub fact_survival: Option<f64>,
@@ -216,21 +216,21 @@ struct SummaryBuilder<'s> {
 impl SummaryBuilder<'_> {
     fn method(&self, variant: usize) -> Option<MethodSummary> {
         let own = self.set.variants.get(variant)?;
-        let info = self.set.design().methods.get(own.method)?;
+        let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
-        let (dimensions, economy) = (runs.dimension_levels(), self.economy(variant));
-        let by_probe_type = levels(&self.groups.by_probe_type, variant);
+        let (dimensions, economy) = (dimension_levels(runs), self.economy(variant));
+        let by_probe_type = levels_by_group(&self.groups.by_probe_type, variant);
         Some(MethodSummary {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
             answerer: own.answerer.clone(),
-            overall: runs.overall_level(),
+            overall: overall_level(runs),
             dimensions,
             by_probe_type,
-            by_fixture: levels(&self.groups.by_fixture, variant),
-            by_tag: levels(&self.groups.by_tag, variant),
+            by_fixture: levels_by_group(&self.groups.by_fixture, variant),
+            by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
-            by_length: levels(&self.groups.by_length, variant),
+            by_length: levels_by_group(&self.groups.by_length, variant),
             survival_by_age: SurvivalByAge::of(self.set, &info.name, economy.facts_by_age.clone()),
             economy,
             constraints: ConstraintSummary::of(self.set, &info.name),
@@ -250,8 +250,8 @@ impl SummaryBuilder<'_> {
             Cycle {
                 cycle: *point,
                 probes: part.kept.len(),
-                overall: runs.overall_level(),
-                dimensions: runs.dimension_levels(),
+                overall: overall_level(&runs),
+                dimensions: dimension_levels(&runs),
                 fact_survival: answers.fact_survival(),
                 context_tokens: answers.context_tokens(),
                 compression_ratio: answers.compression_ratio(),
@@ -262,19 +262,15 @@ impl SummaryBuilder<'_> {
 
     fn economy(&self, variant: usize) -> Economy {
         let answers = |variant: usize| Answers::of(self.set, variant, &self.whole.kept);
-        let guessable = self.mate(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
-        let full = self.mate(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
-        answers(variant).economy(guessable.as_ref(), full.as_ref())
+        let guessable =
+            self.reference_variant(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
+        let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
+        Economy::of(&answers(variant), guessable.as_ref(), full.as_ref())
     }
 
-    /// The first variant of such a method that the same answerer reads: scores across answerers do not compare.
-    fn mate(&self, variant: usize, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
-        let answerer = &self.set.variants.get(variant)?.answerer;
-        let methods = &self.set.design().methods;
-        let fits = |mate: &super::set::MethodVariant| {
-            methods.get(mate.method).is_some_and(&is_it) && mate.answerer == *answerer
-        };
-        self.set.variants.iter().position(fits)
+    /// The ceiling or the floor that the answerer of a variant reads.
+    fn reference_variant(&self, variant: usize, is_it: fn(&MethodInfo) -> bool) -> Option<usize> {
+        self.set.variant_of(&self.set.variants.get(variant)?.answerer, is_it)
     }
 
     fn retention(&self, variant: usize) -> Retention {
@@ -282,8 +278,8 @@ impl SummaryBuilder<'_> {
             let runs = variant.and_then(|variant| self.runs.get(variant)).into_iter().flat_map(VariantRuns::overall);
             runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
         };
-        let (own, full) = (values(Some(variant)), values(self.mate(variant, MethodInfo::is_ceiling)));
-        let none = values(self.mate(variant, MethodInfo::is_floor));
+        let (own, full) = (values(Some(variant)), values(self.reference_variant(variant, MethodInfo::is_ceiling)));
+        let none = values(self.reference_variant(variant, MethodInfo::is_floor));
         let cluster = |(fixture, value): (&usize, &f64)| {
             let floor = none.get(fixture)?;
             Some((value - floor, full.get(fixture)? - floor))
@@ -302,6 +298,6 @@ fn weakest(dimensions: &ScoreEstimates, by_probe_type: &Ordered<ScoreEstimates>,
     }
 }
 
-fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<ScoreEstimates> {
-    groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
+fn levels_by_group(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<ScoreEstimates> {
+    groups.iter().map(|(name, part)| (name.clone(), levels(&part.runs(variant)))).collect()
 }

@@ -11,15 +11,15 @@ use crate::judge::{CriterionId, Score};
 /// A probe on which a method does badly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorstProbe {
-    /// The method.
+    /// The name of the method.
     pub method: String,
-    /// The fixture.
+    /// The name of the fixture.
     pub fixture: String,
     /// The point, from 1.
     pub point: u32,
     /// The probe's id.
     pub probe: String,
-    /// Its question.
+    /// Its question; empty where the design lacks it.
     pub question: String,
     /// Mean over all grades of the probe's overall score.
     pub score: f64,
@@ -34,8 +34,17 @@ pub struct WorstProbe {
 /// All grades of one probe of one method.
 struct ProbeScores {
     scores: Vec<(GradeId, f64)>,
-    worst: (f64, GradeId),
-    row: usize,
+    /// The lowest score, of equals the first by grade, and the number of its row.
+    worst: (f64, GradeId, usize),
+}
+
+impl ProbeScores {
+    /// The row of the worst grade, and the mean. It is summed in the order of grades, so that that of rows is irrelevant.
+    fn mean(mut self) -> Option<(usize, f64)> {
+        self.scores.sort_by_key(|(grade, _)| *grade);
+        let scores: Vec<f64> = self.scores.iter().map(|(_, score)| *score).collect();
+        Some((self.worst.2, crate::stats::mean(&scores)?))
+    }
 }
 
 /// Run, answer, judgement, judge: identifies a grade of a probe, so that the order of rows does not matter.
@@ -54,21 +63,19 @@ pub fn worst_rows<T, E>(
     count: usize,
 ) -> Result<Vec<(usize, f64)>, E> {
     let ranks = NameOrder::of(design);
-    let mut piles: BTreeMap<(usize, usize), ProbeScores> = BTreeMap::new();
+    let mut probes: BTreeMap<(usize, usize), ProbeScores> = BTreeMap::new();
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
-        let Some(((key, place), overall)) = ranks.place(row).zip(row.overall) else { continue };
-        let first = || ProbeScores { scores: Vec::new(), worst: (f64::INFINITY, place), row: at };
-        let pile = piles.entry(key).or_insert_with(first);
-        pile.scores.push((place, overall));
-        if (overall, place) < pile.worst {
-            pile.worst = (overall, place);
-            pile.row = at;
+        let Some(((key, grade), overall)) = ranks.place(row).zip(row.overall) else { continue };
+        let scores = probes.entry(key).or_insert(ProbeScores { scores: Vec::new(), worst: (overall, grade, at) });
+        scores.scores.push((grade, overall));
+        if (overall, grade) < (scores.worst.0, scores.worst.1) {
+            scores.worst = (overall, grade, at);
         }
     }
     let mut found: Vec<(usize, f64)> =
-        piles.into_values().filter_map(settled).filter(|(_, score)| *score < Score::MAX).collect();
+        probes.into_values().filter_map(ProbeScores::mean).filter(|(_, score)| *score < Score::MAX).collect();
     // stable: equals stay in the order of their names
     found.sort_by(|a, b| a.1.total_cmp(&b.1));
     found.truncate(count);
@@ -108,12 +115,6 @@ impl<'d> NameOrder<'d> {
 fn ranked<Name: Ord + Hash>(names: impl Iterator<Item = Name>) -> HashMap<Name, usize> {
     let sorted: BTreeSet<Name> = names.collect();
     sorted.into_iter().zip(0..).collect()
-}
-
-fn settled(mut pile: ProbeScores) -> Option<(usize, f64)> {
-    pile.scores.sort_by_key(|(place, _)| *place);
-    let scores: Vec<f64> = pile.scores.iter().map(|(_, score)| *score).collect();
-    Some((pile.row, crate::stats::mean(&scores)?))
 }
 
 impl WorstProbe {

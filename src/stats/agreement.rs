@@ -6,6 +6,7 @@ use super::center::{mean, sample_sd, usable};
 use super::distribution::StudentT;
 use super::interval::Interval;
 use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY, UPPER_TAIL};
+use crate::named::named_enum;
 
 /// A coefficient of agreement, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,18 +19,16 @@ pub struct Coefficient {
     pub pairs: usize,
 }
 
-/// Why a coefficient is undefined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NoCoefficient {
-    /// All scores are equal, which shows neither agreement nor its lack.
-    #[serde(rename = "no variation")]
-    NoVariation,
-    /// Nothing was scored twice.
-    #[serde(rename = "too few")]
-    TooFew,
-    /// A score is no usable number.
-    #[serde(rename = "not a number")]
-    NotANumber,
+named_enum! {
+    /// Why a coefficient is undefined.
+    pub enum NoCoefficient {
+        /// All scores are equal, which shows neither agreement nor its lack.
+        NoVariation = "no variation",
+        /// Nothing was scored twice.
+        TooFew = "too few",
+        /// A score is no usable number.
+        NotANumber = "not a number",
+    }
 }
 
 impl Coefficient {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::center::usable;
 use super::pairs::{Observation, PairClasses, pair_classes};
 use super::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
+use crate::named::named_enum;
 
 /// The variance of one source of noise, or of several that the design cannot separate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,15 +24,14 @@ pub struct Component {
     pub reason: Option<NoComponent>,
 }
 
-/// Why a component has no variance to compute with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NoComponent {
-    /// It was not repeated, or not apart from another one.
-    #[serde(rename = "not repeated")]
-    NotRepeated,
-    /// Under four clusters.
-    #[serde(rename = "not estimable from so few")]
-    FewClusters,
+named_enum! {
+    /// Why a component has no variance to compute with.
+    pub enum NoComponent {
+        /// It was not repeated, or not apart from another one.
+        NotRepeated = "not repeated",
+        /// Under four clusters.
+        FewClusters = "not estimable from so few",
+    }
 }
 
 /// All components of one measure, from the innermost out.

@@ -15,21 +15,21 @@
 
 use super::pairing::Paired;
 use super::thresholds::PRIMARY_MARGIN;
-use super::verdict::{DifferenceTest, NoEvidenceReason, Verdict, judge_family, verdicts};
+use super::verdict::{DifferenceTest, NoEvidenceReason, judge_family, untestable, verdicts};
 
 /// The differences of one method over the clusters in which it changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodDifferences {
     /// Of its overall; `None` where nothing was measured on both sides.
     pub overall: Option<Paired>,
-    /// Of each dimension.
+    /// Of each dimension, in the order in which verdicts are returned.
     pub dimensions: Vec<Paired>,
 }
 
 /// One method's comparisons, judged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MethodVerdicts {
-    /// Of its overall.
+    /// Of its overall; `None` where there is no difference.
     pub overall: Option<DifferenceTest>,
     /// Of each dimension, in the order given.
     pub dimensions: Vec<DifferenceTest>,
@@ -46,23 +46,13 @@ pub struct FamilyVerdicts {
     pub methods: Vec<MethodVerdicts>,
 }
 
-impl FamilyVerdicts {
-    /// Whether any test found a regression.
-    pub fn has_regression(&self) -> bool {
-        let of_method = |method: &MethodVerdicts| {
-            method.overall.iter().chain(&method.dimensions).any(|one| one.verdict == Verdict::Regressed)
-        };
-        self.primary.is_some_and(|primary| primary.verdict == Verdict::Regressed) || self.methods.iter().any(of_method)
-    }
-}
-
 /// Judges the changed methods of a comparison together.
 pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     let overalls: Vec<Paired> = methods.iter().filter_map(|method| method.overall.clone()).collect();
     let dimensions: Vec<Paired> = methods.iter().flat_map(|method| method.dimensions.iter().cloned()).collect();
     let mut overall = verdicts(&overalls).into_iter();
     let mut dimension = verdicts(&dimensions).into_iter();
-    let tested: Vec<&Paired> = overalls.iter().filter(|paired| paired.untestable().is_none()).collect();
+    let tested: Vec<&Paired> = overalls.iter().filter(|paired| untestable(paired).is_none()).collect();
     let judged = methods.iter().map(|method| MethodVerdicts {
         overall: method.overall.as_ref().and_then(|_| overall.next()),
         dimensions: dimension.by_ref().take(method.dimensions.len()).collect(),
@@ -79,8 +69,7 @@ fn primary(tested: &[&Paired]) -> Option<DifferenceTest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::RunValues;
-    use crate::stats::run_values;
+    use crate::stats::{RunValues, Verdict, run_values};
 
     fn runs(value: f64) -> RunValues {
         run_values(&[[Some(value)]])
@@ -101,7 +90,7 @@ mod tests {
     fn one_method_has_no_primary_test() {
         let found = family_verdicts(&[even(0.5)]);
         assert_eq!((found.primary, found.tested), (None, 1));
-        assert!(found.has_regression());
+        assert_eq!(found.methods[0].overall.unwrap().verdict, Verdict::Regressed);
         assert_eq!(found.methods[0].overall.unwrap().p, found.methods[0].overall.unwrap().p_adjusted);
     }
 
@@ -110,7 +99,6 @@ mod tests {
         let found = family_verdicts(&[even(0.22), even(0.25), even(0.24)]);
         assert_eq!(found.primary.unwrap().verdict, Verdict::Regressed);
         assert!(found.methods.iter().all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence));
-        assert!(found.has_regression());
         assert_eq!(
             family_verdicts(&[even(0.1), even(0.15)]).primary.unwrap().reason,
             Some(NoEvidenceReason::BelowPrimaryMargin)

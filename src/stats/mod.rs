@@ -32,7 +32,7 @@ mod verdict;
 pub use agreement::{
     Agreement, AgreementIntervals, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread,
 };
-pub use alpha::{Metric, krippendorff_alpha};
+pub use alpha::krippendorff_alpha;
 pub use center::{MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
@@ -43,4 +43,4 @@ pub use pairs::{Observation, PairClasses};
 pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
-pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, verdicts};
+pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, untestable, verdicts};

@@ -21,7 +21,8 @@ pub struct Paired {
 impl Paired {
     /// From the differences of the clusters' values, one a cluster; nothing is missing and no runs are known.
     /// `None` for no differences, or if one of them is no usable number.
-    pub fn new(differences: &[f64]) -> Option<Paired> {
+    #[cfg(test)]
+    pub(super) fn new(differences: &[f64]) -> Option<Paired> {
         Paired::numbered(differences.iter().copied().enumerate().collect())
     }
 

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// within its item and run; observations that agree in all four are repeated gradings of one answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// The outermost unit.
+    /// The unit of evidence that it belongs to.
     pub cluster: usize,
     /// What is measured, crossed with the runs of its cluster.
     pub item: usize,
-    /// Which beginning anew.
+    /// The number of the run, in which all items of the cluster are begun anew.
     pub run: usize,
     /// Which answer of this item in this run.
     pub answer: usize,

@@ -32,26 +32,26 @@ pub struct DifferenceVariances {
 /// How often everything is measured. Items may be a mean over clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SampleSizes {
-    /// G.
+    /// G, the clusters.
     pub fixtures: usize,
-    /// p.
+    /// p, the items of a cluster.
     pub probes: f64,
-    /// R.
+    /// R, the runs of each cluster.
     pub runs: u32,
-    /// a, per run and item.
+    /// a, the answers per run and item.
     pub answers: u32,
-    /// j, per answer.
+    /// j, the gradings per answer.
     pub judgements: u32,
 }
 
 /// What one call of each kind costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallCosts {
-    /// A compression.
+    /// To compress a session at one point.
     pub compress: f64,
-    /// An answer.
+    /// To answer one item.
     pub answer: f64,
-    /// A grading.
+    /// To grade one answer.
     pub judge: f64,
 }
 

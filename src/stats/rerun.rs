@@ -14,7 +14,7 @@ use super::thresholds::{TINY, UPPER_TAIL};
 pub struct Rerun {
     /// Mean over clusters of the mean (not the median) over runs: a median of three runs has no usable variance.
     pub center: f64,
-    /// 95% interval.
+    /// Where the centre would lie in other runs, with 95% confidence.
     pub ci95: Interval,
     /// Variance of the centre.
     pub variance: f64,

@@ -9,6 +9,7 @@ use super::center::{mean, sample_variance, usable};
 use super::distribution::StudentT;
 use super::interval::Interval;
 use super::thresholds::{MIN_SPAN, SPAN_WARNING, UPPER_TAIL};
+use crate::named::named_enum;
 
 /// A retention, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,24 +35,20 @@ impl Retention {
     }
 }
 
-/// Why a retention, or its interval, is undefined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NoRetention {
-    /// No cluster has the floor, the ceiling and what lies between.
-    #[serde(rename = "missing arm")]
-    MissingReference,
-    /// A value is no usable number.
-    #[serde(rename = "not a number")]
-    NotANumber,
-    /// The mean span is under 0.5 points.
-    #[serde(rename = "narrow span")]
-    NarrowSpan,
-    /// Ceiling and floor cannot be distinguished from noise.
-    #[serde(rename = "uncertain span")]
-    UncertainSpan,
-    /// One cluster: the value stands alone.
-    #[serde(rename = "few fixtures")]
-    FewClusters,
+named_enum! {
+    /// Why a retention, or its interval, is undefined.
+    pub enum NoRetention {
+        /// No cluster has the floor, the ceiling and what lies between.
+        MissingReference = "missing arm",
+        /// A value is no usable number.
+        NotANumber = "not a number",
+        /// The mean span is under 0.5 points.
+        NarrowSpan = "narrow span",
+        /// Ceiling and floor cannot be distinguished from noise.
+        UncertainSpan = "uncertain span",
+        /// One cluster: the value stands alone.
+        FewClusters = "few fixtures",
+    }
 }
 
 /// The retention over clusters, each given as (gain, span): the value minus the floor, the ceiling minus the floor, all

@@ -12,60 +12,48 @@ use super::rerun::NoRerun;
 use super::thresholds::{
     ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
 };
+use crate::named::named_enum;
 
-/// What a comparison shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Verdict {
-    /// Better by the margin or more, and not by chance.
-    #[serde(rename = "improved")]
-    Improved,
-    /// Worse by the margin or more, and not by chance.
-    #[serde(rename = "regressed")]
-    Regressed,
-    /// Neither was shown; which is not to say that nothing changed.
-    #[serde(rename = "no evidence")]
-    NoEvidence,
+named_enum! {
+    /// What a comparison shows.
+    pub enum Verdict {
+        /// Better by the margin or more, and not by chance.
+        Improved = "improved",
+        /// Worse by the margin or more, and not by chance.
+        Regressed = "regressed",
+        /// Neither was shown; which is not to say that nothing changed.
+        NoEvidence = "no evidence",
+    }
 }
 
-/// Why there is no evidence; the first that holds, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum NoEvidenceReason {
-    /// Something else differs between the sides.
-    #[serde(rename = "answerer differs")]
-    Confounded,
-    /// Under three clusters.
-    #[serde(rename = "few fixtures")]
-    FewClusters,
-    /// Over 10% of the cells are missing on one side.
-    #[serde(rename = "missing")]
-    Missing,
-    /// Without the answers that the token limit cut off the verdict is another one.
-    #[serde(rename = "truncated")]
-    Truncated,
-    /// The adjusted p passes, but the difference is smaller than the margin.
-    #[serde(rename = "below 0.3")]
-    BelowMargin,
-    /// The same for the mean over several methods, whose margin is smaller.
-    #[serde(rename = "below 0.2")]
-    BelowPrimaryMargin,
-    /// The same for a share.
-    #[serde(rename = "below 0.1")]
-    BelowShareMargin,
-    /// The better side had more tokens to spend.
-    #[serde(rename = "more tokens")]
-    MoreTokens,
-    /// Nothing changed: the same answers, graded the same.
-    #[serde(rename = "unchanged")]
-    Unchanged,
-    /// The p passes by itself, but not among all comparisons of its family.
-    #[serde(rename = "correction")]
-    Correction,
-    /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
-    #[serde(rename = "degenerate")]
-    Degenerate,
-    /// The difference does not stand out from how clusters vary.
-    #[serde(rename = "noise")]
-    Noise,
+named_enum! {
+    /// Why there is no evidence; the first that holds, in this order.
+    pub enum NoEvidenceReason {
+        /// Something else differs between the sides.
+        Confounded = "answerer differs",
+        /// Under three clusters.
+        FewClusters = "few fixtures",
+        /// Over 10% of the cells are missing on one side.
+        Missing = "missing",
+        /// Without the answers that the token limit cut off the verdict is another one.
+        Truncated = "truncated",
+        /// The adjusted p passes, but the difference is smaller than the margin.
+        BelowMargin = "below 0.3",
+        /// The same for the mean over several methods, whose margin is smaller.
+        BelowPrimaryMargin = "below 0.2",
+        /// The same for a share.
+        BelowShareMargin = "below 0.1",
+        /// The better side had more tokens to spend.
+        MoreTokens = "more tokens",
+        /// Nothing changed: the same answers, graded the same.
+        Unchanged = "unchanged",
+        /// The p passes by itself, but not among all comparisons of its family.
+        Correction = "correction",
+        /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
+        Degenerate = "degenerate",
+        /// The difference does not stand out from how clusters vary.
+        Noise = "noise",
+    }
 }
 
 /// A judged comparison. Differences are in points of the scale, the first side minus the second.
@@ -91,7 +79,7 @@ pub struct DifferenceTest {
     /// Smallest true difference that would get a verdict with 80% power. `None` where no difference on the scale would,
     /// and where all clusters differ by the same, which leaves the noise unknown.
     pub mdd: Option<f64>,
-    /// What this shows.
+    /// Improved, regressed, or neither shown.
     pub verdict: Verdict,
     /// Why it shows nothing; `None` beside any other verdict.
     pub reason: Option<NoEvidenceReason>,
@@ -184,18 +172,16 @@ impl DifferenceTest {
     }
 }
 
-impl Paired {
-    /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
-    pub fn untestable(&self) -> Option<NoEvidenceReason> {
-        if self.confounded {
-            Some(NoEvidenceReason::Confounded)
-        } else if self.estimate.clusters < MIN_CLUSTERS {
-            Some(NoEvidenceReason::FewClusters)
-        } else if self.missing_share > MAX_MISSING + TINY {
-            Some(NoEvidenceReason::Missing)
-        } else {
-            None
-        }
+/// Why no test would mean anything, whatever the differences are; `None` where they can be tested.
+pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
+    if paired.confounded {
+        Some(NoEvidenceReason::Confounded)
+    } else if paired.estimate.clusters < MIN_CLUSTERS {
+        Some(NoEvidenceReason::FewClusters)
+    } else if paired.missing_share > MAX_MISSING + TINY {
+        Some(NoEvidenceReason::Missing)
+    } else {
+        None
     }
 }
 
@@ -227,7 +213,7 @@ pub(super) fn judge_family(family: &[Paired], margin: (f64, NoEvidenceReason)) -
 
 /// The p of a comparison that can be tested.
 fn p_of_test(paired: &Paired) -> Option<f64> {
-    paired.estimate.p.filter(|_| paired.untestable().is_none())
+    paired.estimate.p.filter(|_| untestable(paired).is_none())
 }
 
 fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoEvidenceReason)) -> DifferenceTest {
@@ -260,7 +246,7 @@ fn judge(
     (margin, below): (f64, NoEvidenceReason),
 ) -> (Verdict, Option<NoEvidenceReason>) {
     let estimate = &paired.estimate;
-    let reason = if let Some(reason) = paired.untestable() {
+    let reason = if let Some(reason) = untestable(paired) {
         reason
     } else if adjusted.is_none_or(|p| p > ALPHA) {
         unproven(estimate)

@@ -12,7 +12,10 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
-use crate::results::{ContextRow, FailedAction, FixtureInfo, Manifest, Outcome, ProbeInfo, ResultsFolder, Row};
+use crate::results::{
+    ContextRow, FailedAction, FixtureInfo, Manifest, Outcome, ProbeInfo, ResultsFolder, Row, find_results,
+    incomplete_beside,
+};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -96,7 +99,7 @@ pub(crate) fn find_cell(
     command: &str,
     console: &Console,
 ) -> Result<CellMatch, Failure> {
-    let folder = ResultsFolder::find(results, args.label.as_deref(), args.partial);
+    let folder = find_results(results, args.label.as_deref(), args.partial);
     let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
     let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
     note_partial(&folder, &manifest, console);
@@ -144,7 +147,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
         format!("`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it", rows(folder))
-    } else if let Some(beside) = folder.incomplete_beside() {
+    } else if let Some(beside) = incomplete_beside(folder) {
         format!(
             "a later run of `{label}` is incomplete, with {}; --partial reads it",
             count(rows(&beside), "judged cell")

@@ -12,7 +12,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::read_text;
-use crate::results::{FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, labels, names};
+use crate::results::{
+    FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside, labels,
+    lock_reports, names, open_results, remove_results,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabelsCommand {
@@ -87,7 +90,7 @@ impl LabelJson {
             expected: design.methods.iter().map(|method| design.cells_of(method)).sum(),
             best: best(folder, manifest),
             protected: folder.is_protected(),
-            incomplete_run: folder.incomplete_beside().map(|beside| cells(&beside)),
+            incomplete_run: incomplete_beside(folder).map(|beside| cells(&beside)),
         }
     }
 }
@@ -106,7 +109,7 @@ fn best(folder: &ResultsFolder, manifest: &Manifest) -> Option<BestJson> {
 fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
     let mut found = Vec::new();
     for label in labels(results)? {
-        let read = ResultsFolder::open(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
+        let read = open_results(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
             Ok((manifest, folder)) => found.push(LabelJson::of(&folder, &manifest)),
             Err(error) => console.warn("skipped:", error),
@@ -151,7 +154,7 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
 
 /// The folders of all labels; an error for the first that does not exist, before anything is changed.
 fn open_all(results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, FolderError> {
-    labels.iter().map(|label| ResultsFolder::open(results, label)).collect()
+    labels.iter().map(|label| open_results(results, label)).collect()
 }
 
 fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {
@@ -160,7 +163,7 @@ fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, 
         return Err(protected_error(&folder.label()));
     }
     for folder in folders {
-        folder.remove().map_err(|error| match error {
+        remove_results(&folder).map_err(|error| match error {
             LabelWriterError::Protected(label) => protected_error(label.as_str()),
             error => error.into(),
         })?;
@@ -176,7 +179,7 @@ fn protected_error(label: &str) -> Failure {
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
     for folder in open_all(results, labels)? {
-        let _files = folder.lock_reports()?;
+        let _files = lock_reports(&folder)?;
         folder.protect(on)?;
         console.inform(&format!("{} is {} protected.", folder.label(), if on { "now" } else { "no longer" }));
     }

@@ -133,6 +133,8 @@ fn caveat_words(caveat: RecallCaveat) -> &'static str {
         RecallCaveat::Short => "there are fewer than 20,000 tokens before the point",
         RecallCaveat::AfterCompaction => "the session after the point was written from a compacted context",
         RecallCaveat::Cut => "tool results were cut before references were recorded; import the log again",
+        RecallCaveat::FewMessages => "under three messages behind the point use anything from before it",
+        RecallCaveat::NothingNeeded => "nothing behind the point uses anything from before it",
     }
 }
 

@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::Console;
-use crate::results::{ResultsFolder, names};
+use crate::results::{find_results, names};
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
@@ -25,7 +25,7 @@ struct OpenJson {
 }
 
 pub(crate) fn run(common: &Common, args: &OpenArgs, console: &Console) -> Result<Exit, Failure> {
-    let folder = ResultsFolder::find(&project_paths_of(common)?.results, args.label.as_deref(), false)?;
+    let folder = find_results(&project_paths_of(common)?.results, args.label.as_deref(), false)?;
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();

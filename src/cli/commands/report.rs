@@ -13,7 +13,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::files::write_whole;
 use crate::locale::Locale;
 use crate::report::{comparison_table, csv_header, csv_line, junit, reference_table, summary_table};
-use crate::results::{ResultsFolder, SetError, names};
+use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -41,11 +41,11 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
     let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
-    let folder = ResultsFolder::find(&pipeline.results, Some(label), args.partial)?;
+    let folder = find_results(&pipeline.results, Some(label), args.partial)?;
     if args.csv {
         return print_csv(&folder, console);
     }
-    let _files = folder.lock_reports()?;
+    let _files = lock_reports(&folder)?;
     let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
     folder.show_reference(args.reference)?;
     note_partial(&folder, &manifest, console);

@@ -17,7 +17,7 @@ use crate::files::{FileError, read_text, write_whole};
 use crate::report::{
     TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
 };
-use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names};
+use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
@@ -77,7 +77,7 @@ fn folders(results: &Path, asked: &[String]) -> Result<Vec<ResultsFolder>, Failu
             }
         }
         if found == 0 && !pattern.contains('*') {
-            add(ResultsFolder::open(results, pattern)?);
+            add(open_results(results, pattern)?);
         }
     }
     Ok(folders)
@@ -157,7 +157,9 @@ fn measured_with(design: &Design) -> Digest {
     };
     let (answerers, judges) = (models(&design.answerers), models(&design.judges));
     let parts = (fixtures, &design.rubric, answerers, judges, design.tail, design.judge_context, design.locale);
-    Digest::of(serde_json::to_string(&parts).unwrap_or_default())
+    // Names, numbers and digests: serialising them cannot fail.
+    let json = serde_json::to_string(&parts).unwrap_or_else(|error| unreachable!("a design is plain data: {error}"));
+    Digest::of(json)
 }
 
 /// A result set as a point of the trend.

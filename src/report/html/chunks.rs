@@ -23,6 +23,8 @@ use crate::transcript::MappedFold;
 
 /// The version of the content of chunks: raised when equal rows, contexts and facts would give other texts or marks.
 const CHUNK_VERSION: u32 = 3;
+/// Texts of many cells compress to a fraction of what each takes by itself. With all cells in one chunk the page would
+/// decompress everything to show one cell, and one row that changed would mean to compress everything again.
 pub(super) const CELLS_IN_CHUNK: usize = 256;
 /// Digits of a key that are shown; the cache accepts any unique prefix.
 const KEY_DIGITS: usize = 16;
@@ -126,7 +128,7 @@ pub(super) fn chunk_cells(
 
 pub(super) fn chunk_name(kind: &str) -> DigestBuilder {
     let mut name = DigestBuilder::new(kind);
-    name.field("version", env!("CARGO_PKG_VERSION")).field("packs", CHUNK_VERSION.to_le_bytes());
+    name.field("version", env!("CARGO_PKG_VERSION")).field("chunk", CHUNK_VERSION.to_le_bytes());
     name
 }
 

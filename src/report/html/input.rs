@@ -205,7 +205,7 @@ impl<'a> PageInput<'a> {
 
 fn compressions(summary: &Summary, tr: &Translation) -> FigureTable {
     let row = |(name, method): (&String, &MethodSummary)| {
-        let (recall, interval, rest) = compression_row(method);
+        let (recall, interval, rest) = compression_row(method, tr);
         let recall = format!("{recall} {interval}").trim_end().to_owned();
         (name.to_owned(), std::iter::once(recall).chain(rest).collect())
     };

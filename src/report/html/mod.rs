@@ -47,10 +47,10 @@ const SCRIPTS: [&str; 13] = [
 ];
 
 fn translation(locale: Locale) -> &'static str {
-    match locale {
-        Locale::En => include_str!("../../../assets/report/texts.en.json"),
-        Locale::Zh => include_str!("../../../assets/report/texts.zh.json"),
-    }
+    locale.pick(
+        include_str!("../../../assets/report/texts.en.json"),
+        include_str!("../../../assets/report/texts.zh.json"),
+    )
 }
 
 /// # Errors
@@ -60,12 +60,10 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
     let data = data::elements(input)?;
     let texts = format!("<script type=\"application/json\" id=\"texts\">{}</script>", translation(input.locale));
     let nonce = nonce(&[&style, &script, &texts, &data]);
-    let (language, title, no_script) = match input.locale {
-        Locale::En => {
-            ("en", "compeval report", "This page needs JavaScript. report.md in the same folder has the figures.")
-        }
-        Locale::Zh => ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
-    };
+    let (language, title, no_script) = input.locale.pick(
+        ("en", "compeval report", "This page needs JavaScript. report.md in the same folder has the figures."),
+        ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
+    );
     let title = format!("{} · {title}", escape(input.label));
     let page = fill(
         TEMPLATE,

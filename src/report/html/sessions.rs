@@ -14,7 +14,7 @@ use crate::transcript::{Message, Role, estimate_tokens};
 const FIRST_WORDS: usize = 120;
 
 #[derive(Serialize)]
-struct SessionPack<'s> {
+struct SessionChunk<'s> {
     /// Who speaks, about how many tokens, the first words.
     messages: Vec<(Role, u64, String)>,
     start: usize,
@@ -43,7 +43,7 @@ pub(super) fn chunk_session(
     };
     let made = chunk(cache, name.finish(), || {
         let history = History::new(session.messages);
-        Ok::<_, Infallible>(json(&SessionPack {
+        Ok::<_, Infallible>(json(&SessionChunk {
             messages: session.messages.iter().map(shown).collect(),
             start: session.start,
             points: session.points,

@@ -12,7 +12,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::Console;
-use crate::results::ResultsFolder;
+use crate::results::open_results;
 
 pub(super) fn export(
     snapshot: &CacheSnapshot,
@@ -60,7 +60,7 @@ fn all(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
 
 /// The entries of a result set. They are recorded when its run ends.
 fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
-    let folder = ResultsFolder::open(results, label)?;
+    let folder = open_results(results, label)?;
     let (manifest, keys) = (folder.manifest()?, folder.keys()?);
     if keys.is_empty() {
         let message = format!("the result set `{}` does not list its entries", manifest.label);

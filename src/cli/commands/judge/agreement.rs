@@ -12,9 +12,7 @@ use crate::fault::suggestion;
 use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems};
 use crate::results::{Design, MethodInfo, Row};
-use crate::stats::{
-    Agreement, Coefficient, Metric, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread,
-};
+use crate::stats::{Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread};
 
 /// How one judge, or the median of the panel, agrees with people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -156,7 +154,7 @@ impl GradedRows {
         let unit = |judges: &BTreeMap<String, BTreeMap<ActionKey, u8>>| -> Vec<u8> {
             judges.values().filter_map(|scores| scores.values().next().copied()).collect()
         };
-        krippendorff_alpha(&self.repeats.values().map(unit).collect::<Vec<_>>(), Metric::Ordinal)
+        krippendorff_alpha(&self.repeats.values().map(unit).collect::<Vec<_>>())
     }
 }
 

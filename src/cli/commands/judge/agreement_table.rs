@@ -13,7 +13,7 @@ use crate::cli::format::{count, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::files::write_whole;
-use crate::results::{FolderError, ResultsFolder};
+use crate::results::{FolderError, find_results};
 use crate::stats::thresholds::MIN_PAIRS;
 use crate::stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
@@ -29,7 +29,7 @@ struct AgreementJson<'a> {
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let mut human = HumanGrades::read(&given(common, path))?;
     let results = project_paths_of(common)?.results;
-    let folder = ResultsFolder::find(&results, label, false).map_err(|error| refused(&error))?;
+    let folder = find_results(&results, label, false).map_err(|error| refused(&error))?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
     if human.is_blind() {
         let resolved = human.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
@@ -61,7 +61,7 @@ pub(super) fn write_sheet(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let results = project_paths_of(common)?.results;
-    let folder = ResultsFolder::find(&results, label, false).map_err(|error| refused(&error))?;
+    let folder = find_results(&results, label, false).map_err(|error| refused(&error))?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
     let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;

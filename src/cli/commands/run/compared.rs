@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::pipeline::Pipeline;
 use crate::plan::changed_places;
 use crate::results::{
-    ChangedLines, Comparison, ComparisonScope, ResultSet, ResultsFolder, Side, compare, labels_compared_with,
+    ChangedLines, Comparison, ComparisonScope, ResultSet, ResultsFolder, Side, compare, labels_compared_with, open_side,
 };
 
 /// Two result sets that were compared: the judged one first, then the baseline.
@@ -25,7 +25,7 @@ pub(crate) fn compare_sides(
     lines: ChangedLines<'_>,
 ) -> Result<ComparedSets, Failure> {
     let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), Failure> {
-        let (folder, method) = ResultsFolder::open_side(results, text)?;
+        let (folder, method) = open_side(results, text)?;
         let set = ResultSet::read(&folder)?;
         Ok((folder, set, method))
     };
@@ -59,7 +59,7 @@ pub(super) fn compared_to_baseline(
     lines: ChangedLines<'_>,
 ) -> Result<Option<Comparison>, Failure> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
-    let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
+    let (other, method) = open_side(&pipeline.results, baseline)?;
     let other = ResultSet::read(&other)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };

@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::count;
 use crate::cli::project::{ProjectOptions, label_of, read_project, with_store};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{Comparison, Label, Manifest, ResultsFolder};
+use crate::results::{Comparison, Label, Manifest, ResultsFolder, open_side};
 
 /// Fixtures after which there is a look.
 const LOOKS: [usize; 3] = [4, 8, 12];
@@ -53,7 +53,7 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
 fn fixtures(common: &Common, args: &RunArgs, label: &Label) -> Result<(Vec<String>, usize), Failure> {
     let pipeline = read_project(common, &args.select, ProjectOptions::default())?.pipeline;
     let baseline = args.comparison.compare_to.as_deref().unwrap_or_default();
-    let (baseline, _) = ResultsFolder::open_side(&pipeline.results, baseline)?;
+    let (baseline, _) = open_side(&pipeline.results, baseline)?;
     let known = baseline.manifest()?.design;
     let shared = pipeline.fixtures.iter().filter(|loaded| known.fixture(loaded.name()).is_some());
     let mut ordered: Vec<(String, String)> =

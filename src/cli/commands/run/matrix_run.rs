@@ -33,7 +33,7 @@ use crate::remote::{SharedCache, SharedSummary};
 use crate::report::junit;
 use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
-    Manifest, Publication, RemoteUse, ResultsFolder, names,
+    Manifest, Publication, RemoteUse, ResultsFolder, names, open_side,
 };
 use crate::scheduler::{BatchOptions, Budget, Event, Listener, RunOutcome};
 use crate::shard::Shard;
@@ -163,7 +163,7 @@ impl PreparedRun {
             limits = limits.part(shard.share());
         }
         if let Some(baseline) = &args.comparison.compare_to {
-            ResultsFolder::open_side(&pipeline.results, baseline)?;
+            open_side(&pipeline.results, baseline)?;
         }
         let design = Design::of(&pipeline);
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, args.replace);

@@ -7,7 +7,7 @@ use crate::action::{ActionKey, Digest};
 use crate::cache::{ImportOrigin, Store, Writer};
 use crate::cli::failure::Failure;
 use crate::cli::terminal::Console;
-use crate::results::{ImportedEntries, Manifest, ResultsFolder, WriterEntries};
+use crate::results::{ImportedEntries, Manifest, ResultsFolder, WriterEntries, open_results};
 
 /// Notes the entries that were made elsewhere: by files and by writers.
 pub(super) fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut Manifest) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ pub(super) fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, conso
     if manifest.pulled.is_empty() {
         return;
     }
-    let earlier = ResultsFolder::open(results, &manifest.label).and_then(|folder| folder.manifest());
+    let earlier = open_results(results, &manifest.label).and_then(|folder| folder.manifest());
     let Ok(earlier) = earlier else { return };
     let differs = |(key, raw): &(&ActionKey, &Digest)| earlier.pulled.get(key).is_some_and(|pinned| pinned != *raw);
     let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();

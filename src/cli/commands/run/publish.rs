@@ -13,10 +13,10 @@ use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody};
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
-use crate::report::{ReportInput, markdown};
+use crate::report::markdown;
 use crate::results::{
-    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names, run_files, summarize,
-    worst_rows,
+    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
+    run_files, summarize, take_figures, worst_rows,
 };
 use crate::threads::both;
 
@@ -44,7 +44,7 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
 ) -> Result<PublishedResults, Failure> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     // What cannot be taken over, for whatever reason, is made.
-    let taken = |earlier| folder.take_figures(earlier, &manifest, reference).ok().flatten();
+    let taken = |earlier| take_figures(folder, earlier, &manifest, reference).ok().flatten();
     if let Some((summary, figures)) = same_as.filter(|_| at_hand.is_none()).and_then(taken) {
         write_page_of_many(pipeline, folder, &summary, &manifest, reference)?;
         let manifest = Manifest { figures: Some(figures), ..manifest };
@@ -106,9 +106,9 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     );
     run_files?;
     others?;
-    let manifest = set.into_manifest();
+    let manifest = set.manifest;
     // Few rows are read faster than what they were made into.
-    let figures = if rows.is_none() { folder.figures(&manifest, reference)? } else { None };
+    let figures = if rows.is_none() { figures_digest(folder, &manifest, reference)? } else { None };
     Ok(PublishedResults { summary, manifest: Manifest { figures, ..manifest }, refused })
 }
 
@@ -138,7 +138,7 @@ fn write_figures(
 ) -> Result<(), Failure> {
     folder.write_json(names::SUMMARY, summary)?;
     let worst = worst(folder, set.design(), rows)?;
-    let text = markdown(&ReportInput { summary, manifest: &set.manifest, worst: &worst, reference });
+    let text = markdown(summary, &set.manifest, &worst, reference);
     Ok(folder.write(names::MARKDOWN, text)?)
 }
 

@@ -71,10 +71,10 @@ impl Recorder {
         let has_rules = pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty());
         let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS, earlier));
         Ok(Recorder {
-            rows: folder.begin_rows(rows, form, earlier)?,
+            rows: RowsFile::create(folder.path(), rows, form, earlier.map(ResultsFolder::path))?,
             contexts: folder.begin_lines(names::CONTEXTS, earlier)?,
             constraints: constraints.transpose()?,
-            keys: folder.begin_keys()?,
+            keys: KeysFile::create(&folder.file(names::KEYS))?,
             stages: StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
             failures: Vec::new(),

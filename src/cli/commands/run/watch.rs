@@ -21,7 +21,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::compress::Strategy;
 use crate::pipeline::Pipeline;
 use crate::report::comparison_table;
-use crate::results::{Comparison, ComparisonScope, ResultSet, ResultsFolder, Side, compare};
+use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results};
 
 const POLL: Duration = Duration::from_millis(300);
 
@@ -67,7 +67,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
 
 /// Prints what changed against the last results, and returns those that the label has now.
 fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, console: &Console) -> Option<ResultSet> {
-    let read = ResultsFolder::open(&pipeline.results, label).map_err(Failure::from);
+    let read = open_results(&pipeline.results, label).map_err(Failure::from);
     let read = read.and_then(|folder| Ok((ResultSet::read(&folder)?, folder)));
     let (now, folder) = match read {
         Ok(read) => read,
