@@ -33,6 +33,8 @@ mod sorted_run;
 mod blocks;
 mod compaction;
 mod index_folder;
+mod active_pack;
+mod recovery;
 mod inner;
 mod writer;
 mod refresh;
@@ -40,13 +42,14 @@ mod journal_steps;
 mod journal;
 mod lookup;
 mod layered;
+mod trust;
 mod snapshot;
-mod store;
 mod prune;
 mod upgrade;
 mod verify;
 mod transfer;
 mod share;
+mod store;
 
 #[cfg(test)]
 mod tests;
