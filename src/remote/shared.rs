@@ -16,11 +16,11 @@ use super::namespace;
 #[cfg(feature = "object-stores")]
 use super::object_store;
 use super::prune::{self, RemotePruneCounts};
+use super::request_slots::RequestSlots;
 use super::rollup::{self, MOST_LOOSE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
 use super::summary::{PullCounts, SharedSummary};
-use super::turns::RequestSlots;
 use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
 use super::url::RemoteUrl;
 use super::warnings::{clock_warning, unused_warnings};

@@ -117,7 +117,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.attempts = journal.attempts();
         let budget = self.executor.budget;
         self.open.extend(journal.open.into_iter().map(|batch| {
-            let reserved = budget.hold(batch.intent.reserved());
+            let reserved = budget.reserve_unconditionally(batch.intent.reserved());
             Tracked::new(batch, vec![reserved])
         }));
         Ok(())
