@@ -16,7 +16,7 @@ use super::prefixes::SharedPrefixes;
 use super::program;
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store};
+use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store, now_ms};
 use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
@@ -123,7 +123,7 @@ impl RawOutput {
     fn meta(&self, job: &Job) -> EntryMeta {
         EntryMeta {
             stage: job.action.stage,
-            created: u64::try_from(crate::clock::now().as_millisecond()).unwrap_or(0),
+            created: now_ms(),
             dialect: self.dialect,
             model: self.model.clone(),
             requested_model: job.requested_model(),
