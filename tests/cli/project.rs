@@ -242,11 +242,13 @@ impl Running {
     }
 
     /// Sends Ctrl-C.
+    #[cfg(unix)]
     pub fn interrupt(&self) {
         self.signal(rustix::process::Signal::INT);
     }
 
     /// Sends a signal.
+    #[cfg(unix)]
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).expect("a process");
         rustix::process::kill_process(pid, signal).expect("a signal");
