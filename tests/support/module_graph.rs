@@ -9,7 +9,7 @@
 //! file that uses the type and calls a method of such a name uses the file of that block too.
 //!
 //! Steps: read each file into tokens; collect its child modules, its `use` declarations, its items, its paths, the
-//! names it calls and its inherent `impl` blocks; then resolve each path, module by module.
+//! names it calls and its `impl` blocks; then resolve each path, module by module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,31 +34,59 @@ struct Module {
     paths: BTreeSet<ModulePath>,
     /// Functions and methods that are called, and types that are named, without the path in front.
     mentions: BTreeSet<String>,
-    /// Of each `impl` block without a trait: the type, and the names of its functions.
-    inherent_impls: Vec<(ModulePath, BTreeSet<String>)>,
+    impls: Vec<ImplBlock>,
+}
+
+/// The head of an `impl` block.
+struct ImplBlock {
+    /// As it is written.
+    head: String,
+    is_inherent: bool,
+    /// The type, its arguments, and the trait with its arguments; of an inherent `impl` the type alone.
+    of: Vec<ModulePath>,
+    functions: BTreeSet<String>,
 }
 
 /// The files of the crate, relative to the repository, and what each uses.
 pub(crate) type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads the crate whose `src` folder is in `root`.
-pub(crate) fn read(root: &Path) -> ModuleGraph {
-    let mut modules = BTreeMap::new();
-    read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
-    let modules = CrateModules { modules };
-    let mut graph = modules.uses_by_path();
-    let calls = modules.calls_of_methods_elsewhere(&graph);
-    for (file, used) in calls {
-        graph.entry(file).or_default().insert(used);
-    }
-    graph
-}
-
-struct CrateModules {
+/// The modules of the crate.
+pub(crate) struct CrateModules {
     modules: BTreeMap<ModulePath, Module>,
 }
 
 impl CrateModules {
+    /// Reads the crate whose `src` folder is in `root`.
+    pub(crate) fn read(root: &Path) -> CrateModules {
+        let mut modules = BTreeMap::new();
+        read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
+        CrateModules { modules }
+    }
+
+    pub(crate) fn graph(&self) -> ModuleGraph {
+        let mut graph = self.uses_by_path();
+        for (file, used) in self.calls_of_methods_elsewhere(&graph) {
+            graph.entry(file).or_default().insert(used);
+        }
+        graph
+    }
+
+    /// `impl` blocks in a file that defines neither their type nor, where they are of a trait, that trait or an argument
+    /// of either.
+    pub(crate) fn misplaced_impls(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (path, module) in &self.modules {
+            for block in &module.impls {
+                let homes: BTreeSet<String> = block.of.iter().filter_map(|of| self.file_of(path, of, 0)).collect();
+                if !homes.is_empty() && !homes.contains(&module.file) {
+                    let homes = homes.into_iter().collect::<Vec<_>>().join(" or ");
+                    found.push(format!("{}: {} belongs into {homes}", module.file, block.head));
+                }
+            }
+        }
+        found
+    }
+
     fn uses_by_path(&self) -> ModuleGraph {
         let uses = |path: &ModulePath, module: &Module| -> BTreeSet<String> {
             let files = module.paths.iter().filter_map(|used| self.file_of(path, used, 0));
@@ -73,7 +101,8 @@ impl CrateModules {
         let is_unique = |name: &String| self.modules.values().filter(|m| m.functions.contains(name)).count() == 1;
         let mut calls = Vec::new();
         for (path, module) in &self.modules {
-            for (of, methods) in &module.inherent_impls {
+            for ImplBlock { of, functions: methods, .. } in module.impls.iter().filter(|block| block.is_inherent) {
+                let Some(of) = of.first() else { continue };
                 let Some(home) = self.file_of(path, of, 0).filter(|home| *home != module.file) else { continue };
                 let is_caller = |caller: &&Module| {
                     let calls = |name: &&String| caller.mentions.contains(*name);
@@ -161,7 +190,7 @@ fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
                 }
                 "pub" => 1 + usize::from(matches!(rest.get(1), Some(TokenTree::Group(_)))),
                 "impl" if level != Level::Inside && starts_item(&tokens, at) => {
-                    module.inherent_impls.extend(inherent_impl(rest));
+                    module.impls.extend(impl_block(rest));
                     1
                 }
                 "struct" | "enum" | "trait" | "type" | "fn" | "const" | "static" | "mod" | "macro_rules" => {
@@ -297,28 +326,59 @@ fn code_path(rest: &[TokenTree], module: &mut Module) -> usize {
     at
 }
 
-/// The type and the functions of `impl Type { … }`, which starts here; nothing for the `impl` of a trait.
-fn inherent_impl(rest: &[TokenTree]) -> Option<(ModulePath, BTreeSet<String>)> {
+/// The `impl` block that starts here; nothing in a macro, where names stand for others.
+fn impl_block(rest: &[TokenTree]) -> Option<ImplBlock> {
     let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
     let end = rest.iter().position(is_body)?;
-    let (head, Some(TokenTree::Group(body))) = (rest.get(1..end)?, rest.get(end)) else { return None };
-    let (mut depth, mut path, mut is_complete) = (0_usize, Vec::new(), false);
-    for (at, token) in head.iter().enumerate() {
-        let is_arrow = at > 0 && is_punct(head.get(at - 1), '-');
+    let (whole, Some(TokenTree::Group(body))) = (rest.get(..end)?, rest.get(end)) else { return None };
+    if whole.iter().any(|token| is_punct(Some(token), '$')) {
+        return None;
+    }
+    let bounds = whole.iter().position(|token| is_word(token, "where")).unwrap_or(end);
+    let head = whole.get(1 + generics(whole.get(1..)?)..bounds)?;
+    let is_inherent = !head.iter().any(|token| is_word(token, "for"));
+    let mut of = paths(head);
+    if is_inherent {
+        of.truncate(1);
+    }
+    let body: Vec<TokenTree> = body.stream().into_iter().collect();
+    let named = body.windows(2).filter(|pair| pair.first().is_some_and(|first| is_word(first, "fn")));
+    let head: TokenStream = whole.iter().cloned().collect();
+    Some(ImplBlock { head: head.to_string(), is_inherent, of, functions: named.map(|pair| name_at(pair, 1)).collect() })
+}
+
+/// How many tokens `<…>` has, if it stands here.
+fn generics(tokens: &[TokenTree]) -> usize {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        let is_arrow = at > 0 && is_punct(tokens.get(at - 1), '-');
+        depth += i32::from(is_punct(Some(token), '<')) - i32::from(is_punct(Some(token), '>') && !is_arrow);
+        if depth == 0 {
+            return if at == 0 { 0 } else { at + 1 };
+        }
+    }
+    tokens.len()
+}
+
+/// All paths in a list of tokens, also in its parentheses and brackets.
+fn paths(tokens: &[TokenTree]) -> Vec<ModulePath> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
         match token {
-            TokenTree::Punct(punct) if punct.as_char() == '<' => {
-                depth += 1;
-                is_complete = !path.is_empty();
+            TokenTree::Group(group) => found.extend(paths(&group.stream().into_iter().collect::<Vec<_>>())),
+            TokenTree::Ident(first) => {
+                let mut path = vec![first.to_string()];
+                while is_punct(tokens.get(at), ':') && is_punct(tokens.get(at + 1), ':') {
+                    path.push(name_at(tokens, at + 2));
+                    at += 3;
+                }
+                found.push(path);
             }
-            TokenTree::Punct(punct) if punct.as_char() == '>' && !is_arrow => depth = depth.saturating_sub(1),
-            TokenTree::Ident(word) if depth == 0 && word == "for" => return None,
-            TokenTree::Ident(word) if depth == 0 && word == "where" => break,
-            TokenTree::Ident(word) if depth == 0 && !is_complete => path.push(word.to_string()),
             _ => {}
         }
     }
-    let body: Vec<TokenTree> = body.stream().into_iter().collect();
-    let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "fn");
-    let functions = body.windows(2).filter(|pair| pair.first().is_some_and(is_fn)).map(|pair| name_at(pair, 1));
-    Some((path, functions.collect()))
+    found
 }
