@@ -54,24 +54,14 @@ pub(super) struct StoreInner {
     pub(super) audited: AtomicBool,
 }
 
-/// The tables with which a cache is opened.
-pub(super) enum InitialTables {
-    Index(DiskIndex),
-    Verified(VerifiedTables),
-}
-
 impl StoreInner {
     pub(super) fn new(
         layout: Layout,
         packs: PackFiles,
-        tables: InitialTables,
+        (index, verified): (Option<DiskIndex>, Option<VerifiedTables>),
         active: ActivePack,
         notices: Vec<String>,
     ) -> StoreInner {
-        let (index, verified) = match tables {
-            InitialTables::Index(index) => (Some(index), None),
-            InitialTables::Verified(verified) => (None, Some(verified)),
-        };
         StoreInner {
             layout,
             packs,
@@ -100,7 +90,7 @@ impl StoreInner {
         let packs = PackFiles::new(layout.clone());
         if let Some(verified) = verify_small(&layout, &packs)? {
             let active = ActivePack::after_scan(&layout, &verified.tables.packs, &mut notices)?;
-            return Ok(StoreInner::new(layout, packs, InitialTables::Verified(verified), active, notices));
+            return Ok(StoreInner::new(layout, packs, (None, Some(verified)), active, notices));
         }
         let on_disk = pack_states(&layout, &packs)?;
         let resumed = open_current(&layout, &packs, &on_disk).and_then(|(index, state)| {
@@ -115,7 +105,7 @@ impl StoreInner {
                 (index, active)
             }
         };
-        Ok(StoreInner::new(layout, packs, InitialTables::Index(index), active, notices))
+        Ok(StoreInner::new(layout, packs, (Some(index), None), active, notices))
     }
 
     pub(super) fn active(&self) -> MutexGuard<'_, ActivePack> {

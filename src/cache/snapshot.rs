@@ -23,7 +23,7 @@ use crate::action::{ActionKey, Digest};
 pub struct CacheSnapshot {
     tables: PackIndex,
     packs: PackFiles,
-    layout: Layout,
+    pub(super) layout: Layout,
     /// Entries of writers that are not trusted: they count as missing.
     hidden: HashSet<ActionKey>,
 }
@@ -79,19 +79,10 @@ impl CacheSnapshot {
         Journal::read(&self.tables.journal, &self.packs)
     }
 
-    /// Whether entries of it were imported.
-    pub(super) fn has_imports(&self) -> bool {
-        self.layout.has_imports()
-    }
-
     /// Whether it is still known what an entry was made from. Where this cannot be read at all, the answer is yes: who
     /// reads it then gets the error.
     pub(super) fn is_explained(&self, record: &Record) -> bool {
         !matches!(self.packs.explained(record), Ok(EntryOrigin::Lost))
-    }
-
-    pub(super) fn root(&self) -> &Path {
-        self.layout.root()
     }
 
     /// Whether a canonical path is the cache folder or inside it.

@@ -250,11 +250,11 @@ pub(super) fn import_from_cache<'k>(
     let is_sound =
         |record: &Record| record.is_usable() && other.is_explained(record) && other.verify_body(record).is_ok();
     let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
-    if other.has_imports() {
+    if other.layout.has_imports() {
         target.inner.layout.note_import()?;
     }
     let mut batch = ImportBatch::new(target, None);
-    let root = other.root();
+    let root = other.layout.root();
     write_entries(other, &records, SourceTexts::With, |mut frame| {
         match read_item(&mut frame).map_err(|what| bad(root, what))? {
             Some(item) => batch.add(item),
