@@ -209,6 +209,7 @@ impl Running {
     }
 
     /// Reads standard error until a line holds these words.
+    #[cfg(unix)]
     pub fn wait_for_words(&mut self, words: &str) {
         self.read_until(|line, _| line.contains(words));
     }
