@@ -5,11 +5,11 @@
 //! code, with `crate::`, `self::`, `super::`, a child module or an imported name in front. Re-exports are followed to
 //! the file that defines the item, so a `mod.rs` that only re-exports is used by nobody and uses nothing.
 //!
-//! A method that is called through a value needs no path. So where a type has `impl` blocks outside its own file, a
-//! file that uses the type and calls a method of such a name uses the file of that block too.
+//! A method that is called through a value needs no path. So `misplaced_impls` finds the `impl` blocks outside the file of
+//! their type: without those, whoever uses a method uses the file of its type.
 //!
 //! Steps: read each file into tokens; collect its child modules, its `use` declarations, its items, its paths, the
-//! names it calls and its `impl` blocks; then resolve each path, module by module.
+//! names it mentions and its `impl` blocks; then resolve each path, module by module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,7 +27,6 @@ struct Module {
     file: String,
     children: BTreeSet<String>,
     items: BTreeSet<String>,
-    functions: BTreeSet<String>,
     /// Imported name to path; re-exported names among them.
     imports: BTreeMap<String, ModulePath>,
     globs: Vec<ModulePath>,
@@ -41,10 +40,8 @@ struct Module {
 struct ImplBlock {
     /// As it is written.
     head: String,
-    is_inherent: bool,
     /// The type, its arguments, and the trait with its arguments; of an inherent `impl` the type alone.
     of: Vec<ModulePath>,
-    functions: BTreeSet<String>,
 }
 
 /// The files of the crate, relative to the repository, and what each uses.
@@ -61,14 +58,6 @@ impl CrateModules {
         let mut modules = BTreeMap::new();
         read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
         CrateModules { modules }
-    }
-
-    pub(crate) fn graph(&self) -> ModuleGraph {
-        let mut graph = self.uses_by_path();
-        for (file, used) in self.calls_of_methods_elsewhere(&graph) {
-            graph.entry(file).or_default().insert(used);
-        }
-        graph
     }
 
     /// `impl` blocks in a file that defines neither their type nor, where they are of a trait, that trait or an argument
@@ -89,39 +78,13 @@ impl CrateModules {
         found
     }
 
-    fn uses_by_path(&self) -> ModuleGraph {
+    /// Which file uses which.
+    pub(crate) fn graph(&self) -> ModuleGraph {
         let uses = |path: &ModulePath, module: &Module| -> BTreeSet<String> {
             let files = module.paths.iter().filter_map(|used| self.file_of(path, used, 0));
             files.filter(|file| *file != module.file).collect()
         };
         self.modules.iter().map(|(path, module)| (module.file.clone(), uses(path, module))).collect()
-    }
-
-    /// Calls of methods whose `impl` block is not in their type's file. Tokens do not say whose method `new` is called,
-    /// so the type's file counts for every name that it does not define itself, other files for names defined once.
-    fn calls_of_methods_elsewhere(&self, graph: &ModuleGraph) -> Vec<(String, String)> {
-        let is_unique = |name: &String| self.modules.values().filter(|m| m.functions.contains(name)).count() == 1;
-        let mut calls = Vec::new();
-        for (path, module) in &self.modules {
-            for ImplBlock { of, functions: methods, .. } in module.impls.iter().filter(|block| block.is_inherent) {
-                let Some(of) = of.first() else { continue };
-                let Some(home) = self.file_of(path, of, 0).filter(|home| *home != module.file) else { continue };
-                let is_caller = |caller: &&Module| {
-                    let calls = |name: &&String| caller.mentions.contains(*name);
-                    match graph.get(&caller.file) {
-                        _ if caller.file == module.file => false,
-                        _ if caller.file == home => methods.difference(&caller.functions).any(|name| calls(&name)),
-                        Some(uses) if uses.contains(&home) => {
-                            methods.iter().any(|name| calls(&name) && is_unique(name))
-                        }
-                        _ => false,
-                    }
-                };
-                let callers = self.modules.values().filter(is_caller);
-                calls.extend(callers.map(|caller| (caller.file.clone(), module.file.clone())));
-            }
-        }
-        calls
     }
 
     /// The file where `path`, as written in the module `from`, leads; nothing for other crates and local names.
@@ -199,9 +162,6 @@ fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
                     let name_follows = matches!(rest.get(1), Some(TokenTree::Ident(_)));
                     if name_follows && level == Level::File {
                         module.items.insert(name_at(rest, 1));
-                    }
-                    if name_follows && ident == "fn" {
-                        module.functions.insert(name_at(rest, 1));
                     }
                     if name_follows { 2 } else { 1 }
                 }
@@ -333,21 +293,18 @@ fn impl_block(rest: &[TokenTree]) -> Option<ImplBlock> {
     let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
     let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
     let end = rest.iter().position(is_body)?;
-    let (whole, Some(TokenTree::Group(body))) = (rest.get(..end)?, rest.get(end)) else { return None };
+    let whole = rest.get(..end)?;
     if whole.iter().any(|token| is_punct(Some(token), '$')) {
         return None;
     }
     let bounds = whole.iter().position(|token| is_word(token, "where")).unwrap_or(end);
     let head = whole.get(1 + generics(whole.get(1..)?)..bounds)?;
-    let is_inherent = !head.iter().any(|token| is_word(token, "for"));
     let mut of = paths(head);
-    if is_inherent {
+    if !head.iter().any(|token| is_word(token, "for")) {
         of.truncate(1);
     }
-    let body: Vec<TokenTree> = body.stream().into_iter().collect();
-    let named = body.windows(2).filter(|pair| pair.first().is_some_and(|first| is_word(first, "fn")));
     let head: TokenStream = whole.iter().cloned().collect();
-    Some(ImplBlock { head: head.to_string(), is_inherent, of, functions: named.map(|pair| name_at(pair, 1)).collect() })
+    Some(ImplBlock { head: head.to_string(), of })
 }
 
 /// How many tokens `<…>` has, if it stands here.
