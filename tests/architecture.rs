@@ -1,5 +1,5 @@
-//! The architecture as a test: which module may import which, that no files depend on each other in a cycle, and which
-//! files may use an outside crate or print.
+//! The architecture as a test: which module may import which, that no files depend on each other in a cycle, where the
+//! methods of a type are, and which files may use an outside crate or print.
 
 #[path = "support/module_graph.rs"]
 mod module_graph;
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use module_graph::ModuleGraph;
+use module_graph::{CrateModules, ModuleGraph};
 
 /// Modules that every other may import, and that import only each other.
 const FOUNDATION: &[&str] =
@@ -100,9 +100,14 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+fn modules() -> &'static CrateModules {
+    static MODULES: OnceLock<CrateModules> = OnceLock::new();
+    MODULES.get_or_init(|| CrateModules::read(root()))
+}
+
 fn graph() -> &'static ModuleGraph {
     static GRAPH: OnceLock<ModuleGraph> = OnceLock::new();
-    GRAPH.get_or_init(|| module_graph::read(root()))
+    GRAPH.get_or_init(|| modules().graph())
 }
 
 /// The module of a file directly below `src`; nothing for `lib.rs`, which declares them all.
@@ -181,11 +186,15 @@ fn cycles(graph: &ModuleGraph) -> Vec<String> {
 fn the_graph_sees_every_way_to_use_a_file() {
     let files = [
         ("lib.rs", "mod a; mod b;"),
-        ("a/mod.rs", "mod one; mod two; mod three; pub use one::{One, first as renamed}; fn here() {}"),
-        ("a/one.rs", "pub struct One; pub fn first() { One.second() }"),
+        ("a/mod.rs", "mod one; mod two; mod three; pub use one::{One, Trait, first as renamed}; fn here() {}"),
+        ("a/one.rs", "pub struct One; pub trait Trait<T> {} pub fn first() {}"),
         ("a/two.rs", "use super::{one::One as Other}; impl Other { pub fn second(&self) {} }"),
         ("a/three.rs", "fn f() { super::super::b::inner::f(); println!(\"{}\", crate::a::renamed()) }"),
-        ("b/mod.rs", "mod inner; #[cfg(test)] mod tests; use crate::a::{self, One};"),
+        (
+            "b/mod.rs",
+            "mod inner; #[cfg(test)] mod tests; use crate::a::{self, One, Trait}; struct Own;
+             impl<F: Fn() -> Own> Trait<F> for Own {} impl Trait<Own> for &One {} impl Trait<u8> for One {}",
+        ),
         (
             "b/inner.rs",
             "use super::a; pub(in super::super) fn f() { a::here() } #[cfg(test)] mod tests { use super::super::f; }",
@@ -197,15 +206,28 @@ fn the_graph_sees_every_way_to_use_a_file() {
         fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
     }
-    let graph = module_graph::read(root.path());
+    let modules = CrateModules::read(root.path());
+    let graph = modules.graph();
     let uses =
         |file: &str| graph.get(&format!("src/{file}")).expect(file).iter().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!(uses("a/one.rs"), ["src/a/two.rs"], "a method beside another file's type");
     assert_eq!(uses("a/two.rs"), ["src/a/one.rs"], "a nested and renamed import");
     assert_eq!(uses("a/three.rs"), ["src/a/one.rs", "src/b/inner.rs"], "paths in code and in a macro");
     assert_eq!(uses("a/mod.rs"), [""; 0], "a re-export is no use");
     assert_eq!(uses("b/mod.rs"), ["src/a/mod.rs", "src/a/one.rs"], "a module and a type of it");
     assert_eq!(uses("b/inner.rs"), ["src/a/mod.rs"], "a name that the parent imports; no visibility, no test");
+    let misplaced = [
+        "src/a/two.rs: impl Other belongs into src/a/one.rs",
+        "src/b/mod.rs: impl Trait < u8 > for One belongs into src/a/one.rs",
+    ];
+    assert_eq!(modules.misplaced_impls(), misplaced);
+}
+
+/// Otherwise nobody finds all that a type can do, and its private fields are open to other files.
+#[test]
+#[ignore = "some impls of other modules are still to be moved"]
+fn impls_are_in_the_file_of_their_type_or_trait() {
+    let found = modules().misplaced_impls();
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]

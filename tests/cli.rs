@@ -55,6 +55,8 @@ mod cli {
     mod review;
     mod secrets;
     mod shards;
+    #[cfg(unix)]
+    mod signals;
     mod row_cache;
     #[cfg(unix)]
     mod shared_cache;

@@ -79,8 +79,12 @@ impl Layout {
     }
 
     /// Records that entries are imported.
-    pub(super) fn note_import(&self) -> io::Result<()> {
-        write_synced(&self.imports(), "Entries of this cache were imported; `compeval cache show` says from where.\n")
+    pub(super) fn note_import(&self) -> Result<(), CacheError> {
+        const TEXT: &str = "Entries of this cache were imported; `compeval cache show` says from where.\n";
+        if self.has_imports() {
+            return Ok(());
+        }
+        write_synced(&self.imports(), TEXT).map_err(CacheError::io("write to", &self.root))
     }
 
     /// A file with the public key of everybody whose entries were ever pulled, one in a line.
@@ -98,8 +102,12 @@ impl Layout {
         }
     }
 
-    /// Records the public keys of all whose entries were ever pulled.
-    pub(super) fn note_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
+    /// Records the public key of somebody whose entries are pulled.
+    pub(super) fn note_writer(&self, key: &str) -> Result<(), CacheError> {
+        let mut writers = self.known_writers()?;
+        if !writers.insert(key.to_owned()) {
+            return Ok(());
+        }
         let path = self.writers();
         let text: String = writers.iter().flat_map(|key| [key, "\n"]).collect();
         write_synced(&path, &text).map_err(CacheError::io("write", &path))

@@ -114,7 +114,7 @@ impl DiskIndex {
     /// Writes all tables into an empty index.
     pub(super) fn fill(&self, source: &PackIndex) -> IndexResult<()> {
         let mut writer = SortedRunWriter::create(&run_file(&self.folder, 1), 1)?;
-        source.in_order(|key, value| writer.push(&key, Some(&value)))?;
+        in_order(source, |key, value| writer.push(&key, Some(&value)))?;
         let mut state = self.state();
         state.packs = source.packs.iter().map(|pack| (pack.id, *pack)).collect();
         self.replace_list(&mut state, [writer.finish()?].into())
@@ -338,30 +338,28 @@ fn decode_record(key: &ActionKey, value: &[u8]) -> IndexResult<Record> {
     Record::decode(*key, value).ok_or_else(|| IndexFault::broken("a record cannot be read"))
 }
 
-impl PackIndex {
-    /// Calls `each` with the keys and values of all tables, in order.
-    fn in_order(&self, mut each: impl FnMut(Vec<u8>, Vec<u8>) -> IndexResult<()>) -> IndexResult<()> {
-        let mut keys: Vec<&ActionKey> = self.records.keys().chain(self.removed.keys()).collect();
-        keys.sort_unstable();
-        for key in keys {
-            let value = match (self.records.get(key), self.removed.get(key)) {
-                (Some(record), _) => encode_record(record)?,
-                (None, Some(why)) => encode_removal(*why)?,
-                (None, None) => continue,
-            };
-            each(Table::Actions.key(&key.0.0), value)?;
-        }
-        sorted(&self.latest).try_for_each(|(place, key)| {
-            let is_known = self.records.contains_key(key) || self.removed.contains_key(key);
-            each(Table::Latest.key(&prefix_of(place)), encode_latest(key, is_known))
-        })?;
-        sorted(&self.texts).try_for_each(|(digest, at)| each(Table::SourceTexts.key(&digest.0), encoded(at)?))?;
-        sorted(&self.counts).try_for_each(|(digest, count)| each(Table::Counts.key(&digest.0), encoded(count)?))?;
-        sorted(&self.days).try_for_each(|(key, day)| each(Table::Days.key(key), encoded(day)?))?;
-        let places: IndexResult<BTreeMap<_, _>> =
-            self.journal.iter().map(|(place, at)| Ok((encoded(place)?, encoded(at)?))).collect();
-        places?.into_iter().try_for_each(|(place, at)| each(Table::Journal.key(&place), at))
+/// Calls `each` with the keys and values of all tables, in order.
+fn in_order(tables: &PackIndex, mut each: impl FnMut(Vec<u8>, Vec<u8>) -> IndexResult<()>) -> IndexResult<()> {
+    let mut keys: Vec<&ActionKey> = tables.records.keys().chain(tables.removed.keys()).collect();
+    keys.sort_unstable();
+    for key in keys {
+        let value = match (tables.records.get(key), tables.removed.get(key)) {
+            (Some(record), _) => encode_record(record)?,
+            (None, Some(why)) => encode_removal(*why)?,
+            (None, None) => continue,
+        };
+        each(Table::Actions.key(&key.0.0), value)?;
     }
+    sorted(&tables.latest).try_for_each(|(place, key)| {
+        let is_known = tables.records.contains_key(key) || tables.removed.contains_key(key);
+        each(Table::Latest.key(&prefix_of(place)), encode_latest(key, is_known))
+    })?;
+    sorted(&tables.texts).try_for_each(|(digest, at)| each(Table::SourceTexts.key(&digest.0), encoded(at)?))?;
+    sorted(&tables.counts).try_for_each(|(digest, count)| each(Table::Counts.key(&digest.0), encoded(count)?))?;
+    sorted(&tables.days).try_for_each(|(key, day)| each(Table::Days.key(key), encoded(day)?))?;
+    let places: IndexResult<BTreeMap<_, _>> =
+        tables.journal.iter().map(|(place, at)| Ok((encoded(place)?, encoded(at)?))).collect();
+    places?.into_iter().try_for_each(|(place, at)| each(Table::Journal.key(&place), at))
 }
 
 fn sorted<'t, K: Ord + 't, V: 't>(

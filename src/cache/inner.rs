@@ -1,32 +1,30 @@
-//! The state of an open store, on disk and in memory: appending to the newest pack, keeping the index up to date, and
-//! recovering both when a cache is opened.
+//! The state of an open store, on disk and in memory: appending to the newest pack, and keeping the index up to date.
 //!
 //! Frames go to the pack first and to the index second, and the index is flushed only from time to time, so the index
-//! may lag behind the packs, never the reverse. When a cache is opened, the frames after the indexed ones are indexed;
-//! if index and packs disagree in any other way, the index is rebuilt from the packs. An interrupted write at the end
-//! of the newest pack is cut off. After a failed write nothing more is written.
+//! may lag behind the packs, never the reverse. After a failed write nothing more is written.
 //!
-//! A small intact cache needs none of this: `VerifiedTables` reads it completely, and the index is opened when something
-//! is written.
+//! A small intact cache needs no index: `VerifiedTables` reads it completely, and the index is opened when something is
+//! written.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
+use super::active_pack::{ActivePack, locate};
 use super::entry::FrameLocation;
 use super::error::{CacheError, IndexFault};
 use super::folder::{FolderKind, Layout};
-use super::frame::{FrameHeader, PackHeader};
 use super::index::DiskIndex;
-use super::index_folder::{fresh_index, is_older_index, rebuild_index, remove_bad, remove_folder};
-use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
-use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
+use super::index_folder::{rebuild_index, remove_bad};
+use super::pack::PackFiles;
+use super::pack_index::{IndexQueries, PackIndex, VerifiedTables};
 use super::packed::{PackedFrames, PortableFrame, pack};
+use super::recovery::{
+    RebuildReason, lacks_entries, open_current, pack_states, rebuilt, remove_leftovers, verify_small,
+};
 use super::shared_fields::{FieldNumbers, SharedFields};
 use crate::action::Digest;
-use crate::files::{create_private_folder, is_at, open_options};
+use crate::files::is_at;
 
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;
@@ -34,22 +32,6 @@ const PACK_LIMIT: u64 = 128 << 20;
 /// The index is flushed after this many bytes of frames rather than after each batch: after a crash, what it lacks is
 /// read from the end of the pack.
 const INDEX_LAG: u64 = 16 << 20;
-
-/// A frame's place and its header.
-pub(super) type LocatedFrame = (FrameLocation, FrameHeader);
-
-/// The pack that is being written.
-#[derive(Debug)]
-pub(super) struct ActivePack {
-    pub(super) file: File,
-    pub(super) id: u32,
-    pub(super) generation: u32,
-    pub(super) len: u64,
-    /// How much of it the flushed index covers.
-    pub(super) indexed: u64,
-    /// The numbers of its shared fields; `None` until something is written.
-    pub(super) numbers: Option<FieldNumbers>,
-}
 
 /// The state that the store and its writer thread share.
 #[derive(Debug)]
@@ -94,6 +76,38 @@ impl StoreInner {
         }
     }
 
+    /// Opens the folder for writing. The caller holds its lock.
+    pub(super) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
+        let mut notices = Vec::new();
+        if found == FolderKind::Unlabelled {
+            notices.push(format!(
+                "{}: the FORMAT file was missing or damaged and was written again",
+                layout.root().display()
+            ));
+        }
+        layout.create()?;
+        remove_leftovers(&layout)?;
+        let packs = PackFiles::new(layout.clone());
+        if let Some(verified) = verify_small(&layout, &packs)? {
+            let active = ActivePack::after_scan(&layout, &verified.tables.packs, &mut notices)?;
+            return Ok(StoreInner::new(layout, packs, (None, Some(verified)), active, notices));
+        }
+        let on_disk = pack_states(&layout, &packs)?;
+        let resumed = open_current(&layout, &packs, &on_disk).and_then(|(index, state)| {
+            Ok((index, ActivePack::resume(&layout, state).map_err(|error| error.to_string())?))
+        });
+        let (index, active) = match resumed {
+            Ok((index, active)) => (index, active),
+            Err(reason) => {
+                let (index, tables) = rebuild_index(&layout, &packs)?;
+                let active = ActivePack::after_scan(&layout, &tables.packs, &mut notices)?;
+                notices.extend(rebuilt(&layout, &reason, &tables));
+                (index, active)
+            }
+        };
+        Ok(StoreInner::new(layout, packs, (Some(index), None), active, notices))
+    }
+
     pub(super) fn active(&self) -> MutexGuard<'_, ActivePack> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,9 +145,16 @@ impl StoreInner {
     /// Writes frames as one batch and indexes them. If `durable`, they are on disk when this returns.
     pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
         self.check()?;
+        self.exclusively(|active| self.append(active, frames, durable))
+    }
+
+    /// Changes packs and index while nobody else does. After an error nothing more is written.
+    pub(super) fn exclusively<T>(
+        &self,
+        change: impl FnOnce(&mut ActivePack) -> Result<T, CacheError>,
+    ) -> Result<T, CacheError> {
         let mut active = self.active();
-        let written = self.open_index(&mut active).and_then(|()| self.append(&mut active, frames, durable));
-        written.map_err(|error| self.fail(&error))
+        self.open_index(&mut active).and_then(|()| change(&mut active)).map_err(|error| self.fail(&error))
     }
 
     /// As `commit`, for a caller who holds the active pack and has opened the index.
@@ -278,248 +299,7 @@ impl StoreInner {
         }
         Ok(())
     }
-}
 
-/// Whether the index lacks any entry of the packs.
-pub(super) fn lacks_entries(index: &DiskIndex, tables: &PackIndex) -> bool {
-    let lacks_record = tables.records.values().any(|record| match index.find(&record.key) {
-        Ok(Some(found)) => found.location != record.location,
-        Ok(None) | Err(_) => true,
-    });
-    lacks_record || !index.journal().is_ok_and(|journal| journal == tables.journal)
-}
-
-/// Where frames will be once they are appended.
-fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<LocatedFrame>> {
-    let mut offset = active.len;
-    let mut located = Vec::with_capacity(frames.len());
-    for frame in frames {
-        let header = FrameHeader::decode(frame).map_err(|_| io::Error::other("a frame is malformed"))?;
-        located.push((header.location(active.id, offset), header));
-        offset += frame.len() as u64;
-    }
-    Ok(located)
-}
-
-impl ActivePack {
-    pub(super) fn state(&self) -> PackState {
-        PackState { id: self.id, generation: self.generation, good: self.len, len: self.len }
-    }
-
-    pub(super) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
-        let path = layout.pack(id);
-        let make = || {
-            let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
-            file.set_len(0)?;
-            file.write_all(&PackHeader { id, generation: 0 }.encode())?;
-            file.sync_data()?;
-            Ok(file)
-        };
-        let file = make().map_err(CacheError::io("create", &path))?;
-        layout.sync_folder(&layout.packs())?;
-        let len = PackHeader::LEN as u64;
-        Ok(ActivePack { file, id, generation: 0, len, indexed: len, numbers: None })
-    }
-
-    /// Continues a pack after its last whole frame; what follows is cut off.
-    pub(super) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
-        let path = layout.pack(state.id);
-        let open = || {
-            let file = File::options().read(true).append(true).open(&path)?;
-            if file.metadata()?.len() > state.good {
-                file.set_len(state.good)?;
-                file.sync_data()?;
-            }
-            Ok(file)
-        };
-        let file = open().map_err(CacheError::io("open", &path))?;
-        let PackState { id, generation, good: len, .. } = state;
-        Ok(ActivePack { file, id, generation, len, indexed: len, numbers: None })
-    }
-}
-
-/// Opens the folder for writing. The caller holds its lock.
-pub(super) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
-    let mut notices = Vec::new();
-    if found == FolderKind::Unlabelled {
-        notices
-            .push(format!("{}: the FORMAT file was missing or damaged and was written again", layout.root().display()));
-    }
-    layout.create()?;
-    remove_leftovers(&layout)?;
-    let packs = PackFiles::new(layout.clone());
-    if let Some(verified) = verify_small(&layout, &packs)? {
-        let active = ActivePack::after_scan(&layout, &verified.tables.packs, &mut notices)?;
-        return Ok(StoreInner::new(layout, packs, (None, Some(verified)), active, notices));
-    }
-    let on_disk = pack_states(&layout, &packs)?;
-    let resumed = open_current(&layout, &packs, &on_disk)
-        .and_then(|(index, state)| Ok((index, ActivePack::resume(&layout, state).map_err(|error| error.to_string())?)));
-    let (index, active) = match resumed {
-        Ok((index, active)) => (index, active),
-        Err(reason) => {
-            let (index, tables) = rebuild_index(&layout, &packs)?;
-            let active = ActivePack::after_scan(&layout, &tables.packs, &mut notices)?;
-            add_notices(&layout, &reason, &tables, &mut notices);
-            (index, active)
-        }
-    };
-    Ok(StoreInner::new(layout, packs, (Some(index), None), active, notices))
-}
-
-/// Reads and verifies a small cache, if it has an index to continue with. On a read error the index decides.
-fn verify_small(layout: &Layout, packs: &PackFiles) -> Result<Option<VerifiedTables>, CacheError> {
-    if !DiskIndex::is_in(&layout.index()) {
-        return Ok(None);
-    }
-    Ok(VerifiedTables::read(&layout.pack_ids()?, packs).unwrap_or(None))
-}
-
-/// Why the index must be rebuilt; `None` for a new cache and one of an older version, where there is nothing to report.
-struct RebuildReason(Option<String>);
-
-impl<T: Into<String>> From<T> for RebuildReason {
-    fn from(text: T) -> RebuildReason {
-        RebuildReason(Some(text.into()))
-    }
-}
-
-/// The index, if it agrees with the packs except for what was appended last, and the state of the newest pack. What
-/// was appended is indexed.
-fn open_current(
-    layout: &Layout,
-    packs: &PackFiles,
-    on_disk: &[PackState],
-) -> Result<(DiskIndex, PackState), RebuildReason> {
-    if !DiskIndex::is_in(&layout.index()) {
-        let is_new = on_disk.is_empty() || is_older_index(&layout.index());
-        return Err(if is_new { RebuildReason(None) } else { "it was missing".into() });
-    }
-    let index = DiskIndex::open(&layout.index()).map_err(|fault| fault.text().to_owned())?;
-    let known = index.packs();
-    let Some((newest, older)) = on_disk.split_last() else { return Err("the packs are missing".into()) };
-    let (last_known, older_known) = match known.split_last() {
-        Some((last, rest)) if last.id == newest.id => (*last, rest),
-        // the newest pack was created, and nothing of it is indexed yet
-        _ => (PackState { good: PackHeader::LEN as u64, ..*newest }, known.as_slice()),
-    };
-    let agree = |a: &PackState, b: &PackState| a.id == b.id && a.generation == b.generation && a.good == b.len;
-    let older_agree = older.len() == older_known.len() && older_known.iter().zip(older).all(|(a, b)| agree(a, b));
-    let grown = last_known.generation == newest.generation && last_known.good <= newest.len;
-    if !older_agree || !grown {
-        return Err("it was built from other packs".into());
-    }
-    let good = replay(&index, packs, last_known, newest.len)?;
-    Ok((index, PackState { good, ..*newest }))
-}
-
-/// Indexes the frames after those that are indexed. Returns where the last whole one ends.
-fn replay(index: &DiskIndex, packs: &PackFiles, known: PackState, len: u64) -> Result<u64, RebuildReason> {
-    if known.good == len {
-        return Ok(len);
-    }
-    let file = packs.file(known.id).map_err(|e| e.to_string())?;
-    let mut scanner = PackScanner::new(known.id, &file, known.good, len);
-    let mut frames = Vec::new();
-    let mut good = known.good;
-    while let Some(found) = scanner.next().map_err(|e| e.to_string())? {
-        match found {
-            PackItem::Frame(at, header) => {
-                good = at.end();
-                frames.push((at, header));
-            }
-            PackItem::Damaged { what, .. } => return Err(what.into()),
-            PackItem::Torn { .. } => {}
-        }
-    }
-    let state = PackState { good, ..known };
-    index.append(&frames, state).and_then(|()| index.flush()).map_err(|fault| fault.text().to_owned())?;
-    Ok(good)
-}
-
-/// The packs on disk. If the newest pack has no complete header, its creation was interrupted: it is removed and
-/// created again.
-fn pack_states(layout: &Layout, packs: &PackFiles) -> Result<Vec<PackState>, CacheError> {
-    let mut states = Vec::new();
-    for id in layout.pack_ids()? {
-        let read = || {
-            let file = packs.file(id)?;
-            let len = file.metadata()?.len();
-            let header = read_pack_header(&file, len)?;
-            // this generation agrees with no index, so that a pack with a damaged header is scanned
-            let generation = header.map_or(u32::MAX, |header| header.generation);
-            io::Result::Ok(PackState { id, generation, good: len, len })
-        };
-        states.push(read().map_err(CacheError::io("read", &layout.pack(id)))?);
-    }
-    if let Some(last) = states.last().filter(|last| last.len < PackHeader::LEN as u64).copied() {
-        states.pop();
-        let path = layout.pack(last.id);
-        packs.close(last.id);
-        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
-    }
-    Ok(states)
-}
-
-/// Removes what an interrupted rewrite or rebuild left behind.
-fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
-    remove_folder(&fresh_index(layout))?;
-    let folder = layout.packs();
-    for entry in fs::read_dir(&folder).map_err(CacheError::io("list", &folder))? {
-        let path = entry.map_err(CacheError::io("list", &folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "rewrite") {
-            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
-        }
-    }
-    Ok(())
-}
-
-fn add_notices(layout: &Layout, reason: &RebuildReason, tables: &PackIndex, notices: &mut Vec<String>) {
-    if let Some(why) = &reason.0 {
-        notices.push(format!(
-            "{}: the index was rebuilt from the packs, {} entries ({why})",
-            layout.root().display(),
-            tables.records.len()
-        ));
-    }
-    let damage = tables.damage.iter();
-    notices.extend(damage.map(|damage| format!("{damage}. `compeval cache verify` removes it")));
-}
-
-impl ActivePack {
-    /// The pack to continue with after a scan.
-    fn after_scan(layout: &Layout, packs: &[PackState], notices: &mut Vec<String>) -> Result<ActivePack, CacheError> {
-        let Some(last) = packs.last() else { return ActivePack::create(layout, 1) };
-        if last.good < last.len {
-            let kept = copy_damaged(layout, last.id, last.good, last.len)?;
-            notices.push(format!(
-                "{}: the last {} bytes are not a whole entry and were cut off (a copy is in {})",
-                layout.pack(last.id).display(),
-                last.len - last.good,
-                kept.display()
-            ));
-        }
-        ActivePack::resume(layout, *last)
-    }
-}
-
-/// Copies a range of a pack into the folder for damaged data.
-pub(super) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
-    let folder = layout.damaged();
-    create_private_folder(&folder)?;
-    let path = folder.join(format!("{id:08}-{from}.bin"));
-    let copy = || {
-        let mut source = File::open(layout.pack(id))?;
-        source.seek(SeekFrom::Start(from))?;
-        let mut target = open_options(&path).write(true).create(true).truncate(true).open(&path)?;
-        io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
-        target.sync_data()
-    };
-    copy().map_err(CacheError::io("write", &path))?;
-    Ok(path)
-}
-
-impl StoreInner {
     /// Opens the index, if verified tables were used instead so far. The caller holds the active pack, so nothing else is
     /// written.
     pub(super) fn open_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
@@ -569,5 +349,30 @@ impl StoreInner {
         let (index, _) = rebuild_index(&self.layout, &self.packs)?;
         *slot = Some(index);
         remove_bad(&self.layout)
+    }
+
+    /// Queries the tables. A broken index is rebuilt from the packs.
+    pub(super) fn try_query<T>(
+        &self,
+        query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>,
+    ) -> Result<T, CacheError> {
+        let rebuilds = self.rebuilds.load(Ordering::Acquire);
+        let fault = match self.query_once(query) {
+            Ok(result) => return Ok(result),
+            Err(fault) => fault,
+        };
+        let mut active = self.active();
+        if self.rebuilds.load(Ordering::Acquire) == rebuilds {
+            self.rebuild(&mut active, fault.text())?;
+        }
+        drop(active);
+        self.query_once(query).map_err(|fault| self.index_error(fault.text()))
+    }
+
+    fn query_once<T>(&self, query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
+        if let Some(verified) = &*self.verified.read().unwrap_or_else(PoisonError::into_inner) {
+            return query(&verified.tables);
+        }
+        self.try_index(|index| query(index))
     }
 }

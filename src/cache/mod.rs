@@ -32,6 +32,8 @@ mod catalog;
 mod sorted_run;
 mod compaction;
 mod index_folder;
+mod active_pack;
+mod recovery;
 mod inner;
 mod writer;
 mod refresh;
@@ -39,13 +41,14 @@ mod journal_steps;
 mod journal;
 mod lookup;
 mod layered;
+mod trust;
 mod snapshot;
-mod store;
 mod prune;
 mod upgrade;
 mod verify;
 mod transfer;
 mod share;
+mod store;
 
 #[cfg(test)]
 mod tests;

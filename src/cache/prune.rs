@@ -11,18 +11,18 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::PoisonError;
 
+use super::active_pack::{ActivePack, LocatedFrame};
 use super::entry::{Day, EntryStatus, FrameLocation, ParsedBody, Record, RemovalReason};
 use super::error::{CacheError, IndexFault};
 use super::folder::disk_bytes;
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
 use super::index::DiskIndex;
-use super::inner::{ActivePack, LocatedFrame, StoreInner};
+use super::inner::StoreInner;
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, IndexUpdates, PackState};
 use super::packed::{EntryOrigin, PortableFrame, pack};
 use super::shared_fields::FieldNumbers;
-use super::store::Store;
 use crate::action::{ActionKey, Digest};
 use crate::files::open_options;
 
@@ -42,133 +42,119 @@ const BATCH: usize = 512;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.
 const REMEMBERED: usize = 2 * BATCH;
 
-impl Store {
-    /// Removes entries; unknown keys are ignored. It also removes the texts that neither an entry nor `kept` names: rows
-    /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
-    /// else.
-    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
-        self.sync()?;
-        let mut found = Vec::new();
-        for key in keys.iter().collect::<BTreeSet<_>>() {
-            found.extend(self.try_query(&|tables| tables.find(key))?);
-        }
-        // the newest come last and are remembered longest
-        found.sort_by_key(|record| record.created);
-        self.forget_known_texts();
-        let inner = &self.inner;
-        let mut active = inner.active();
-        inner.open_index(&mut active).map_err(|error| inner.fail(&error))?;
-        inner.remove(&mut active, &found, RemovalReason::Pruned).map_err(|error| inner.fail(&error))?;
-        inner.reclaim(&mut active, &found, kept).map_err(|error| inner.fail(&error))?;
-        Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
+/// Removes entries and the texts that neither an entry nor `kept` names; unknown keys are ignored.
+pub(super) fn prune(store: &StoreInner, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
+    let mut found = Vec::new();
+    for key in keys.iter().collect::<BTreeSet<_>>() {
+        found.extend(store.try_query(&|tables| tables.find(key))?);
     }
-
-    /// Rebuilds the index, so that it takes no more disk space than its entries need.
-    ///
-    /// # Errors
-    /// As `prune`.
-    pub fn shrink_index(&self) -> Result<(), CacheError> {
-        let inner = &self.inner;
-        let mut active = inner.active();
-        inner.open_index(&mut active).and_then(|()| inner.shrink_index(&mut active)).map_err(|error| inner.fail(&error))
-    }
+    // the newest come last and are remembered longest
+    found.sort_by_key(|record| record.created);
+    store.exclusively(|active| {
+        remove(store, active, &found, RemovalReason::Pruned)?;
+        reclaim(store, active, &found, kept)
+    })?;
+    Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
 }
 
-impl StoreInner {
-    /// Writes tombstones, durably, and removes the records from the index.
-    pub(super) fn remove(
-        &self,
-        active: &mut ActivePack,
-        records: &[Record],
-        why: RemovalReason,
-    ) -> Result<(), CacheError> {
-        for batch in records.chunks(BATCH) {
-            let keys: Vec<_> = batch.iter().map(|record| (record.key, self.latest_place(record))).collect();
-            let frame = frame::remove(why, &keys).map_err(|e| self.index_error(&e.to_string()))?;
-            self.append(active, &[frame], true)?;
-        }
-        Ok(())
+/// Writes tombstones, durably, and removes the records from the index.
+pub(super) fn remove(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    records: &[Record],
+    why: RemovalReason,
+) -> Result<(), CacheError> {
+    for batch in records.chunks(BATCH) {
+        let keys: Vec<_> = batch.iter().map(|record| (record.key, latest_place(store, record))).collect();
+        let frame = frame::remove(why, &keys).map_err(|e| store.index_error(&e.to_string()))?;
+        store.append(active, &[frame], true)?;
     }
+    Ok(())
+}
 
-    /// The coordinate at which a record is the latest; `None` if it is not, or its frame is damaged.
-    fn latest_place(&self, record: &Record) -> Option<Digest> {
-        let coordinate = self.packs.coordinate(record).ok()?;
-        let latest = self.with_index(|index| index.latest_at(&coordinate)).ok()?;
-        (latest == Some(record.key)).then_some(coordinate)
-    }
+/// The coordinate at which a record is the latest; `None` if it is not, or its frame is damaged.
+fn latest_place(store: &StoreInner, record: &Record) -> Option<Digest> {
+    let coordinate = store.packs.coordinate(record).ok()?;
+    let latest = store.with_index(|index| index.latest_at(&coordinate)).ok()?;
+    (latest == Some(record.key)).then_some(coordinate)
+}
 
-    fn reclaim(&self, active: &mut ActivePack, removed: &[Record], kept: &HashSet<Digest>) -> Result<(), CacheError> {
-        let live = self.with_index(IndexQueries::records)?;
-        let mut unused = self.unused_texts(&live)?;
-        unused.retain(|(digest, _)| !kept.contains(digest));
-        let mut ids = self.mostly_dead(&live)?;
-        ids.extend(removed.iter().map(|record| record.location.pack));
-        ids.extend(unused.iter().map(|(_, at)| at.pack));
-        let done = self.with_index(|index| Ok(closed_records(&index.journal()?)))?;
-        ids.extend(done.iter().map(|(_, at)| at.pack));
-        self.with_index(|index| {
-            unused.iter().try_for_each(|(digest, _)| index.forget_text(digest))?;
-            done.iter().try_for_each(|(place, _)| index.forget_journal(place))
-        })?;
-        // an empty cache has nothing to remember
-        let remember_from = if live.is_empty() { None } else { self.newest_removals()? };
-        self.rewrite_packs(active, &ids, remember_from)?;
-        // what is removed from it makes it larger at first
-        self.flush_index(active)?;
-        if disk_bytes(&self.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
-            self.shrink_index(active)?;
-        }
-        Ok(())
+fn reclaim(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    removed: &[Record],
+    kept: &HashSet<Digest>,
+) -> Result<(), CacheError> {
+    let live = store.with_index(IndexQueries::records)?;
+    let mut unused = unused_texts(store, &live)?;
+    unused.retain(|(digest, _)| !kept.contains(digest));
+    let mut ids = mostly_dead(store, &live)?;
+    ids.extend(removed.iter().map(|record| record.location.pack));
+    ids.extend(unused.iter().map(|(_, at)| at.pack));
+    let done = store.with_index(|index| Ok(closed_records(&index.journal()?)))?;
+    ids.extend(done.iter().map(|(_, at)| at.pack));
+    store.with_index(|index| {
+        unused.iter().try_for_each(|(digest, _)| index.forget_text(digest))?;
+        done.iter().try_for_each(|(place, _)| index.forget_journal(place))
+    })?;
+    // an empty cache has nothing to remember
+    let remember_from = if live.is_empty() { None } else { newest_removals(store)? };
+    rewrite_packs(store, active, &ids, remember_from)?;
+    // what is removed from it makes it larger at first
+    store.flush_index(active)?;
+    if disk_bytes(&store.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
+        store.shrink_index(active)?;
     }
+    Ok(())
+}
 
-    /// The first of the remembered removals; `None` if nothing was removed.
-    pub(super) fn newest_removals(&self) -> Result<Option<FrameLocation>, CacheError> {
-        let mut removals = Vec::new();
-        for id in self.layout.pack_ids()? {
-            let found = removals_in(&self.packs, id);
-            removals.extend(found.map_err(CacheError::io("read", &self.layout.pack(id)))?);
-        }
-        let mut count = 0;
-        let newest = removals.iter().rev().take_while(|(_, keys)| {
-            count += keys;
-            count <= REMEMBERED
-        });
-        Ok(newest.last().map(|(at, _)| *at))
+/// The first of the remembered removals; `None` if nothing was removed.
+pub(super) fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheError> {
+    let mut removals = Vec::new();
+    for id in store.layout.pack_ids()? {
+        let found = removals_in(&store.packs, id);
+        removals.extend(found.map_err(CacheError::io("read", &store.layout.pack(id)))?);
     }
+    let mut count = 0;
+    let newest = removals.iter().rev().take_while(|(_, keys)| {
+        count += keys;
+        count <= REMEMBERED
+    });
+    Ok(newest.last().map(|(at, _)| *at))
+}
 
-    /// The texts that no entry was made from.
-    fn unused_texts(&self, live: &[Record]) -> Result<Vec<(Digest, FrameLocation)>, CacheError> {
-        let mut texts = self.with_index(DiskIndex::texts)?;
-        let mut used = BTreeSet::new();
-        for record in live {
-            // the sources of a damaged entry are unknown, so every text is kept
-            match self.packs.explained(record) {
-                Ok(EntryOrigin::Known(meta)) => used.extend(meta.texts()),
-                // nothing can read a text that no entry names any more
-                Ok(EntryOrigin::Lost) => {}
-                Err(_) => return Ok(Vec::new()),
-            }
+/// The texts that no entry was made from.
+fn unused_texts(store: &StoreInner, live: &[Record]) -> Result<Vec<(Digest, FrameLocation)>, CacheError> {
+    let mut texts = store.with_index(DiskIndex::texts)?;
+    let mut used = BTreeSet::new();
+    for record in live {
+        // the sources of a damaged entry are unknown, so every text is kept
+        match store.packs.explained(record) {
+            Ok(EntryOrigin::Known(meta)) => used.extend(meta.texts()),
+            // nothing can read a text that no entry names any more
+            Ok(EntryOrigin::Lost) => {}
+            Err(_) => return Ok(Vec::new()),
         }
-        texts.retain(|(digest, _)| !used.contains(digest));
-        Ok(texts)
     }
+    texts.retain(|(digest, _)| !used.contains(digest));
+    Ok(texts)
+}
 
-    /// The packs of which less than half is live.
-    fn mostly_dead(&self, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
-        let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
-        for record in live {
-            *alive.entry(record.location.pack).or_default() += record.stored_bytes();
-        }
-        let mut dead = BTreeSet::new();
-        for id in self.layout.pack_ids()? {
-            let path = self.layout.pack(id);
-            let bytes = std::fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
-            if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
-                dead.insert(id);
-            }
-        }
-        Ok(dead)
+/// The packs of which less than half is live.
+fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
+    let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
+    for record in live {
+        *alive.entry(record.location.pack).or_default() += record.stored_bytes();
     }
+    let mut dead = BTreeSet::new();
+    for id in store.layout.pack_ids()? {
+        let path = store.layout.pack(id);
+        let bytes = std::fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+        if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
+            dead.insert(id);
+        }
+    }
+    Ok(dead)
 }
 
 /// The records of closed batches that can go: first what opened a batch, and its closing at a later prune. Were the
@@ -213,98 +199,96 @@ pub(super) enum FrameAction {
     Remake,
 }
 
-impl StoreInner {
-    /// Rewrites the packs in `ids`, oldest first, without dead frames and without tombstones before `remember_from` that
-    /// no longer cover anything.
-    pub(super) fn rewrite_packs(
-        &self,
-        active: &mut ActivePack,
-        ids: &BTreeSet<u32>,
-        remember_from: Option<FrameLocation>,
-    ) -> Result<(), CacheError> {
-        self.sync_pack(active)?;
-        self.layout.admit_packed()?;
-        let mut older_rewritten = true;
-        for id in self.layout.pack_ids()? {
-            if ids.contains(&id) {
-                self.rewrite_pack(active, id, older_rewritten, remember_from)?;
-            } else {
-                older_rewritten = false;
-            }
-        }
-        Ok(())
-    }
-
-    fn rewrite_pack(
-        &self,
-        active: &mut ActivePack,
-        id: u32,
-        older_rewritten: bool,
-        remember_from: Option<FrameLocation>,
-    ) -> Result<(), CacheError> {
-        let path = self.layout.pack(id);
-        let fresh = self.layout.rewrite(id);
-        let newest = id == active.id;
-        let (state, moved) = {
-            let guard = self.index.read().unwrap_or_else(PoisonError::into_inner);
-            let Some(index) = &*guard else { return Err(self.index_error("it is not open")) };
-            let live = LiveFrames { index, older_rewritten, remember_from };
-            self.copy_live(id, &live, &fresh)?
-        };
-        if moved.is_empty() && !newest {
-            fs::remove_file(&fresh).map_err(CacheError::io("remove", &fresh))?;
-            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+/// Rewrites the packs in `ids`, oldest first, without dead frames and without tombstones before `remember_from` that
+/// no longer cover anything.
+pub(super) fn rewrite_packs(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    ids: &BTreeSet<u32>,
+    remember_from: Option<FrameLocation>,
+) -> Result<(), CacheError> {
+    store.sync_pack(active)?;
+    store.layout.admit_packed()?;
+    let mut older_rewritten = true;
+    for id in store.layout.pack_ids()? {
+        if ids.contains(&id) {
+            rewrite_pack(store, active, id, older_rewritten, remember_from)?;
         } else {
-            fs::rename(&fresh, &path).map_err(CacheError::io("replace", &path))?;
+            older_rewritten = false;
         }
-        self.layout.sync_folder(&self.layout.packs())?;
-        self.packs.close(id);
-        if newest {
-            *active = ActivePack::resume(&self.layout, state)?;
-        }
-        let is_removed = moved.is_empty() && !newest;
-        self.update(active, |index| {
-            moved.iter().try_for_each(|(at, header)| set_location(index, *at, header))?;
-            if is_removed {
-                index.remove_pack(id)?
-            } else {
-                index.set_pack(state)?
-            }
-            index.flush()
-        })
     }
+    Ok(())
+}
 
-    /// Copies the live frames of a pack to `fresh`.
-    fn copy_live(
-        &self,
-        id: u32,
-        live: &LiveFrames<'_>,
-        fresh: &Path,
-    ) -> Result<(PackState, Vec<LocatedFrame>), CacheError> {
-        let path = self.layout.pack(id);
-        let read = CacheError::io("read", &path);
-        let opened = self.packs.file(id).and_then(|file| Ok((file.metadata()?.len(), file)));
-        let (len, file) = match opened {
-            Ok(opened) => opened,
-            Err(e) => return Err(read(e)),
-        };
-        let old = read_pack_header(&file, len).map_err(CacheError::io("read", &path))?;
-        let generation = old.map_or(0, |header| header.generation).wrapping_add(1) & 0x7FFF_FFFF;
-        let mut rewrite = PackRewrite::create(id, generation, fresh).map_err(CacheError::io("write", fresh))?;
-        let shared = self.packs.fields(id, len).map_err(CacheError::io("read", &path))?;
-        let mut scanner = PackScanner::new(id, &file, 0, len);
-        while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
-            let PackItem::Frame(at, header) = found else { continue };
-            let fate = live.fate(at, &header).map_err(|fault| self.index_error(fault.text()))?;
-            let bytes = match fate {
-                FrameAction::Drop | FrameAction::Remake => continue,
-                FrameAction::Replace(bytes) => bytes,
-                FrameAction::Copy => read_frame(&file, at).map_err(CacheError::io("read", &path))?,
-            };
-            rewrite.add(PortableFrame::read(bytes, &shared)).map_err(CacheError::io("write", fresh))?;
-        }
-        rewrite.finish().map_err(CacheError::io("write", fresh))
+fn rewrite_pack(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    id: u32,
+    older_rewritten: bool,
+    remember_from: Option<FrameLocation>,
+) -> Result<(), CacheError> {
+    let path = store.layout.pack(id);
+    let fresh = store.layout.rewrite(id);
+    let newest = id == active.id;
+    let (state, moved) = {
+        let guard = store.index.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = &*guard else { return Err(store.index_error("it is not open")) };
+        let live = LiveFrames { index, older_rewritten, remember_from };
+        copy_live(store, id, &live, &fresh)?
+    };
+    if moved.is_empty() && !newest {
+        fs::remove_file(&fresh).map_err(CacheError::io("remove", &fresh))?;
+        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+    } else {
+        fs::rename(&fresh, &path).map_err(CacheError::io("replace", &path))?;
     }
+    store.layout.sync_folder(&store.layout.packs())?;
+    store.packs.close(id);
+    if newest {
+        *active = ActivePack::resume(&store.layout, state)?;
+    }
+    let is_removed = moved.is_empty() && !newest;
+    store.update(active, |index| {
+        moved.iter().try_for_each(|(at, header)| set_location(index, *at, header))?;
+        if is_removed {
+            index.remove_pack(id)?
+        } else {
+            index.set_pack(state)?
+        }
+        index.flush()
+    })
+}
+
+/// Copies the live frames of a pack to `fresh`.
+fn copy_live(
+    store: &StoreInner,
+    id: u32,
+    live: &LiveFrames<'_>,
+    fresh: &Path,
+) -> Result<(PackState, Vec<LocatedFrame>), CacheError> {
+    let path = store.layout.pack(id);
+    let read = CacheError::io("read", &path);
+    let opened = store.packs.file(id).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (len, file) = match opened {
+        Ok(opened) => opened,
+        Err(e) => return Err(read(e)),
+    };
+    let old = read_pack_header(&file, len).map_err(CacheError::io("read", &path))?;
+    let generation = old.map_or(0, |header| header.generation).wrapping_add(1) & 0x7FFF_FFFF;
+    let mut rewrite = PackRewrite::create(id, generation, fresh).map_err(CacheError::io("write", fresh))?;
+    let shared = store.packs.fields(id, len).map_err(CacheError::io("read", &path))?;
+    let mut scanner = PackScanner::new(id, &file, 0, len);
+    while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
+        let PackItem::Frame(at, header) = found else { continue };
+        let fate = live.fate(at, &header).map_err(|fault| store.index_error(fault.text()))?;
+        let bytes = match fate {
+            FrameAction::Drop | FrameAction::Remake => continue,
+            FrameAction::Replace(bytes) => bytes,
+            FrameAction::Copy => read_frame(&file, at).map_err(CacheError::io("read", &path))?,
+        };
+        rewrite.add(PortableFrame::read(bytes, &shared)).map_err(CacheError::io("write", fresh))?;
+    }
+    rewrite.finish().map_err(CacheError::io("write", fresh))
 }
 
 /// Stores the new location of a frame in the index.

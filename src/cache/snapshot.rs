@@ -1,7 +1,7 @@
 //! A read-only view of a cache. It scans the frame headers of the packs and never opens the index, so it works while
 //! another process writes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::pack::PackFiles;
 use super::pack_index::{PackIndex, last_used};
 use super::packed::EntryOrigin;
+use super::trust::untrusted;
 use crate::action::{ActionKey, Digest};
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
@@ -24,7 +25,7 @@ pub struct CacheSnapshot {
     packs: PackFiles,
     pub(super) layout: Layout,
     /// Entries of writers that are not trusted: they count as missing.
-    pub(super) hidden: HashSet<ActionKey>,
+    hidden: HashSet<ActionKey>,
 }
 
 /// What a cache takes on disk, in bytes.
@@ -59,6 +60,15 @@ impl CacheSnapshot {
     /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
         self.tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it")).collect()
+    }
+
+    /// As [`super::Store::trust_only`].
+    ///
+    /// # Errors
+    /// If the list of writers cannot be read.
+    pub fn trust_only(&mut self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
+        self.hidden = untrusted(self, self.layout.known_writers()?, trusted);
+        Ok(self.hidden.len())
     }
 
     /// The batches that were submitted from this cache.

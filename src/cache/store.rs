@@ -1,6 +1,14 @@
-//! The store: the cache, opened for writing by one process at a time.
+//! The store: the cache, opened for writing by one process at a time. This is its interface; what is longer than a few
+//! lines is a function of another file (`prune`, `upgrade`, `verify`, `transfer`, `share`) over `StoreInner`.
+//!
+//! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Readings, texts,
+//! counts and notes of use are queued, and durable with the next of these, with `sync`, or when the store is dropped: what
+//! a crash loses of them is derived again.
+//!
+//! A lookup does not fail. A broken index is rebuilt while the lookup waits; where that fails too, the entry counts as
+//! missing, a notice says why, and nothing more is written.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
@@ -8,15 +16,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason};
+use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason};
 use super::error::{CacheError, Damage, IndexFault};
 use super::folder::{self, FolderKind, Layout, LockHolder};
 use super::frame::{self, FrameHeader, KeyPrefix, key_prefix};
-use super::inner::{self, StoreInner};
+use super::inner::StoreInner;
 use super::journal::{Journal, JournalRecord};
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::pack::compress_body;
 use super::pack_index::{IndexQueries, last_used};
+use super::prune::{self, PruneCounts};
+use super::share;
+use super::snapshot::CacheSnapshot;
+use super::transfer::{self, ImportCounts, ImportTarget};
+use super::trust::untrusted;
+use super::upgrade;
+use super::verify::{self, DamageReport};
 use super::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
 use crate::files::{FileLock, close_files, create_private_folder};
@@ -27,7 +42,7 @@ pub struct Store {
     used: Mutex<HashSet<KeyPrefix>>,
     known_texts: Mutex<HashSet<Digest>>,
     /// Entries of writers that are not trusted: they count as missing.
-    pub(super) hidden: RwLock<HashSet<ActionKey>>,
+    hidden: RwLock<HashSet<ActionKey>>,
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
     pub(super) inner: Arc<StoreInner>,
@@ -58,7 +73,7 @@ impl Store {
         let lock = folder::lock(&layout.lock(), dir, holder)?;
         // inspected again, because the previous holder of the lock may have changed it
         let found = layout.inspect()?;
-        let inner = Arc::new(inner::open(layout, found)?);
+        let inner = Arc::new(StoreInner::open(layout, found)?);
         let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
         let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
@@ -133,7 +148,7 @@ impl Store {
     /// # Errors
     /// A record of a batch that cannot be read: without it, it is unknown what was already paid for.
     pub fn journal(&self) -> Result<Journal, CacheError> {
-        let places = self.try_query(&|tables: &dyn IndexQueries| tables.journal())?;
+        let places = self.inner.try_query(&|tables: &dyn IndexQueries| tables.journal())?;
         Journal::read(&places, &self.inner.packs)
     }
 
@@ -182,11 +197,6 @@ impl Store {
             self.inner.notice(error.to_string());
         }
         bytes
-    }
-
-    /// Lets texts be stored again that a prune removed.
-    pub(super) fn forget_known_texts(&self) {
-        lock(&self.known_texts).clear();
     }
 
     /// Stores token counts by the digests of their texts. Does not wait.
@@ -255,27 +265,109 @@ impl Store {
         self.sync()
     }
 
-    /// Records that entries are imported.
-    pub(super) fn note_import(&self) -> Result<(), CacheError> {
-        let layout = &self.inner.layout;
-        if layout.has_imports() {
-            return Ok(());
-        }
-        layout.note_import().map_err(CacheError::io("write to", layout.root()))
+    /// Removes entries; unknown keys are ignored. It also removes the texts that neither an entry nor `kept` names: rows
+    /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
+    /// else.
+    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
+        self.sync()?;
+        // a text that goes is stored again when it is met again
+        lock(&self.known_texts).clear();
+        prune::prune(&self.inner, keys, kept)
     }
 
-    /// Records that there are entries of a writer.
-    pub(super) fn note_writer(&self, key: &str) -> Result<(), CacheError> {
-        let mut writers = self.inner.layout.known_writers()?;
-        if writers.insert(key.to_owned()) { self.inner.layout.note_writers(&writers) } else { Ok(()) }
+    /// Rebuilds the index, so that it takes no more disk space than its entries need.
+    ///
+    /// # Errors
+    /// As `prune`.
+    pub fn shrink_index(&self) -> Result<(), CacheError> {
+        self.inner.exclusively(|active| self.inner.shrink_index(active))
     }
 
-    pub(super) fn is_hidden(&self, key: &ActionKey) -> bool {
+    /// Rewrites the packs that have entries or results of parsing in frames of version 1, as a prune rewrites packs: a
+    /// crash at any point loses nothing, and the next upgrade continues. Returns the number of packs rewritten.
+    ///
+    /// # Errors
+    /// If a pack cannot be read or written; the packs that were not rewritten are as they were.
+    pub fn upgrade(&self) -> Result<usize, CacheError> {
+        self.sync()?;
+        self.inner.exclusively(|active| upgrade::upgrade(&self.inner, active))
+    }
+
+    /// Verifies everything and removes what is damaged.
+    pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
+        self.sync()?;
+        self.inner.exclusively(|active| verify::verify(&self.inner, active))
+    }
+
+    /// Adds the entries of an exported file, after the whole file was verified, and marks them with their origin. Existing
+    /// outputs are not changed. A file with another digest than `expected_digest` is refused.
+    ///
+    /// # Errors
+    /// If the file is not an export, is incomplete, damaged or of a newer version, or if the cache cannot be written.
+    pub fn import(&self, path: &Path, expected_digest: Option<&Digest>) -> Result<ImportCounts, CacheError> {
+        self.sync()?;
+        transfer::import(self.import_target(), path, expected_digest)
+    }
+
+    /// Adds those of the entries `keys` that another cache has, with their source texts. Existing outputs are not
+    /// changed. Each entry is verified as one of an exported file is; a damaged one counts as missing, as it does in the
+    /// other cache.
+    ///
+    /// # Errors
+    /// If an entry's key is not that of its inputs, or this cache cannot be written.
+    pub fn import_from_cache<'k>(
+        &self,
+        other: &CacheSnapshot,
+        keys: impl IntoIterator<Item = &'k ActionKey>,
+    ) -> Result<ImportCounts, CacheError> {
+        self.sync()?;
+        transfer::import_from_cache(self.import_target(), other, keys)
+    }
+
+    /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified as one of an
+    /// exported file is. Not synced: after a crash it is pulled again.
+    ///
+    /// # Errors
+    /// `BadImport` if these bytes are not the entry or text `key`; else if this cache cannot be written.
+    pub fn add_packed(&self, key: &Digest, bytes: &[u8], origin: &ImportOrigin) -> Result<ImportCounts, CacheError> {
+        let counts = share::add_packed(self.import_target(), key, bytes, origin)?;
+        self.unhide(&ActionKey(*key));
+        Ok(counts)
+    }
+
+    fn import_target(&self) -> ImportTarget<'_> {
+        ImportTarget { present: self, inner: &self.inner }
+    }
+
+    /// Whether anything was ever imported or pulled into the cache.
+    pub fn was_imported_into(&self) -> bool {
+        self.inner.layout.has_imports()
+    }
+
+    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body.
+    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
+        let records = keys.into_iter().filter_map(|key| self.find(key));
+        records.filter_map(|record| Some((record.key, record.raw, self.meta(&record).ok()?.imported?))).collect()
+    }
+
+    /// From now on, entries of writers other than those with the public keys `trusted` count as missing. Returns how
+    /// many there are.
+    ///
+    /// # Errors
+    /// If the list of writers cannot be read.
+    pub fn trust_only(&self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
+        let hidden = untrusted(self, self.inner.layout.known_writers()?, trusted);
+        let count = hidden.len();
+        *self.hidden.write().unwrap_or_else(PoisonError::into_inner) = hidden;
+        Ok(count)
+    }
+
+    fn is_hidden(&self, key: &ActionKey) -> bool {
         self.hidden.read().unwrap_or_else(PoisonError::into_inner).contains(key)
     }
 
     /// The entry of a key was replaced by a trusted one.
-    pub(super) fn unhide(&self, key: &ActionKey) {
+    fn unhide(&self, key: &ActionKey) {
         if self.is_hidden(key) {
             self.hidden.write().unwrap_or_else(PoisonError::into_inner).remove(key);
         }
@@ -284,35 +376,11 @@ impl Store {
     /// Queries the tables. A broken index is rebuilt from the packs; if that fails, the store is poisoned, a notice says
     /// so, and the entry counts as missing.
     fn query<T>(&self, query: impl Fn(&dyn IndexQueries) -> Result<Option<T>, IndexFault>) -> Option<T> {
-        self.try_query(&query).unwrap_or_else(|error| {
+        self.inner.try_query(&query).unwrap_or_else(|error| {
             let error = self.inner.fail(&error);
             self.inner.notice(error.to_string());
             None
         })
-    }
-
-    pub(super) fn try_query<T>(
-        &self,
-        query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>,
-    ) -> Result<T, CacheError> {
-        let rebuilds = self.inner.rebuilds.load(Ordering::Acquire);
-        let fault = match self.query_once(query) {
-            Ok(result) => return Ok(result),
-            Err(fault) => fault,
-        };
-        let mut active = self.inner.active();
-        if self.inner.rebuilds.load(Ordering::Acquire) == rebuilds {
-            self.inner.rebuild(&mut active, fault.text())?;
-        }
-        drop(active);
-        self.query_once(query).map_err(|fault| self.inner.index_error(fault.text()))
-    }
-
-    fn query_once<T>(&self, query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
-        if let Some(verified) = &*self.inner.verified.read().unwrap_or_else(PoisonError::into_inner) {
-            return query(&verified.tables);
-        }
-        self.inner.try_index(|index| query(index))
     }
 
     /// Adds a notice for damage.

@@ -324,7 +324,7 @@ fn an_entry_whose_writer_was_lost_is_not_trusted() {
         let meta = EntryMeta { imported: imported.clone(), ..entry(n).0 };
         runtime.block_on(store.put_reply(key(n), &meta, bytes::Bytes::from_static(b"a body"))).unwrap();
     }
-    store.note_writer("a public key").unwrap();
+    store.inner.layout.note_writer("a public key").unwrap();
     store.close().unwrap();
     let pack = dir.path().join("packs/00000001.pack");
     let mut bytes = std::fs::read(&pack).unwrap();

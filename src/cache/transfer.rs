@@ -14,10 +14,10 @@ use bytes::Bytes;
 use super::entry::{EntryMeta, EntryStatus, ImportOrigin, ParseResult, Record};
 use super::error::CacheError;
 use super::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
+use super::inner::StoreInner;
 use super::lookup::Lookup;
 use super::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
 use super::snapshot::CacheSnapshot;
-use super::store::Store;
 use crate::action::{ActionKey, Digest, StreamDigest};
 use crate::files;
 
@@ -207,81 +207,67 @@ pub(super) struct ImportedFrame {
     frame: Vec<u8>,
 }
 
-impl Store {
-    /// Adds the entries of an exported file, after the whole file was verified, and marks them with their origin. Existing
-    /// outputs are not changed. A file with another digest than `expected_digest` is refused.
-    ///
-    /// # Errors
-    /// If the file is not an export, is incomplete, damaged or of a newer version, or if the cache cannot be written.
-    pub fn import(&self, path: &Path, expected_digest: Option<&Digest>) -> Result<ImportCounts, CacheError> {
-        self.sync()?;
-        let (expected, digest) = check_whole(path)?;
-        if let Some(wanted) = expected_digest.filter(|wanted| **wanted != digest) {
-            return Err(bad(path, format!("its digest is {digest}, and {wanted} was expected")));
-        }
-        let mut entries = 0;
-        read_items(path, |item| {
-            entries += u64::from(item.meta.is_some());
-            Ok(())
-        })?;
-        if entries != expected {
-            return Err(bad(path, format!("it should contain {expected} entries and contains {entries}")));
-        }
-        let mut batch =
-            ImportBatch::new(self, Some(ImportOrigin { file: path.display().to_string(), digest, writer: None }));
-        self.note_import()?;
-        read_items(path, |item| batch.add(item))?;
-        batch.commit()?;
-        Ok(batch.counts())
-    }
-
-    /// Adds those of the entries `keys` that another cache has, with their source texts. Existing outputs are not
-    /// changed. Each entry is verified as one of an exported file is; a damaged one counts as missing, as it does in the
-    /// other cache.
-    ///
-    /// # Errors
-    /// If an entry's key is not that of its inputs, or this cache cannot be written.
-    pub fn import_from_cache<'k>(
-        &self,
-        other: &CacheSnapshot,
-        keys: impl IntoIterator<Item = &'k ActionKey>,
-    ) -> Result<ImportCounts, CacheError> {
-        self.sync()?;
-        let keys: BTreeSet<&ActionKey> = keys.into_iter().collect();
-        let is_sound =
-            |record: &Record| record.is_usable() && other.is_explained(record) && other.verify_body(record).is_ok();
-        let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
-        if other.layout.has_imports() {
-            self.note_import()?;
-        }
-        let mut batch = ImportBatch::new(self, None);
-        let root = other.layout.root();
-        write_entries(other, &records, SourceTexts::With, |mut frame| {
-            match read_item(&mut frame).map_err(|what| bad(root, what))? {
-                Some(item) => batch.add(item),
-                None => Ok(()),
-            }
-        })?;
-        batch.commit()?;
-        Ok(batch.counts())
-    }
+/// The cache that entries are imported into.
+#[derive(Clone, Copy)]
+pub(super) struct ImportTarget<'a> {
+    /// What it has already.
+    pub(super) present: &'a dyn Lookup,
+    pub(super) inner: &'a StoreInner,
 }
 
-impl Store {
-    /// Whether anything was ever imported or pulled into the cache.
-    pub fn was_imported_into(&self) -> bool {
-        self.inner.layout.has_imports()
+/// Adds the entries of an exported file, after the whole file was verified, and marks them with their origin.
+pub(super) fn import(
+    target: ImportTarget<'_>,
+    path: &Path,
+    expected_digest: Option<&Digest>,
+) -> Result<ImportCounts, CacheError> {
+    let (expected, digest) = check_whole(path)?;
+    if let Some(wanted) = expected_digest.filter(|wanted| **wanted != digest) {
+        return Err(bad(path, format!("its digest is {digest}, and {wanted} was expected")));
     }
+    let mut entries = 0;
+    read_items(path, |item| {
+        entries += u64::from(item.meta.is_some());
+        Ok(())
+    })?;
+    if entries != expected {
+        return Err(bad(path, format!("it should contain {expected} entries and contains {entries}")));
+    }
+    let origin = ImportOrigin { file: path.display().to_string(), digest, writer: None };
+    let mut batch = ImportBatch::new(target, Some(origin));
+    target.inner.layout.note_import()?;
+    read_items(path, |item| batch.add(item))?;
+    batch.commit()?;
+    Ok(batch.counts())
+}
 
-    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body.
-    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
-        let records = keys.into_iter().filter_map(|key| self.find(key));
-        records.filter_map(|record| Some((record.key, record.raw, self.meta(&record).ok()?.imported?))).collect()
+/// Adds those of the entries `keys` that another cache has, with their source texts.
+pub(super) fn import_from_cache<'k>(
+    target: ImportTarget<'_>,
+    other: &CacheSnapshot,
+    keys: impl IntoIterator<Item = &'k ActionKey>,
+) -> Result<ImportCounts, CacheError> {
+    let keys: BTreeSet<&ActionKey> = keys.into_iter().collect();
+    let is_sound =
+        |record: &Record| record.is_usable() && other.is_explained(record) && other.verify_body(record).is_ok();
+    let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
+    if other.layout.has_imports() {
+        target.inner.layout.note_import()?;
     }
+    let mut batch = ImportBatch::new(target, None);
+    let root = other.layout.root();
+    write_entries(other, &records, SourceTexts::With, |mut frame| {
+        match read_item(&mut frame).map_err(|what| bad(root, what))? {
+            Some(item) => batch.add(item),
+            None => Ok(()),
+        }
+    })?;
+    batch.commit()?;
+    Ok(batch.counts())
 }
 
 pub(super) struct ImportBatch<'a> {
-    store: &'a Store,
+    target: ImportTarget<'a>,
     /// The exported file; `None` of entries that keep the origin that they have.
     origin: Option<ImportOrigin>,
     frames: Vec<Vec<u8>>,
@@ -291,8 +277,8 @@ pub(super) struct ImportBatch<'a> {
 }
 
 impl<'a> ImportBatch<'a> {
-    pub(super) fn new(store: &'a Store, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
-        ImportBatch { store, origin, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 }
+    pub(super) fn new(target: ImportTarget<'a>, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
+        ImportBatch { target, origin, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 }
     }
 
     pub(super) fn counts(&self) -> ImportCounts {
@@ -304,7 +290,7 @@ impl<'a> ImportBatch<'a> {
         let key = ActionKey(item.header.key);
         let frame = match (&item.header.content, &item.meta) {
             (FrameContent::Reply(_), Some(meta)) => {
-                if self.store.find(&key).is_some_and(|record| record.is_usable()) {
+                if self.target.present.find(&key).is_some_and(|record| record.is_usable()) {
                     self.present += 1;
                     return Ok(());
                 }
@@ -314,7 +300,7 @@ impl<'a> ImportBatch<'a> {
                 encoded(frame::reply(key, &meta, &compress_body(&item.body)?))?
             }
             (FrameContent::ParseResult(_), _) if self.taken.contains(&key) => item.frame,
-            (FrameContent::Text, _) if self.store.read_text(&key.0).is_none() => {
+            (FrameContent::Text, _) if self.target.present.read_text(&key.0).is_none() => {
                 frame::text(key.0, &compress_body(&item.body)?)
             }
             (FrameContent::Counts(_), _) => item.frame,
@@ -333,7 +319,7 @@ impl<'a> ImportBatch<'a> {
         let own = own.map(|origin| ImportOrigin { writer: origin.writer.clone().or_else(writer), ..origin });
         let origin = own.or_else(|| before.cloned());
         if let Some(writer) = origin.as_ref().and_then(|origin| origin.writer.as_ref()) {
-            self.store.note_writer(&writer.key)?;
+            self.target.inner.layout.note_writer(&writer.key)?;
         }
         Ok(origin)
     }
@@ -350,7 +336,7 @@ impl<'a> ImportBatch<'a> {
     fn write(&mut self, durable: bool) -> Result<(), CacheError> {
         self.bytes = 0;
         let frames = std::mem::take(&mut self.frames);
-        if frames.is_empty() { Ok(()) } else { self.store.inner.commit(&frames, durable).map(drop) }
+        if frames.is_empty() { Ok(()) } else { self.target.inner.commit(&frames, durable).map(drop) }
     }
 }
 

@@ -7,15 +7,16 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::active_pack::{ActivePack, copy_damaged};
 use super::entry::{FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::frame::{FrameContent, FrameHeader, PackHeader};
-use super::inner::{ActivePack, StoreInner, copy_damaged};
+use super::inner::StoreInner;
 use super::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex};
 use super::packed::explained;
+use super::prune::{newest_removals, remove, rewrite_packs};
 use super::shared_fields::SharedFields;
-use super::store::Store;
 use crate::action::ActionKey;
 
 /// Damage that was found and removed.
@@ -46,76 +47,72 @@ struct DamagedRange {
     what: String,
 }
 
-impl Store {
-    /// Verifies everything and removes what is damaged.
-    pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
-        self.sync()?;
-        let inner = &self.inner;
-        let mut active = inner.active();
-        inner.open_index(&mut active).map_err(|error| inner.fail(&error))?;
-        let mut reports = Vec::new();
-        inner.check_packs(&mut active, &mut reports).map_err(|error| inner.fail(&error))?;
-        inner.check_index(&mut active, &mut reports).map_err(|error| inner.fail(&error))?;
-        Ok(reports)
-    }
+/// Verifies everything and removes what is damaged.
+pub(super) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
+    let mut reports = Vec::new();
+    check_packs(store, active, &mut reports)?;
+    check_index(store, active, &mut reports)?;
+    Ok(reports)
 }
 
-impl StoreInner {
-    fn check_packs(&self, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
-        let mut damaged = BTreeSet::new();
-        for id in self.layout.pack_ids()? {
-            // opened again, to read what is on the disk now
-            self.packs.close(id);
-            let file = self.packs.file(id).map_err(CacheError::io("read", &self.layout.pack(id)))?;
-            for range in check_pack(id, &file).map_err(CacheError::io("read", &self.layout.pack(id)))? {
-                reports.push(self.remove_damaged(active, range)?);
-                damaged.insert(id);
-            }
+fn check_packs(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+    let mut damaged = BTreeSet::new();
+    for id in store.layout.pack_ids()? {
+        // opened again, to read what is on the disk now
+        store.packs.close(id);
+        let file = store.packs.file(id).map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        for range in check_pack(id, &file).map_err(CacheError::io("read", &store.layout.pack(id)))? {
+            reports.push(remove_damaged(store, active, range)?);
+            damaged.insert(id);
         }
-        if damaged.is_empty() { Ok(()) } else { self.rewrite_packs(active, &damaged, self.newest_removals()?) }
     }
+    if damaged.is_empty() { Ok(()) } else { rewrite_packs(store, active, &damaged, newest_removals(store)?) }
+}
 
-    /// Copies a damaged range aside and removes what was there from the index.
-    fn remove_damaged(&self, active: &mut ActivePack, range: DamagedRange) -> Result<DamageReport, CacheError> {
-        let DamagedRange { at, to, what } = range;
-        let overlaps = |l: &FrameLocation| l.pack == at.pack && l.offset < to && l.end() > at.offset;
-        let kept = copy_damaged(&self.layout, at.pack, at.offset, to)?;
-        let (records, texts, journal) =
-            self.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?)))?;
-        let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
-        self.remove(active, &lost, RemovalReason::Damaged)?;
-        self.update(active, |index| {
-            texts.iter().filter(|(_, at)| overlaps(at)).try_for_each(|(digest, _)| index.forget_text(digest))?;
-            let damaged = journal.iter().filter(|(_, at)| overlaps(at));
-            damaged.map(|(place, _)| place).try_for_each(|place| index.forget_journal(place))?;
-            index.flush()
-        })?;
-        let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
-        let damage = self.packs.damage(lost.first().copied(), at, what);
-        Ok(DamageReport { damage, lost, set_aside: Some(kept) })
-    }
+/// Copies a damaged range aside and removes what was there from the index.
+fn remove_damaged(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    range: DamagedRange,
+) -> Result<DamageReport, CacheError> {
+    let DamagedRange { at, to, what } = range;
+    let overlaps = |l: &FrameLocation| l.pack == at.pack && l.offset < to && l.end() > at.offset;
+    let kept = copy_damaged(&store.layout, at.pack, at.offset, to)?;
+    let (records, texts, journal) =
+        store.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?)))?;
+    let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
+    remove(store, active, &lost, RemovalReason::Damaged)?;
+    store.update(active, |index| {
+        texts.iter().filter(|(_, at)| overlaps(at)).try_for_each(|(digest, _)| index.forget_text(digest))?;
+        let damaged = journal.iter().filter(|(_, at)| overlaps(at));
+        damaged.map(|(place, _)| place).try_for_each(|place| index.forget_journal(place))?;
+        index.flush()
+    })?;
+    let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
+    let damage = store.packs.damage(lost.first().copied(), at, what);
+    Ok(DamageReport { damage, lost, set_aside: Some(kept) })
+}
 
-    /// Compares the index with the packs, which are intact by now.
-    fn check_index(&self, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
-        let tables = PackIndex::scan(&self.layout, &self.packs)?;
-        let what = match self.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?))) {
-            Err(error) => error.to_string(),
-            Ok((records, texts, journal)) => {
-                let same = |record: &Record| tables.records.get(&record.key).is_some_and(|found| **found == *record);
-                let texts_same = texts.len() == tables.texts.len()
-                    && texts.iter().all(|(digest, at)| tables.texts.get(digest) == Some(at));
-                let journal_same = journal == tables.journal;
-                if records.len() == tables.records.len() && records.iter().all(same) && texts_same && journal_same {
-                    return Ok(());
-                }
-                "it does not agree with the packs and was rebuilt from them".to_owned()
+/// Compares the index with the packs, which are intact by now.
+fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+    let tables = PackIndex::scan(&store.layout, &store.packs)?;
+    let what = match store.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?))) {
+        Err(error) => error.to_string(),
+        Ok((records, texts, journal)) => {
+            let same = |record: &Record| tables.records.get(&record.key).is_some_and(|found| **found == *record);
+            let texts_same = texts.len() == tables.texts.len()
+                && texts.iter().all(|(digest, at)| tables.texts.get(digest) == Some(at));
+            let journal_same = journal == tables.journal;
+            if records.len() == tables.records.len() && records.iter().all(same) && texts_same && journal_same {
+                return Ok(());
             }
-        };
-        self.rebuild(active, &what)?;
-        let damage = Damage { key: None, path: self.layout.index(), offset: 0, what };
-        reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
-        Ok(())
-    }
+            "it does not agree with the packs and was rebuilt from them".to_owned()
+        }
+    };
+    store.rebuild(active, &what)?;
+    let damage = Damage { key: None, path: store.layout.index(), offset: 0, what };
+    reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
+    Ok(())
 }
 
 /// The damaged ranges of a pack, in order.

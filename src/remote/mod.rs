@@ -28,7 +28,7 @@ mod pruned;
 mod listing;
 mod namespace;
 mod index;
-mod turns;
+mod request_slots;
 mod upload;
 mod prune;
 mod warnings;

@@ -60,6 +60,12 @@ impl SegmentItem {
     pub(super) fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.bytes))
     }
+
+    /// The item among the bytes of its segment, which are known from `start` on; `None` if they do not have all of it.
+    pub(super) fn of<'b>(&self, known: &'b [u8], start: u64) -> Option<&'b [u8]> {
+        let from = usize::try_from(self.offset.checked_sub(start)?).ok()?;
+        known.get(from..from.checked_add(self.bytes as usize)?)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

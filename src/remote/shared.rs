@@ -1,4 +1,12 @@
 //! The remote of a run: entries are pulled when they are missed, and those made here are uploaded.
+//!
+//! The list of what the remote has is read once, when the run begins; what others upload later is seen by the next run. A
+//! miss of the local cache that is in the list is pulled into it, once for each entry: a run reads the local cache alone,
+//! so a remote that fails, or an entry that is damaged, makes the run slower and never wrong. After the first failure
+//! nothing more is pulled, and a segment with one damaged entry is not used.
+//!
+//! Entries of a segment that are wanted at once are read by one request where they are close together, and a segment of
+//! which enough is wanted is read as a whole. Uploads are put together to segments, too, by size and time. What could not be uploaded is uploaded by a later run that uses it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,11 +24,11 @@ use super::namespace;
 #[cfg(feature = "object-stores")]
 use super::object_store;
 use super::prune::{self, RemotePruneCounts};
+use super::request_slots::RequestSlots;
 use super::rollup::{self, MOST_LOOSE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
 use super::summary::{PullCounts, SharedSummary};
-use super::turns::RequestSlots;
 use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
 use super::url::RemoteUrl;
 use super::warnings::{clock_warning, unused_warnings};
@@ -276,34 +284,38 @@ impl SharedCache {
         };
         for some in items.chunks(AT_ONCE) {
             for at in some {
-                let from = usize::try_from(at.item.offset - range.start).unwrap_or(usize::MAX);
-                let packed = bytes.get(from..from.saturating_add(at.item.bytes as usize)).unwrap_or_default();
-                self.add(store, index, *at, packed)?;
+                self.add(store, index, *at, (&bytes, range.start))?;
             }
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    /// Verifies the bytes of an item and adds it to the local cache.
-    fn add(&self, store: &Store, index: &RemoteIndex, at: ItemLocation, bytes: &[u8]) -> Result<(), CacheError> {
+    /// Verifies an item and adds it to the local cache. The bytes of its segment are known from `start` on.
+    fn add(
+        &self,
+        store: &Store,
+        index: &RemoteIndex,
+        at: ItemLocation,
+        (known, start): (&[u8], u64),
+    ) -> Result<(), CacheError> {
         let Some(segment) = index.segments.get(at.segment) else { return Ok(()) };
         let writer = Writer { name: segment.writer.name.clone(), key: segment.writer.key.to_string() };
         let origin = ImportOrigin { file: self.url.clone(), digest: segment.name, writer: Some(writer) };
-        let added = if Digest::of(bytes) == at.item.digest {
-            store.add_packed(&at.item.key, bytes, &origin)
-        } else {
-            Err(CacheError::BadImport {
+        let packed = at.item.of(known, start).filter(|bytes| Digest::of(bytes) == at.item.digest);
+        let added = match packed {
+            Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
+            None => Err(CacheError::BadImport {
                 path: origin.file.clone().into(),
                 what: "an entry differs from what its footer says".into(),
-            })
+            }),
         };
         let mut state = self.state();
         match added {
             Ok(counts) => {
                 state.pulled.entries += counts.added;
                 state.pulled.texts += u64::from(counts.added == 0 && counts.present == 0);
-                state.pulled.bytes += bytes.len() as u64;
+                state.pulled.bytes += u64::from(at.item.bytes);
                 Ok(())
             }
             Err(CacheError::BadImport { what, .. }) => {
@@ -346,9 +358,7 @@ impl SharedCache {
                 Err(error) => return Ok(Err(error)),
             };
             for at in items {
-                let from = usize::try_from(at.item.offset).unwrap_or(usize::MAX);
-                let packed = bytes.get(from..from.saturating_add(at.item.bytes as usize)).unwrap_or_default();
-                self.add(store, &index, at, packed)?;
+                self.add(store, &index, at, (&bytes, 0))?;
             }
         }
         Ok(Ok(self.state().pulled))

@@ -196,7 +196,7 @@ impl Budget {
     }
 
     /// Reserves what a batch of an earlier run may cost, whatever the limit: that money is out already.
-    pub fn hold(&self, worst: Usd) -> Reservation {
+    pub fn reserve_unconditionally(&self, worst: Usd) -> Reservation {
         let mut state = self.state();
         state.open += 1;
         *state.excesses.entry(0).or_default() += 1;
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn an_open_batch_counts_until_it_is_billed() {
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
-        let held = budget.hold(Usd(0.8));
+        let held = budget.reserve_unconditionally(Usd(0.8));
         assert!(budget.reserve(Some(Usd(0.3)), Some(Usd(0.3))).is_err(), "the rest is out");
         let used = Usage { input: Some(Tokens(10)), output: Some(Tokens(1)), ..Usage::default() };
         let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1)))];

@@ -16,7 +16,7 @@ use super::prefixes::SharedPrefixes;
 use super::program;
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store};
+use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store, now_ms};
 use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
@@ -123,7 +123,7 @@ impl RawOutput {
     fn meta(&self, job: &Job) -> EntryMeta {
         EntryMeta {
             stage: job.action.stage,
-            created: u64::try_from(crate::clock::now().as_millisecond()).unwrap_or(0),
+            created: now_ms(),
             dialect: self.dialect,
             model: self.model.clone(),
             requested_model: job.requested_model(),
@@ -243,18 +243,15 @@ impl Executor<'_> {
                 let raw = RawOutput::of_reply(reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
                 async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
             };
-            let (reply, completion) = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
+            let asked = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
                 Ok((reply, completion)) if completion.truncated && !job.takes_truncated() => {
-                    let failure = truncated_call(&reply, &call);
-                    return Err(self.call_failed(job, (request, breakers), failure).await);
+                    Err(AskFailure::Call(truncated_call(&reply, &call)))
                 }
+                asked => asked,
+            };
+            let (reply, completion) = match asked {
                 Ok(answered) => answered,
-                Err(AskFailure::Store(error)) => return Err(error.into()),
-                Err(AskFailure::BudgetExhausted) => return Err(ExecutionError::OverBudget(lease.refusal())),
-                Err(AskFailure::Cancelled) => return Err(ExecutionError::Cancelled),
-                Err(AskFailure::Call(failure)) => {
-                    return Err(self.call_failed(job, (request, breakers), failure).await);
-                }
+                Err(failure) => return Err(self.not_answered(job, (request, breakers), failure, &lease).await),
             };
             match job.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
@@ -273,6 +270,22 @@ impl Executor<'_> {
                     attempt += 1;
                 }
             }
+        }
+    }
+
+    /// Why a request has no answer.
+    async fn not_answered(
+        &self,
+        job: &Job,
+        asked: (&ModelRequest, &CircuitBreakers),
+        failure: AskFailure<CacheError>,
+        lease: &BudgetLease<'_>,
+    ) -> ExecutionError {
+        match failure {
+            AskFailure::Store(error) => error.into(),
+            AskFailure::BudgetExhausted => ExecutionError::OverBudget(lease.refusal()),
+            AskFailure::Cancelled => ExecutionError::Cancelled,
+            AskFailure::Call(failure) => self.call_failed(job, asked, failure).await,
         }
     }
 

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use super::breakers::CircuitBreakers;
 use super::event::{Event, Listener, SkipReason};
-use super::execute::{ExecutionError, Executor};
-use super::in_flight::{Completed, Ended, InFlight};
+use super::execute::{ExecutedOutput, ExecutionError, Executor};
+use super::in_flight::{Ended, InFlight};
 use super::job::Job;
 use super::options::{RunError, SchedulerOptions, StopRequest};
 use super::stats::RunStats;
@@ -38,11 +38,10 @@ pub async fn generate(
     }
     let (breakers, outputs) = (Rc::new(CircuitBreakers::default()), BTreeMap::new());
     let waiting = distinct.into_values().collect();
-    let mut round =
-        GenerationLoop { executor, breakers, stats, waiting, outputs, skips: None, waits_for_budget: false };
+    let mut round = GenerationLoop { executor, breakers, stats, waiting, outputs, skips: None };
     let mut in_flight = InFlight::new();
     loop {
-        while in_flight.len() < options.jobs && !round.waits_for_budget {
+        while in_flight.len() < options.jobs && !in_flight.waits_for_budget() {
             match round.next_stale(*stop.borrow())? {
                 Some(NextStep::Pull(task)) => in_flight.pull(executor, task, task.action.key),
                 Some(NextStep::Start(task, job)) => in_flight.start(executor, (task, *job), &round.breakers),
@@ -54,7 +53,7 @@ pub async fn generate(
         }
         tokio::select! {
             Some(ended) = in_flight.next() => match ended {
-                Ended::Executed(completed) => round.complete(completed, !in_flight.is_empty())?,
+                Ended::Executed { subject, result, .. } => round.complete(subject, result, &mut in_flight)?,
                 Ended::Pulled { subject, result, .. } => {
                     result?;
                     round.waiting.push_front(subject);
@@ -87,8 +86,6 @@ struct GenerationLoop<'r, 'e, 't> {
     /// Why what is left is skipped, once nothing more is to be sent: a provider refuses every call, or the budget is
     /// used up.
     skips: Option<SkipReason>,
-    /// What is left of the budget is reserved for actions under way.
-    waits_for_budget: bool,
 }
 
 impl<'t> GenerationLoop<'_, '_, 't> {
@@ -118,23 +115,27 @@ impl<'t> GenerationLoop<'_, '_, 't> {
         self.breakers.cancel_all();
     }
 
-    /// Takes the outcome of a task. `others` are in flight: the part of the budget that they do not use is released.
-    fn complete(&mut self, completed: Completed<&'t GenerationTask>, others: bool) -> Result<(), RunError> {
-        self.waits_for_budget = false;
+    /// Takes the outcome of a task.
+    fn complete(
+        &mut self,
+        task: &'t GenerationTask,
+        result: Result<ExecutedOutput, ExecutionError>,
+        others: &mut InFlight<'_, &'t GenerationTask>,
+    ) -> Result<(), RunError> {
         let tripped = self.breakers.take_unreported();
         if !tripped.is_empty() {
             self.stop(SkipReason::ProviderUnavailable);
         }
         self.stats.tripped(tripped)?;
-        let task = completed.subject;
-        match completed.result {
+        match result {
             Ok(fresh) => {
                 self.stats.completed(task.stage(), &task.action, &fresh)?;
                 self.outputs.insert(task.action.key, fresh.output);
             }
             Err(ExecutionError::Store(error)) => return Err(error.into()),
-            Err(ExecutionError::OverBudget(_)) if others && self.executor.budget.reached().is_none() => {
-                self.waits_for_budget = true;
+            Err(ExecutionError::OverBudget(_))
+                if self.executor.budget.reached().is_none() && others.wait_for_budget() =>
+            {
                 self.waiting.push_front(task);
             }
             Err(ExecutionError::OverBudget(_)) => {

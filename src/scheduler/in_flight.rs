@@ -16,17 +16,14 @@ use crate::action::ActionKey;
 use crate::cache::CacheError;
 use crate::plan::Task;
 
-/// A job that is no longer under way, with what it was executed for.
-pub(super) struct Completed<T> {
-    pub(super) subject: T,
-    pub(super) job: Rc<Job>,
-    pub(super) result: Result<ExecutedOutput, ExecutionError>,
-}
-
-/// What is no longer under way.
+/// What is no longer under way, with what it was for.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
 pub(super) enum Ended<T> {
-    Executed(Completed<T>),
+    Executed {
+        subject: T,
+        job: Rc<Job>,
+        result: Result<ExecutedOutput, ExecutionError>,
+    },
     /// The remote was asked for its output, which is in the cache now if it could be pulled.
     Pulled {
         subject: T,
@@ -35,11 +32,16 @@ pub(super) enum Ended<T> {
     },
 }
 
-pub(super) struct InFlight<'r, T>(FuturesUnordered<Pin<Box<dyn Future<Output = Ended<T>> + 'r>>>);
+/// The actions under way.
+pub(super) struct InFlight<'r, T> {
+    actions: FuturesUnordered<Pin<Box<dyn Future<Output = Ended<T>> + 'r>>>,
+    /// What is left of the budget is reserved for these actions.
+    waits_for_budget: bool,
+}
 
 impl<'r, T: 'r> InFlight<'r, T> {
     pub(super) fn new() -> InFlight<'r, T> {
-        InFlight(FuturesUnordered::new())
+        InFlight { actions: FuturesUnordered::new(), waits_for_budget: false }
     }
 
     pub(super) fn start<'e: 'r>(
@@ -49,32 +51,48 @@ impl<'r, T: 'r> InFlight<'r, T> {
         breakers: &Rc<CircuitBreakers>,
     ) {
         let (job, breakers) = (Rc::new(job), breakers.clone());
-        self.0.push(Box::pin(async move {
+        self.actions.push(Box::pin(async move {
             let result = executor.execute(&job, &breakers).await;
-            Ended::Executed(Completed { subject, job, result })
+            Ended::Executed { subject, job, result }
         }));
     }
 
     /// Asks the remote for the output of an action.
     pub(super) fn pull<'e: 'r>(&mut self, executor: &'r Executor<'e>, subject: T, key: ActionKey) {
         let Some(shared) = executor.shared else { return };
-        self.0.push(Box::pin(async move {
+        self.actions.push(Box::pin(async move {
             let result = shared.pull(executor.store, key).await;
             Ended::Pulled { subject, key, result }
         }));
     }
+}
 
+impl<T> InFlight<'_, T> {
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.actions.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.actions.is_empty()
     }
 
     /// What ends next; `None` where nothing is under way.
     pub(super) async fn next(&mut self) -> Option<Ended<T>> {
-        self.0.next().await
+        let ended = self.actions.next().await;
+        if matches!(ended, Some(Ended::Executed { .. })) || self.is_empty() {
+            self.waits_for_budget = false;
+        }
+        ended
+    }
+
+    /// Nothing more is to begin before one of these actions leaves some of the budget. Returns whether any can.
+    pub(super) fn wait_for_budget(&mut self) -> bool {
+        self.waits_for_budget |= !self.is_empty();
+        !self.is_empty()
+    }
+
+    pub(super) fn waits_for_budget(&self) -> bool {
+        self.waits_for_budget
     }
 }
 

@@ -50,7 +50,14 @@ enum Purpose {
 }
 
 impl Job {
-    pub(super) fn of_task(preparer: &Preparer<'_>, task: &Task, action: Action) -> Job {
+    pub(super) fn of(preparer: &Preparer<'_>, task: &ActionTask, action: Action) -> Job {
+        match task {
+            ActionTask::Cell(task) => Job::of_cell(preparer, task, action),
+            ActionTask::Selftest(task) => Job::of_selftest(preparer, task),
+        }
+    }
+
+    fn of_cell(preparer: &Preparer<'_>, task: &Task, action: Action) -> Job {
         let pipeline = preparer.pipeline();
         let place = task.coordinate(pipeline);
         let judge = match task {

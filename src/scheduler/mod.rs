@@ -1,9 +1,10 @@
 //! The scheduler: executes what is stale, as fast as providers allow, within the budget, and emits an event for each
 //! step.
 //!
-//! `run` is an event loop over components that own their state and know nothing of the loop: `cells` (what came of each
-//! task), `batch` (requests that are sent in batches), `qualification` (the judges' self-tests), `queue` (models that are
-//! away), `breakers`, `stats` (events and counts), `in_flight`. They are called downwards; none calls back.
+//! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (what came of each
+//! task: `cells` of the matrix, and cases of the judges' self-tests in `qualification`), `batch` (requests that are sent
+//! in batches), `queue` (models that are away), `breakers`, `stats` (events and counts), `in_flight`, `forecaster`. They
+//! are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 
@@ -22,10 +23,12 @@ mod in_flight;
 mod queue;
 mod rows;
 mod row_cache;
+mod batch;
 mod stats;
 mod cells;
 mod qualification;
-mod batch;
+mod tasks;
+mod forecaster;
 mod run;
 mod generate;
 

@@ -43,17 +43,17 @@ fn tail(stderr: &str) -> String {
     if last.is_empty() { String::new() } else { format!("; its last words:\n  {}", last.join("\n  ")) }
 }
 
-/// Starts the program, hands it `stdin` and returns its standard output.
+/// Starts the program, passes it `stdin` and returns its standard output.
 pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
     let mut group = ProcessGroup::of(&child);
     let mut stderr = String::new();
-    let talked = tokio::time::timeout(spec.timeout, communicate((&mut child, &mut group), stdin, &mut stderr)).await;
+    let ended = tokio::time::timeout(spec.timeout, communicate((&mut child, &mut group), stdin, &mut stderr)).await;
     if !stderr.is_empty() {
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
-    match talked {
+    match ended {
         Err(_) => Err(ProgramError::TimedOut { program, timeout: spec.timeout, stderr }),
         Ok(Err(source)) => Err(ProgramError::Broken { program, source }),
         Ok(Ok((status, _))) if !status.success() && stderr.starts_with(NOT_STARTED) => {

@@ -18,13 +18,23 @@ use crate::results::{Blame, FailedAction, FailureLocation};
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JudgeStatus {
+enum JudgeStatus {
     /// Its self-test is under way.
     Pending,
     Qualified,
     Weak,
     /// It could not be asked about cases that decide.
     Untested,
+}
+
+/// Whether a cell may be graded by a judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JudgeReadiness {
+    Ready,
+    /// Its self-test is under way.
+    Pending,
+    /// It is weak or untested, and that is not allowed; or none of its replies keeps the contract.
+    Refused,
 }
 
 /// After this many replies of which none kept the contract, the judge is asked nothing more, not even where a weak judge
@@ -72,6 +82,8 @@ pub(super) struct JudgeQualification<'r, 'e> {
     refresh: Refresh,
     /// Whether a judge that can no longer pass still gets the other cases.
     asks_all: bool,
+    /// Whether the run goes on with a judge that failed its self-test, or whose test could not be completed.
+    allows_weak: bool,
 }
 
 impl<'r, 'e> JudgeQualification<'r, 'e> {
@@ -88,6 +100,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             completed: HashSet::new(),
             refresh: options.refresh.clone(),
             asks_all: options.selftests_only || options.allow_weak_judge,
+            allows_weak: options.allow_weak_judge,
         }
     }
 
@@ -107,14 +120,15 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// A judge whose prompt does not render for the cases grades nothing.
     fn cannot_test(&mut self, judge: JudgeIx, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        let Some(test) = self.judges.get_mut(judge.0) else { return Ok(()) };
+        let test = self.test_mut(judge);
         test.status = JudgeStatus::Untested;
+        let judge_name = test.name.clone();
         let sources = CurrentSources::of_judge(self.executor.preparer.pipeline(), judge);
         let prompt = sources.prompt.and_then(|prompt| prompt.path);
         let why = prompt.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = FailureLocation::Selftest { judge: test.name.clone(), case: "every case".to_owned() };
+        let place = FailureLocation::Selftest { judge: judge_name.clone(), case: "every case".to_owned() };
         let (stage, blame, message) = (StageName::Selftest, Blame::Infrastructure, why.clone());
-        stats.outcome.untested.push(UntestedJudge { judge: test.name.clone(), why });
+        stats.note_untested(UntestedJudge { judge: judge_name, why });
         let failure = FailedAction { place, stage, key: None, blame, class: None, message, hint: None };
         stats.emit(&Event::Failed(&failure))?;
         // One failure stands for all cases, and each of them is accounted for.
@@ -131,16 +145,29 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         self.cases.push(case);
     }
 
-    /// A judge that the pipeline does not have is none that passed.
-    pub(super) fn status(&self, judge: JudgeIx) -> JudgeStatus {
-        self.judges.get(judge.0).map_or(JudgeStatus::Untested, |test| test.status)
+    /// The test of a judge. Each judge of the pipeline has one, and no other index is made.
+    fn test(&self, judge: JudgeIx) -> &JudgeTest {
+        &self.judges[judge.0]
+    }
+
+    fn test_mut(&mut self, judge: JudgeIx) -> &mut JudgeTest {
+        &mut self.judges[judge.0]
+    }
+
+    /// Whether a judge may grade a cell.
+    pub(super) fn readiness(&self, judge: JudgeIx) -> JudgeReadiness {
+        let test = self.test(judge);
+        match test.status {
+            _ if test.is_given_up() => JudgeReadiness::Refused,
+            JudgeStatus::Pending => JudgeReadiness::Pending,
+            JudgeStatus::Weak | JudgeStatus::Untested if !self.allows_weak => JudgeReadiness::Refused,
+            JudgeStatus::Weak | JudgeStatus::Untested | JudgeStatus::Qualified => JudgeReadiness::Ready,
+        }
     }
 
     /// Lets a cell wait for its judge.
     pub(super) fn wait(&mut self, judge: JudgeIx, task: Task) {
-        if let Some(test) = self.judges.get_mut(judge.0) {
-            test.waiting.push(task);
-        }
+        self.test_mut(judge).waiting.push(task);
     }
 
     /// Cells that still wait; none in a run that ends as it is meant to.
@@ -154,18 +181,19 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         weak.map(|test| test.name.clone()).collect()
     }
 
-    pub(super) fn has_weak(&self) -> bool {
-        self.judges.iter().any(|test| test.status == JudgeStatus::Weak)
+    /// Whether a judge failed its self-test, and that ends the run.
+    pub(super) fn has_unacceptable(&self) -> bool {
+        !self.allows_weak && self.judges.iter().any(|test| test.status == JudgeStatus::Weak)
     }
 
     /// The outcome of a case that was graded before.
     pub(super) fn cached(
         &mut self,
         case: &SelftestTask,
-        job: &Job,
         stats: &mut RunStats<'_>,
     ) -> Result<Option<CaseOutcome>, RunError> {
-        let cached = self.executor.cached_output(job, &self.refresh);
+        let job = Job::of_selftest(&self.executor.preparer, case);
+        let cached = self.executor.cached_output(&job, &self.refresh);
         let Some(Output::Grades(grades)) = cached else { return Ok(None) };
         let key = case.action.key;
         stats.cached((StageName::Selftest, key), self.completed.insert(key), false)?;
@@ -174,8 +202,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Whether a case is left alone because its judge cannot pass any more, or is given up.
     pub(super) fn is_decided(&self, case: &SelftestTask) -> bool {
-        let lost = |test: &JudgeTest| cannot_pass(self.selftest, &test.grades, &test.unanswered);
-        self.is_given_up(case.judge) || (!self.asks_all && self.judges.get(case.judge.0).is_some_and(lost))
+        let test = self.test(case.judge);
+        test.is_given_up() || (!self.asks_all && cannot_pass(self.selftest, &test.grades, &test.unanswered))
     }
 
     /// Notes a judge's reply, to a case or to a cell, and reports when the judge is given up by it.
@@ -185,18 +213,13 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         keeps_contract: bool,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let Some(test) = self.judges.get_mut(judge.0) else { return Ok(()) };
+        let test = self.test_mut(judge);
         if test.note_reply(keeps_contract) {
             let name = &test.name;
             let warning = format!("judge {name} gets no more requests: none of its replies has the right format");
             stats.emit(&Event::Warning(warning))?;
         }
         Ok(())
-    }
-
-    /// Whether none of the judge's replies keeps the contract.
-    pub(super) fn is_given_up(&self, judge: JudgeIx) -> bool {
-        self.judges.get(judge.0).is_some_and(JudgeTest::is_given_up)
     }
 
     /// The outcome of a case that was executed.
@@ -243,15 +266,16 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         outcome: CaseOutcome,
         stats: &mut RunStats<'_>,
     ) -> Result<Vec<Task>, RunError> {
-        let Some(test) = self.judges.get_mut(case.judge.0) else { return Ok(Vec::new()) };
+        let selftest = self.selftest;
+        let test = self.test_mut(case.judge);
         if !test.settle(&case.case, outcome) {
             return Ok(Vec::new());
         }
-        let verdict = test.judge_by(self.selftest);
+        let verdict = test.judge_by(selftest);
         stats.emit(&Event::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
         // Where cases were left alone the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
-            stats.outcome.untested.push(UntestedJudge { judge: test.name.clone(), why });
+            stats.note_untested(UntestedJudge { judge: test.name.clone(), why });
         }
         Ok(std::mem::take(&mut test.waiting))
     }

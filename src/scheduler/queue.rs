@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::job::ActionTask;
 use crate::action::Work;
 use crate::plan::Task;
 use crate::provider::{Client, ModelName, ProviderName};
@@ -41,16 +42,17 @@ impl<'r> ModelQueue<'r> {
         self.client.is_unavailable(provider, model)
     }
 
-    /// Defers a task whose model is away, if others already wait for it and there is something else to do. Returns a
+    /// Defers a cell whose model is away, if others already wait for it and there is something else to do. Returns a
     /// task that is to begin now.
-    pub(super) fn defer(&mut self, task: Task, work: &Work, has_other_work: bool) -> Option<Task> {
+    pub(super) fn defer(&mut self, task: ActionTask, work: &Work, has_other_work: bool) -> Option<ActionTask> {
         let Some(model) = model_of(work) else { return Some(task) };
+        let ActionTask::Cell(task) = task else { return Some(task) };
         let can_wait = has_other_work && self.deferred.values().map(Vec::len).sum::<usize>() < MOST_DEFERRED;
         if can_wait && self.in_flight.contains_key(&model) && self.is_unavailable(&model) {
             self.deferred.entry(model).or_default().push(task);
             return None;
         }
-        Some(task)
+        Some(ActionTask::Cell(task))
     }
 
     pub(super) fn begin(&mut self, work: &Work) {

@@ -8,18 +8,24 @@
 //!    the *downstream fingerprint*, which stands for the work of all answers and judgements below the context.
 //! 2. An entry lists each answer and judgement that its rows were made of, and has a digest of their outputs and costs. It
 //!    is used only if they still have these outputs, and every one of them can be read.
-//! 3. So an entry that is found by its name and whose dependencies hold has the rows that would be made anew. Debug
-//!    builds check that by making the keys ([`RowCache::has_keys_of`]); an integration test compares rows after edits.
-//! 4. Entries are derived: they are dropped by a prune or damaged without loss, and an entry that cannot be stored is
+//! 3. So an entry that is found by its name and whose dependencies hold has the rows that would be made anew, with the keys
+//!    that would be made: the fingerprint is of the very works that keys are made of (`Preparer::answer_work` and
+//!    `Preparer::judge_work`). After edits of every kind that a name or a key depends on,
+//!    `after_any_edit_cached_rows_are_those_that_are_made_anew` compares both.
+//! 4. An action is noted as used at its place ([`RowCache::note_used`]) where its output is, as a task or as a dependency
+//!    of an entry; an entry that is used notes all of its own at once. What is stale is explained by what was used there
+//!    last; that is not what was made there last, where a user went back to an earlier prompt, or where cells share an
+//!    action.
+//! 5. Entries are derived: they are dropped by a prune or damaged without loss, and an entry that cannot be stored is
 //!    none. The packs of the report page use the same facility of the store ([`Store::keep_derived`]).
 //!
 //! Measured for 6,181 cached actions with a release build, in processor time: a warm run takes 0.12 s; without entries,
 //! after a prune, it takes 0.74 s, of which the packs of the page are 0.13 s. The target is 0.15 s. Making and looking up
 //! all keys takes 0.04 s (`plan`): it is the outputs not read and the facts not searched that the cache saves.
 //!
-//! The same module notes which action is in use at a place of the matrix ([`RowCache::note_used`]), because an entry
-//! that is used notes it for all its dependencies at once. What is stale is explained by what was used there last; that
-//! is not what was made there last, where a user went back to an earlier prompt, or where cells share an action.
+//! Which version to raise by hand: [`ROWS`], when a row says something else of the same outputs; [`PARSER_VERSION`], when
+//! an output is read in another way; [`NAME`], when [`CachedRows`] changes or a name covers something else;
+//! [`FINGERPRINT`], when the fingerprint does. A new version of the program makes all entries anew by itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -37,6 +43,10 @@ use crate::plan::{
 };
 use crate::results::ROWS;
 use crate::units::Usd;
+
+/// The versions of the names of entries and of the fingerprint in them; see the module.
+const NAME: &str = "compeval rows v7";
+const FINGERPRINT: &str = "compeval downstream v1";
 
 /// Digits of a key in hexadecimal.
 const HEX: usize = 2 * size_of::<Digest>();
@@ -131,7 +141,6 @@ impl<'r, 'e> RowCache<'r, 'e> {
             return None;
         }
         let found = FoundRows { cells, dependencies, cached };
-        debug_assert!(self.has_keys_of(&found, context), "cached rows are not those of their cells");
         self.note_rows_used(context, name, found.cells.iter().zip(&found.dependencies));
         Some(found)
     }
@@ -208,17 +217,6 @@ impl<'r, 'e> RowCache<'r, 'e> {
         Some(Dependency { key, out, cost: record.cost })
     }
 
-    /// Whether an entry depends on the very actions that its cells have.
-    fn has_keys_of(&self, found: &FoundRows, context: &Rc<ResolvedContext>) -> bool {
-        let key = |task: Task| self.executor.preparer.prepare(&task).ok().map(|action| action.key);
-        found.cells.iter().zip(&found.dependencies).all(|(cell, [answer, judgement])| {
-            let Dependency { key: own, out, cost } = *answer;
-            let resolved = Rc::new(ResolvedAnswer { key: own, out, cost, unchanged: context.unchanged });
-            let judge = JudgeTask { cell: *cell, context: context.clone(), answer: resolved };
-            key(judge.answer_task()) == Some(own) && key(Task::Judge(judge)) == Some(judgement.key)
-        })
-    }
-
     /// Names the entry of a context; `None` of one whose rows depend on more than the name says.
     fn name(&mut self, context: &ResolvedContext) -> Option<Digest> {
         let raw = self.executor.store.find(&context.key)?.raw;
@@ -226,7 +224,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let preparer = &self.executor.preparer;
         let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
         let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
-        let mut name = DigestBuilder::new("compeval rows v7");
+        let mut name = DigestBuilder::new(NAME);
         name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
         name.field("reader", PARSER_VERSION.to_le_bytes()).field("downstream", downstream.0);
         name.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
@@ -295,7 +293,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let (preparer, texts) = (&self.executor.preparer, &context.texts);
         let matrix = preparer.matrix();
         let (stand_in, answer) = (ContextRef::Readable { text: stand_in }, Digest::of("an answer"));
-        let mut fingerprint = DigestBuilder::new("compeval downstream v1");
+        let mut fingerprint = DigestBuilder::new(FINGERPRINT);
         let mut add = |stage: Stage, work: &Work| {
             fingerprint.field(stage.name(), Inputs::key_of(stage, Repetition::NONE, work).0.0);
         };

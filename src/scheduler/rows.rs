@@ -1,5 +1,5 @@
-//! From a judged cell to its row: grades, measures, sizes. A change to what a row says needs a higher
-//! [`crate::results::ROWS`]: cached rows are then made again.
+//! From a judged cell to its row: grades, measures, sizes. Rows are cached: `row_cache` says which version to raise when a
+//! row says something else.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -12,7 +12,9 @@ use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList, Strategy};
 use crate::judge::{self, CriterionScore};
-use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio};
+use crate::measure::{
+    Headings, Measured, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio,
+};
 use crate::pipeline::{FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
@@ -102,12 +104,12 @@ impl<'e> RowBuilder<'e> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
         let place = pipeline.name_judge(&task.cell);
+        let (Some(answerer), Some(judge)) = (place.answerer, place.judge) else {
+            return Err(OutputUnavailable::Unnamed(resolved.key.0));
+        };
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
-        let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
-        let present = context.folded().map(|folded| measure.presence(folded));
-        let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
-        let measured = measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text);
+        let measured = self.measured(task, (&measures, probe), context, answer);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -119,8 +121,8 @@ impl<'e> RowBuilder<'e> {
             probe: probe.id.to_string(),
             kind: probe.kind,
             question: probe.question.clone(),
-            answerer: place.answerer.map(|name| name.to_string()).unwrap_or_default(),
-            judge: place.judge.map(|name| name.to_string()).unwrap_or_default(),
+            answerer: answerer.to_string(),
+            judge: judge.to_string(),
             answer_n: task.cell.answer.answer_n,
             judge_n: task.cell.judge_n,
             keys: RowKeys { compress: task.context.key, answer: task.answer.key, judge: resolved.key },
@@ -148,6 +150,22 @@ impl<'e> RowBuilder<'e> {
             truncated: answer.truncated,
             answer: answer.text.to_string(),
         })
+    }
+
+    /// What an answer says of the facts of its probe, beside what its context has of them.
+    fn measured(
+        &self,
+        task: &JudgeTask,
+        (measures, probe): (&Measures, &Probe),
+        context: &LoadedContext,
+        answer: &Answer,
+    ) -> Measured {
+        let (texts, cell) = (&task.context.texts, &task.cell.answer);
+        let tail = self.preparer.pipeline().settings.tail;
+        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), tail);
+        let present = context.folded().map(|folded| measure.presence(folded));
+        let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
+        measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text)
     }
 
     /// The row of a context, as a line without its end: a [`ConstraintRow`] if a rule was put into its session, else a
@@ -298,8 +316,8 @@ impl<'e> RowBuilder<'e> {
 
     fn tail_tokens(&self, task: &JudgeTask) -> Tokens {
         let texts = &task.context.texts;
-        let tail = texts.end(task.cell.answer.compress.point)..;
-        self.measures(texts).tokens.get(tail).unwrap_or_default().iter().copied().sum()
+        let end = texts.end(task.cell.answer.compress.point);
+        self.measures(texts).tokens.iter().skip(end).copied().sum()
     }
 
     fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {
@@ -388,8 +406,8 @@ impl Measures {
     }
 
     fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
-        let range = texts.loaded().fixture.start()..texts.end(point);
-        self.tokens.get(range).unwrap_or_default().iter().copied().sum()
+        let (start, end) = (texts.loaded().fixture.start(), texts.end(point));
+        self.tokens.iter().take(end).skip(start).copied().sum()
     }
 }
 

@@ -3,10 +3,12 @@
 
 use std::collections::HashSet;
 
+use super::batch::BatchLane;
 use super::breakers::TrippedBreaker;
+use super::budget::BudgetReached;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::ExecutedOutput;
-use super::options::RunOutcome;
+use super::options::{RunOutcome, UntestedJudge};
 use crate::action::{ActionKey, StageName, Work};
 use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
@@ -15,7 +17,7 @@ use crate::plan::{Action, CostEstimate};
 /// The events of a run and their totals.
 pub(super) struct RunStats<'r> {
     listener: &'r mut dyn Listener,
-    pub(super) outcome: RunOutcome,
+    outcome: RunOutcome,
     /// Cells of which nothing more will be reported.
     finished: MatrixCounts,
     /// Contexts whose warnings were reported.
@@ -85,28 +87,55 @@ impl<'r> RunStats<'r> {
 
     /// A cell has an output.
     pub(super) fn resolved(&mut self, stage: StageName) {
-        self.finish(stage, MatrixCounts::default());
+        self.count(stage, MatrixCounts::default());
     }
 
     /// A cell has no output, and so those that depend on it can have none.
     pub(super) fn unresolved(&mut self, stage: StageName, blocked: MatrixCounts) -> Result<(), FileError> {
-        self.finish(stage, blocked);
+        self.count(stage, blocked);
         self.emit(&Event::Blocked(blocked))
     }
 
-    fn finish(&mut self, stage: StageName, blocked: MatrixCounts) {
+    fn count(&mut self, stage: StageName, blocked: MatrixCounts) {
         let MatrixCounts { compress, answer, judge } = blocked;
         self.finished.compress += compress + u64::from(stage == StageName::Compress);
         self.finished.answer += answer + u64::from(stage == StageName::Answer);
         self.finished.judge += judge + u64::from(stage == StageName::Judge);
     }
 
+    /// The run is to end. Returns whether that is new.
+    pub(super) fn interrupt(&mut self) -> bool {
+        !std::mem::replace(&mut self.outcome.interrupted, true)
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.outcome.interrupted
+    }
+
+    /// Requests were refused by the budget; the first limit that was reached is reported.
+    pub(super) fn note_budget(&mut self, reached: BudgetReached) {
+        self.outcome.budget.get_or_insert(reached);
+    }
+
+    pub(super) fn budget_reached(&self) -> Option<BudgetReached> {
+        self.outcome.budget
+    }
+
+    pub(super) fn note_untested(&mut self, judge: UntestedJudge) {
+        self.outcome.untested.push(judge);
+    }
+
+    pub(super) fn note_forecast(&mut self, forecast: Option<CostEstimate>) {
+        self.outcome.forecast = forecast;
+    }
+
     pub(super) fn finished_cells(&self) -> u64 {
         self.finished.all()
     }
 
-    /// Compares the cells that were reported with those that were `due`.
-    pub(super) fn account(&mut self, due: MatrixCounts) {
+    /// Adds what came of the batches, and compares the cells that were reported with those that were `due`.
+    pub(super) fn finish(&mut self, batches: &BatchLane<'_, '_>, due: MatrixCounts) {
+        batches.report(&mut self.outcome);
         let found = self.finished;
         let stages = [
             (StageName::Compress, due.compress, found.compress),
@@ -116,5 +145,9 @@ impl<'r> RunStats<'r> {
         let missing = stages.into_iter().filter(|(_, due, found)| due != found);
         let words = missing.map(|(stage, due, found)| format!("{found} of {due} {} cells", stage.name()));
         self.outcome.unaccounted = words.collect();
+    }
+
+    pub(super) fn into_outcome(self) -> RunOutcome {
+        self.outcome
     }
 }

@@ -209,6 +209,7 @@ impl Running {
     }
 
     /// Reads standard error until a line holds these words.
+    #[cfg(unix)]
     pub fn wait_for_words(&mut self, words: &str) {
         self.read_until(|line, _| line.contains(words));
     }
@@ -242,11 +243,13 @@ impl Running {
     }
 
     /// Sends Ctrl-C.
+    #[cfg(unix)]
     pub fn interrupt(&self) {
         self.signal(rustix::process::Signal::INT);
     }
 
     /// Sends a signal.
+    #[cfg(unix)]
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).expect("a process");
         rustix::process::kill_process(pid, signal).expect("a signal");

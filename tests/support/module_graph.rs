@@ -5,11 +5,11 @@
 //! code, with `crate::`, `self::`, `super::`, a child module or an imported name in front. Re-exports are followed to
 //! the file that defines the item, so a `mod.rs` that only re-exports is used by nobody and uses nothing.
 //!
-//! A method that is called through a value needs no path. So where a type has `impl` blocks outside its own file, a
-//! file that uses the type and calls a method of such a name uses the file of that block too.
+//! A method that is called through a value needs no path. So `misplaced_impls` finds the `impl` blocks outside the file of
+//! their type: without those, whoever uses a method uses the file of its type.
 //!
 //! Steps: read each file into tokens; collect its child modules, its `use` declarations, its items, its paths, the
-//! names it calls and its inherent `impl` blocks; then resolve each path, module by module.
+//! names it mentions and its `impl` blocks; then resolve each path, module by module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,70 +27,64 @@ struct Module {
     file: String,
     children: BTreeSet<String>,
     items: BTreeSet<String>,
-    functions: BTreeSet<String>,
     /// Imported name to path; re-exported names among them.
     imports: BTreeMap<String, ModulePath>,
     globs: Vec<ModulePath>,
     paths: BTreeSet<ModulePath>,
     /// Functions and methods that are called, and types that are named, without the path in front.
     mentions: BTreeSet<String>,
-    /// Of each `impl` block without a trait: the type, and the names of its functions.
-    inherent_impls: Vec<(ModulePath, BTreeSet<String>)>,
+    impls: Vec<ImplBlock>,
+}
+
+/// The head of an `impl` block.
+struct ImplBlock {
+    /// As it is written.
+    head: String,
+    /// The type, its arguments, and the trait with its arguments; of an inherent `impl` the type alone.
+    of: Vec<ModulePath>,
 }
 
 /// The files of the crate, relative to the repository, and what each uses.
 pub(crate) type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads the crate whose `src` folder is in `root`.
-pub(crate) fn read(root: &Path) -> ModuleGraph {
-    let mut modules = BTreeMap::new();
-    read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
-    let modules = CrateModules { modules };
-    let mut graph = modules.uses_by_path();
-    let calls = modules.calls_of_methods_elsewhere(&graph);
-    for (file, used) in calls {
-        graph.entry(file).or_default().insert(used);
-    }
-    graph
-}
-
-struct CrateModules {
+/// The modules of the crate.
+pub(crate) struct CrateModules {
     modules: BTreeMap<ModulePath, Module>,
 }
 
 impl CrateModules {
-    fn uses_by_path(&self) -> ModuleGraph {
+    /// Reads the crate whose `src` folder is in `root`.
+    pub(crate) fn read(root: &Path) -> CrateModules {
+        let mut modules = BTreeMap::new();
+        read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
+        CrateModules { modules }
+    }
+
+    /// `impl` blocks in a file that defines neither their type nor, where they are of a trait, that trait or an argument
+    /// of either. A trait may also be implemented by a module that connects two others, which must not know each other.
+    pub(crate) fn misplaced_impls(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (path, module) in &self.modules {
+            for block in &module.impls {
+                let homes: BTreeSet<String> = block.of.iter().filter_map(|of| self.file_of(path, of, 0)).collect();
+                let top = |file: &String| file.split('/').nth(1).map(str::to_owned);
+                let connects = homes.len() > 1 && homes.iter().all(|home| top(home) != top(&module.file));
+                if !homes.is_empty() && !homes.contains(&module.file) && !connects {
+                    let homes = homes.into_iter().collect::<Vec<_>>().join(" or ");
+                    found.push(format!("{}: {} belongs into {homes}", module.file, block.head));
+                }
+            }
+        }
+        found
+    }
+
+    /// Which file uses which.
+    pub(crate) fn graph(&self) -> ModuleGraph {
         let uses = |path: &ModulePath, module: &Module| -> BTreeSet<String> {
             let files = module.paths.iter().filter_map(|used| self.file_of(path, used, 0));
             files.filter(|file| *file != module.file).collect()
         };
         self.modules.iter().map(|(path, module)| (module.file.clone(), uses(path, module))).collect()
-    }
-
-    /// Calls of methods whose `impl` block is not in their type's file. Tokens do not say whose method `new` is called,
-    /// so the type's file counts for every name that it does not define itself, other files for names defined once.
-    fn calls_of_methods_elsewhere(&self, graph: &ModuleGraph) -> Vec<(String, String)> {
-        let is_unique = |name: &String| self.modules.values().filter(|m| m.functions.contains(name)).count() == 1;
-        let mut calls = Vec::new();
-        for (path, module) in &self.modules {
-            for (of, methods) in &module.inherent_impls {
-                let Some(home) = self.file_of(path, of, 0).filter(|home| *home != module.file) else { continue };
-                let is_caller = |caller: &&Module| {
-                    let calls = |name: &&String| caller.mentions.contains(*name);
-                    match graph.get(&caller.file) {
-                        _ if caller.file == module.file => false,
-                        _ if caller.file == home => methods.difference(&caller.functions).any(|name| calls(&name)),
-                        Some(uses) if uses.contains(&home) => {
-                            methods.iter().any(|name| calls(&name) && is_unique(name))
-                        }
-                        _ => false,
-                    }
-                };
-                let callers = self.modules.values().filter(is_caller);
-                calls.extend(callers.map(|caller| (caller.file.clone(), module.file.clone())));
-            }
-        }
-        calls
     }
 
     /// The file where `path`, as written in the module `from`, leads; nothing for other crates and local names.
@@ -161,16 +155,13 @@ fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
                 }
                 "pub" => 1 + usize::from(matches!(rest.get(1), Some(TokenTree::Group(_)))),
                 "impl" if level != Level::Inside && starts_item(&tokens, at) => {
-                    module.inherent_impls.extend(inherent_impl(rest));
+                    module.impls.extend(impl_block(rest));
                     1
                 }
                 "struct" | "enum" | "trait" | "type" | "fn" | "const" | "static" | "mod" | "macro_rules" => {
                     let name_follows = matches!(rest.get(1), Some(TokenTree::Ident(_)));
                     if name_follows && level == Level::File {
                         module.items.insert(name_at(rest, 1));
-                    }
-                    if name_follows && ident == "fn" {
-                        module.functions.insert(name_at(rest, 1));
                     }
                     if name_follows { 2 } else { 1 }
                 }
@@ -297,28 +288,56 @@ fn code_path(rest: &[TokenTree], module: &mut Module) -> usize {
     at
 }
 
-/// The type and the functions of `impl Type { … }`, which starts here; nothing for the `impl` of a trait.
-fn inherent_impl(rest: &[TokenTree]) -> Option<(ModulePath, BTreeSet<String>)> {
+/// The `impl` block that starts here; nothing in a macro, where names stand for others.
+fn impl_block(rest: &[TokenTree]) -> Option<ImplBlock> {
     let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
     let end = rest.iter().position(is_body)?;
-    let (head, Some(TokenTree::Group(body))) = (rest.get(1..end)?, rest.get(end)) else { return None };
-    let (mut depth, mut path, mut is_complete) = (0_usize, Vec::new(), false);
-    for (at, token) in head.iter().enumerate() {
-        let is_arrow = at > 0 && is_punct(head.get(at - 1), '-');
+    let whole = rest.get(..end)?;
+    if whole.iter().any(|token| is_punct(Some(token), '$')) {
+        return None;
+    }
+    let bounds = whole.iter().position(|token| is_word(token, "where")).unwrap_or(end);
+    let head = whole.get(1 + generics(whole.get(1..)?)..bounds)?;
+    let mut of = paths(head);
+    if !head.iter().any(|token| is_word(token, "for")) {
+        of.truncate(1);
+    }
+    let head: TokenStream = whole.iter().cloned().collect();
+    Some(ImplBlock { head: head.to_string(), of })
+}
+
+/// How many tokens `<…>` has, if it stands here.
+fn generics(tokens: &[TokenTree]) -> usize {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        let is_arrow = at > 0 && is_punct(tokens.get(at - 1), '-');
+        depth += i32::from(is_punct(Some(token), '<')) - i32::from(is_punct(Some(token), '>') && !is_arrow);
+        if depth == 0 {
+            return if at == 0 { 0 } else { at + 1 };
+        }
+    }
+    tokens.len()
+}
+
+/// All paths in a list of tokens, also in its parentheses and brackets.
+fn paths(tokens: &[TokenTree]) -> Vec<ModulePath> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
         match token {
-            TokenTree::Punct(punct) if punct.as_char() == '<' => {
-                depth += 1;
-                is_complete = !path.is_empty();
+            TokenTree::Group(group) => found.extend(paths(&group.stream().into_iter().collect::<Vec<_>>())),
+            TokenTree::Ident(first) => {
+                let mut path = vec![first.to_string()];
+                while is_punct(tokens.get(at), ':') && is_punct(tokens.get(at + 1), ':') {
+                    path.push(name_at(tokens, at + 2));
+                    at += 3;
+                }
+                found.push(path);
             }
-            TokenTree::Punct(punct) if punct.as_char() == '>' && !is_arrow => depth = depth.saturating_sub(1),
-            TokenTree::Ident(word) if depth == 0 && word == "for" => return None,
-            TokenTree::Ident(word) if depth == 0 && word == "where" => break,
-            TokenTree::Ident(word) if depth == 0 && !is_complete => path.push(word.to_string()),
             _ => {}
         }
     }
-    let body: Vec<TokenTree> = body.stream().into_iter().collect();
-    let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "fn");
-    let functions = body.windows(2).filter(|pair| pair.first().is_some_and(is_fn)).map(|pair| name_at(pair, 1));
-    Some((path, functions.collect()))
+    found
 }

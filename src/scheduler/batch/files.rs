@@ -19,7 +19,7 @@ use crate::scheduler::job::Job;
 use crate::scheduler::options::{ExportOptions, ExportOutcome};
 
 /// The tasks that wait to be exported, and what was exported.
-pub(in crate::scheduler) struct FileLane<'r, 'e> {
+pub(super) struct FileLane<'r, 'e> {
     executor: &'r Executor<'e>,
     waiting: Vec<Waiting>,
     exported: Option<ExportOutcome>,
@@ -32,7 +32,7 @@ impl<'r, 'e> FileLane<'r, 'e> {
     }
 
     /// Whether the request of a job goes through a file.
-    pub(in crate::scheduler) fn takes(&self, job: &Job) -> bool {
+    pub(super) fn takes(job: &Job) -> bool {
         request_of(job).is_some_and(|request| request.lane == Lane::File)
     }
 
@@ -45,12 +45,12 @@ impl<'r, 'e> FileLane<'r, 'e> {
     }
 
     /// What was exported, if that was asked for.
-    pub(in crate::scheduler) fn exported(&self) -> Option<ExportOutcome> {
+    pub(super) fn exported(&self) -> Option<ExportOutcome> {
         self.exported.clone()
     }
 
     /// Requests that wait to be exported.
-    pub(in crate::scheduler) fn not_exported(&self) -> u64 {
+    pub(super) fn not_exported(&self) -> u64 {
         self.not_exported
     }
 

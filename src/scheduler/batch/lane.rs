@@ -1,4 +1,16 @@
 //! Which requests go into batches, and what a run does while they are out.
+//!
+//! The event loop offers each stale task once its turn has come (`take`), and calls `advance` when nothing is ready and
+//! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix allows,
+//! and the loop stands still while open batches are polled; in a run that does not wait, for one turn.
+//!
+//! A batch validates a request only while it works on it, hours later. So the first request of each shape goes live, and
+//! those like it are pending until it was accepted. A request that a batch did not get to goes into the next one; one whose
+//! reply breaks its contract goes live instead, because another batch would take another day. Cases of self-tests go live,
+//! because cells wait for their verdict.
+//!
+//! Limits: a batch has requests to one model; its results are read when it has ended, all at once; and what it may cost
+//! stays reserved until then.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
@@ -17,7 +29,9 @@ use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::job::{ActionTask, Job};
-use crate::scheduler::options::{BatchOptions, ExportOptions, OpenBatchNote, RunError, SchedulerOptions, StopRequest};
+use crate::scheduler::options::{
+    BatchOptions, ExportOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest,
+};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -66,6 +80,9 @@ pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     options: BatchOptions,
     /// What the run refreshes: noted in what it submits.
     refresh: &'r Refresh,
+    is_offline: bool,
+    /// Judges are tested, and nothing else: no time for batches.
+    is_all_live: bool,
     open: Vec<Tracked>,
     /// Actions of open batches: asked by nothing else.
     held: HashSet<ActionKey>,
@@ -75,7 +92,7 @@ pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     waiting: HashMap<ActionKey, Waiting>,
     /// Tasks to be submitted.
     pending: Vec<Waiting>,
-    pub(in crate::scheduler) files: FileLane<'r, 'e>,
+    files: FileLane<'r, 'e>,
     shapes: HashMap<Shape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
@@ -93,6 +110,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             executor,
             options: options.batches.clone(),
             refresh: &options.refresh,
+            is_offline: options.offline,
+            is_all_live: options.selftests_only,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
@@ -117,34 +136,47 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.attempts = journal.attempts();
         let budget = self.executor.budget;
         self.open.extend(journal.open.into_iter().map(|batch| {
-            let reserved = budget.hold(batch.intent.reserved());
+            let reserved = budget.reserve_unconditionally(batch.intent.reserved());
             Tracked::new(batch, vec![reserved])
         }));
         Ok(())
     }
 
-    pub(in crate::scheduler) fn holds(&self, key: &ActionKey) -> bool {
-        self.held.contains(key)
+    /// Whether a cell waits for the batch that holds its action.
+    pub(in crate::scheduler) fn waits_for(&self, task: &ActionTask, key: &ActionKey) -> bool {
+        let may_end = !self.is_offline || self.options.export.is_some();
+        matches!(task, ActionTask::Cell(_)) && self.held.contains(key) && may_end
     }
 
-    /// Whether an action is held, or is to be exported: two judges may ask the same model alike.
-    pub(in crate::scheduler) fn holds_or_exports(&self, key: &ActionKey) -> bool {
-        self.holds(key) || self.files.holds(key)
+    /// Whether a case is left alone because its action is held, or is to be exported: two judges may ask the same model
+    /// alike. No cell waits for it: this run has no verdict then.
+    pub(in crate::scheduler) fn excludes(&self, task: &ActionTask, key: &ActionKey) -> bool {
+        matches!(task, ActionTask::Selftest(_)) && (self.held.contains(key) || self.files.holds(key))
     }
 
-    /// Lets a task wait for the batch that holds its action.
-    pub(in crate::scheduler) fn wait(&mut self, task: ActionTask, job: Job) {
-        self.waiting.insert(job.action.key, Waiting { task, job });
+    /// Takes a task whose request goes into a batch or a file, or whose action is held. Returns one that goes live.
+    pub(in crate::scheduler) fn take(&mut self, waiting: Waiting) -> Option<Waiting> {
+        let key = waiting.key();
+        if self.waits_for(&waiting.task, &key) {
+            self.waiting.insert(key, waiting);
+            return None;
+        }
+        if self.is_all_live || !self.is_batched(&waiting) {
+            return Some(waiting);
+        }
+        self.add(waiting);
+        None
     }
 
-    /// Whether the request of a job is to be put into a batch.
-    pub(in crate::scheduler) fn takes(&mut self, job: &Job) -> bool {
+    /// Whether the request of a task is to be put into a batch or a file.
+    fn is_batched(&mut self, Waiting { task, job }: &Waiting) -> bool {
         let key = job.action.key;
-        if self.files.takes(job) {
+        if FileLane::takes(job) {
             return true;
         }
         let lane = request_of(job).map(|request| request.lane);
-        if lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
+        let is_case = matches!(task, ActionTask::Selftest(_));
+        if is_case || lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -161,10 +193,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Puts a task into the next batch, or into the next file.
-    pub(in crate::scheduler) fn add(&mut self, task: ActionTask, job: Job) {
-        let is_for_file = self.files.takes(&job);
-        let waiting = Waiting { task, job };
-        if is_for_file { self.files.add(waiting) } else { self.pending.push(waiting) }
+    fn add(&mut self, waiting: Waiting) {
+        if FileLane::takes(&waiting.job) { self.files.add(waiting) } else { self.pending.push(waiting) }
     }
 
     /// A live request ended: if it was the first of its kind, the others follow it or try again.
@@ -184,15 +214,18 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         &self.held
     }
 
-    /// The batches that are open.
-    pub(in crate::scheduler) fn notes(&self) -> Vec<OpenBatchNote> {
+    /// Says what came of batches and files.
+    pub(in crate::scheduler) fn report(&self, outcome: &mut RunOutcome) {
         let note = |tracked: &Tracked| OpenBatchNote {
             nonce: tracked.batch.intent.nonce.to_string(),
             lines: tracked.batch.intent.lines.len(),
             is_file: tracked.batch.intent.file.is_some(),
             note: tracked.note.clone(),
         };
-        self.open.iter().map(note).collect()
+        outcome.batches = self.open.iter().map(note).collect();
+        outcome.exported = self.files.exported();
+        outcome.not_exported = self.files.not_exported();
+        outcome.budget = outcome.budget.or(self.reached);
     }
 
     /// Requests that this run has submitted.
@@ -200,16 +233,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.submitted_requests
     }
 
-    /// Why requests were not submitted, if the budget is the reason.
-    pub(in crate::scheduler) fn budget_reached(&self) -> Option<BudgetReached> {
-        self.reached
-    }
-
     /// Goes on where nothing is ready and nothing is under way: polls, submits, and waits if the run does.
     pub(in crate::scheduler) async fn advance(
         &mut self,
         mut stop: watch::Receiver<StopRequest>,
-        is_offline: bool,
         breakers: &CircuitBreakers,
     ) -> Result<Step, RunError> {
         let read = self.files.read_imported(breakers).await;
@@ -218,22 +245,22 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         if let Some(export) = self.options.export.clone().filter(|_| *stop.borrow() == StopRequest::No) {
             let ended = self.export(&export, breakers).await?;
-            return Ok(if ended.is_empty() { self.idle(SkipReason::Offline) } else { Step::Ended(ended) });
+            return Ok(if ended.is_empty() { self.idle(SkipReason::Offline) } else { self.ended(ended) });
         }
         let untested = self.take_untested();
         if !untested.is_empty() {
             return Ok(Step::Ended(untested));
         }
         loop {
-            if is_offline || *stop.borrow() >= StopRequest::Drain {
-                return Ok(self.idle(if is_offline { SkipReason::Offline } else { SkipReason::Interrupted }));
+            if self.is_offline || *stop.borrow() >= StopRequest::Drain {
+                return Ok(self.idle(if self.is_offline { SkipReason::Offline } else { SkipReason::Interrupted }));
             }
             let mut ended = self.poll_all(&stop, breakers).await?;
             ended.extend(self.submit_pending(&stop, breakers).await?);
             ended.extend(self.keep_deadline().await);
             if !ended.is_empty() {
                 self.polls = 0;
-                return Ok(Step::Ended(ended));
+                return Ok(self.ended(ended));
             }
             if !self.options.wait || self.open.iter().all(|tracked| tracked.is_stuck) {
                 return Ok(self.idle(SkipReason::Submitted));
@@ -256,6 +283,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let (tested, untested): (Vec<_>, Vec<_>) = std::mem::take(&mut self.pending).into_iter().partition(is_tested);
         self.pending = tested;
         untested.into_iter().map(|waiting| EndedLine { waiting, end: LineEnd::Again { live: false } }).collect()
+    }
+
+    /// These wait no longer. Some are begun again, live if their batch has shown that they must.
+    fn ended(&mut self, lines: Vec<EndedLine>) -> Step {
+        let must_go_live = lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true }));
+        self.live.extend(must_go_live.map(|line| line.waiting.key()));
+        Step::Ended(lines)
     }
 
     /// Everything that waits ends without an output: in a batch, or not submitted.
@@ -409,7 +443,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.waiting.insert(waiting.key(), waiting);
         }
         for waiting in unaffordable.into_iter().chain(left) {
-            self.add(waiting.task, waiting.job);
+            self.add(waiting);
         }
         self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
         ended
@@ -440,10 +474,5 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         let pending = self.pending.drain(..);
         pending.map(|waiting| EndedLine { waiting, end: LineEnd::Again { live: true } }).collect()
-    }
-
-    /// An action is begun again: live, if its batch has shown that it must.
-    pub(in crate::scheduler) fn mark_live(&mut self, key: ActionKey) {
-        self.live.insert(key);
     }
 }

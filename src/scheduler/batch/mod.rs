@@ -7,7 +7,7 @@
 //! process that is killed between any two of them leaves a batch that the next one continues with. Batches of earlier
 //! processes and of this one are treated alike.
 
-mod account_turn;
+mod batch_creation_lock;
 mod collect;
 mod files;
 mod import;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::account_turn::BatchCreationLock;
+use super::batch_creation_lock::BatchCreationLock;
 use super::tracked::{EndedLine, LineEnd, Tracked, Waiting};
 use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,

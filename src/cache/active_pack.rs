@@ -1,0 +1,113 @@
+//! The pack that is being written: created, continued after its last whole frame, and what was cut off kept aside.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use super::entry::FrameLocation;
+use super::error::CacheError;
+use super::folder::Layout;
+use super::frame::{FrameHeader, PackHeader};
+use super::pack_index::PackState;
+use super::shared_fields::FieldNumbers;
+use crate::files::{create_private_folder, open_options};
+
+/// A frame's place and its header.
+pub(super) type LocatedFrame = (FrameLocation, FrameHeader);
+
+/// The pack that is being written.
+#[derive(Debug)]
+pub(super) struct ActivePack {
+    pub(super) file: File,
+    pub(super) id: u32,
+    pub(super) generation: u32,
+    pub(super) len: u64,
+    /// How much of it the flushed index covers.
+    pub(super) indexed: u64,
+    /// The numbers of its shared fields; `None` until something is written.
+    pub(super) numbers: Option<FieldNumbers>,
+}
+
+impl ActivePack {
+    pub(super) fn state(&self) -> PackState {
+        PackState { id: self.id, generation: self.generation, good: self.len, len: self.len }
+    }
+
+    pub(super) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
+        let path = layout.pack(id);
+        let make = || {
+            let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
+            file.set_len(0)?;
+            file.write_all(&PackHeader { id, generation: 0 }.encode())?;
+            file.sync_data()?;
+            Ok(file)
+        };
+        let file = make().map_err(CacheError::io("create", &path))?;
+        layout.sync_folder(&layout.packs())?;
+        let len = PackHeader::LEN as u64;
+        Ok(ActivePack { file, id, generation: 0, len, indexed: len, numbers: None })
+    }
+
+    /// Continues a pack after its last whole frame; what follows is cut off.
+    pub(super) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
+        let path = layout.pack(state.id);
+        let open = || {
+            let file = File::options().read(true).append(true).open(&path)?;
+            if file.metadata()?.len() > state.good {
+                file.set_len(state.good)?;
+                file.sync_data()?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(CacheError::io("open", &path))?;
+        let PackState { id, generation, good: len, .. } = state;
+        Ok(ActivePack { file, id, generation, len, indexed: len, numbers: None })
+    }
+
+    /// The pack to continue with after a scan.
+    pub(super) fn after_scan(
+        layout: &Layout,
+        packs: &[PackState],
+        notices: &mut Vec<String>,
+    ) -> Result<ActivePack, CacheError> {
+        let Some(last) = packs.last() else { return ActivePack::create(layout, 1) };
+        if last.good < last.len {
+            let kept = copy_damaged(layout, last.id, last.good, last.len)?;
+            notices.push(format!(
+                "{}: the last {} bytes are not a whole entry and were cut off (a copy is in {})",
+                layout.pack(last.id).display(),
+                last.len - last.good,
+                kept.display()
+            ));
+        }
+        ActivePack::resume(layout, *last)
+    }
+}
+
+/// Where frames will be once they are appended.
+pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<LocatedFrame>> {
+    let mut offset = active.len;
+    let mut located = Vec::with_capacity(frames.len());
+    for frame in frames {
+        let header = FrameHeader::decode(frame).map_err(|_| io::Error::other("a frame is malformed"))?;
+        located.push((header.location(active.id, offset), header));
+        offset += frame.len() as u64;
+    }
+    Ok(located)
+}
+
+/// Copies a range of a pack into the folder for damaged data.
+pub(super) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
+    let folder = layout.damaged();
+    create_private_folder(&folder)?;
+    let path = folder.join(format!("{id:08}-{from}.bin"));
+    let copy = || {
+        let mut source = File::open(layout.pack(id))?;
+        source.seek(SeekFrom::Start(from))?;
+        let mut target = open_options(&path).write(true).create(true).truncate(true).open(&path)?;
+        io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
+        target.sync_data()
+    };
+    copy().map_err(CacheError::io("write", &path))?;
+    Ok(path)
+}
