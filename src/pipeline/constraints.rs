@@ -47,9 +47,7 @@ impl RuleSet {
         let mut names = BTreeSet::new();
         let rules: Vec<Arc<Rule>> =
             tables.iter().filter_map(|table| RuleReader { file, problems, table }.rule(&mut names)).collect();
-        // Plain data: serializing it cannot fail.
-        let digest = Digest::of(serde_json::to_vec(&rules).unwrap_or_default());
-        let source = RuleSource { path: file.path.clone(), digest };
+        let source = RuleSource { path: file.path.clone(), digest: Digest::of_json(&rules) };
         (problems.errors() == before).then_some(RuleSet { rules, source })
     }
 }

@@ -22,7 +22,10 @@ pub(super) struct Located<T> {
 }
 
 /// What can stand behind a key.
-trait ReadToml: Sized {
+pub(super) trait ReadToml: Sized {
+    /// What a list of such values is called.
+    const LIST: &'static str = "a list of strings";
+
     /// Whether a profile's value is merged in rather than put in its place.
     const MERGES: bool = false;
 
@@ -32,13 +35,18 @@ trait ReadToml: Sized {
     /// Reads the value, or reports a problem.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Self>;
 
+    /// The name by which a profile addresses it in an array of tables.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
     /// Lays a profile's value over this one.
     fn merge(&mut self, top: Self) {
         *self = top;
     }
 }
 
-struct TomlReader<'a> {
+pub(super) struct TomlReader<'a> {
     file: &'a SourceFile,
     problems: &'a mut Problems,
 }
@@ -72,7 +80,7 @@ impl TomlReader<'_> {
 }
 
 macro_rules! table {
-    ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident $(by $key:ident)? { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default)]
         pub(in crate::pipeline) struct $name {
@@ -103,6 +111,7 @@ macro_rules! table {
         }
 
         impl ReadToml for $name {
+            const LIST: &'static str = "an array of tables (a header in double brackets)";
             const MERGES: bool = true;
 
             fn schema() -> Value {
@@ -117,6 +126,10 @@ macro_rules! table {
                     _ => reader.mistyped(value, "a table"),
                 }
             }
+
+            $(fn name(&self) -> Option<&str> {
+                self.$key.as_ref().map(|name| name.value.as_str())
+            })?
 
             fn merge(&mut self, top: $name) {
                 $(merge(&mut self.$field, top.$field);)*
@@ -262,7 +275,7 @@ table! {
 
 table! {
     /// `[[compress]]`
-    CompressTable {
+    CompressTable by name {
         /// Its name in results.
         name: String,
         /// How it compresses.
@@ -305,7 +318,7 @@ table! {
 
 table! {
     /// `[[answer]]`
-    AnswerTable {
+    AnswerTable by name {
         /// Its name in results.
         name: String,
         /// PROVIDER/MODEL, or lexical.
@@ -327,7 +340,7 @@ table! {
 
 table! {
     /// `[[judge]]` and `[[probes]]`: a model that is asked for a reply in a format.
-    StructuredReplyTable {
+    StructuredReplyTable by name {
         /// Its name in results.
         name: String,
         /// PROVIDER/MODEL, or lexical.
@@ -459,14 +472,29 @@ impl ReadToml for f64 {
 /// A list of strings, each with its place.
 pub(super) type StringList = Vec<Located<String>>;
 
-impl ReadToml for StringList {
+/// The variants of a stage, in the order of the file.
+pub(super) type TableArray<T> = Vec<Located<T>>;
+
+impl<T: ReadToml> ReadToml for Vec<Located<T>> {
+    const MERGES: bool = T::MERGES;
+
     fn schema() -> Value {
-        json!({ "type": "array", "items": String::schema() })
+        json!({ "type": "array", "items": T::schema() })
     }
 
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<StringList> {
-        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, "a list of strings"))?;
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Vec<Located<T>>> {
+        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, T::LIST))?;
         Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
+    }
+
+    fn merge(&mut self, top: Vec<Located<T>>) {
+        for item in top {
+            let same = |base: &&mut Located<T>| base.value.name().is_some() && base.value.name() == item.value.name();
+            match self.iter_mut().find(same) {
+                Some(base) => base.value.merge(item.value),
+                None => self.push(item),
+            }
+        }
     }
 }
 
@@ -516,54 +544,6 @@ impl<T: ReadToml> ReadToml for Map<T> {
             self.extend(base.map(|value| (name, value)));
         }
     }
-}
-
-/// The variants of a stage, in the order of the file.
-pub(super) type TableArray<T> = Vec<Located<T>>;
-
-/// A table of an array that profiles address by its name.
-trait HasName: ReadToml {
-    fn name(&self) -> Option<&str>;
-}
-
-macro_rules! named {
-    ($($table:ident),*) => {$(
-        impl HasName for $table {
-            fn name(&self) -> Option<&str> {
-                self.name.as_ref().map(|name| name.value.as_str())
-            }
-        }
-    )*};
-}
-named!(CompressTable, AnswerTable, StructuredReplyTable);
-
-impl<T: HasName> ReadToml for TableArray<T> {
-    const MERGES: bool = true;
-
-    fn schema() -> Value {
-        json!({ "type": "array", "items": T::schema() })
-    }
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TableArray<T>> {
-        let expected = "an array of tables (a header in double brackets)";
-        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, expected))?;
-        Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
-    }
-
-    fn merge(&mut self, top: TableArray<T>) {
-        for item in top {
-            let same = |base: &&mut Located<T>| base.value.name().is_some() && base.value.name() == item.value.name();
-            match self.iter_mut().find(same) {
-                Some(base) => base.value.merge(item.value),
-                None => self.push(item),
-            }
-        }
-    }
-}
-
-/// The JSON Schema of everything that can be declared.
-pub(super) fn declared_schema() -> Value {
-    Declared::schema()
 }
 
 /// Reads `pipeline.toml`, and all profiles for their faults; merges in the one selected. `None`: this is not TOML.

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::model::{AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
+use super::model::{
+    AnswererIx, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, MethodIx, Pipeline, PointIx, ProbeIx, Runs,
+};
 use crate::action::Repetition;
 use crate::compress::Method;
 
@@ -64,32 +66,18 @@ impl MatrixCounts {
 
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    fixtures: Vec<FixtureAxis>,
-    methods: Vec<MethodAxis>,
+    pub(super) fixtures: Vec<FixtureAxis>,
+    pub(super) methods: Vec<MethodAxis>,
     /// By answerer: whether it answers the same each time.
-    answerer_is_fixed: Vec<bool>,
-    judge_is_fixed: Vec<bool>,
-    runs: Runs,
-    /// The chains that this process runs; `None` is all.
-    part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
-}
-
-/// What the shape of a matrix depends on.
-#[derive(Clone, Debug)]
-pub(super) struct MatrixShape {
-    /// By fixture: the selected probes at each point.
-    pub(super) fixtures: Vec<Vec<Vec<ProbeIx>>>,
-    /// By fixture: how many rules are put into it.
-    pub(super) injections: Vec<usize>,
-    /// By method: who reads it, whether it keeps state, whether it yields the same each time.
-    pub(super) methods: Vec<(Vec<AnswererIx>, bool, bool)>,
     pub(super) answerer_is_fixed: Vec<bool>,
     pub(super) judge_is_fixed: Vec<bool>,
     pub(super) runs: Runs,
+    /// The chains that this process runs; `None` is all.
+    pub(super) part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 
 #[derive(Clone, Debug)]
-struct FixtureAxis {
+pub(super) struct FixtureAxis {
     /// The selected probes at each point.
     probes: Vec<Vec<ProbeIx>>,
     /// Probes at all points before, parallel to `probes`.
@@ -100,14 +88,16 @@ struct FixtureAxis {
 }
 
 #[derive(Clone, Debug)]
-struct MethodAxis {
-    method_answerers: Vec<AnswererIx>,
-    keeps_state: bool,
-    is_fixed: bool,
+pub(super) struct MethodAxis {
+    pub(super) method_answerers: Vec<AnswererIx>,
+    pub(super) keeps_state: bool,
+    /// Whether it yields the same each time.
+    pub(super) is_fixed: bool,
 }
 
 impl FixtureAxis {
-    fn new((probes, injections): (Vec<Vec<ProbeIx>>, usize)) -> FixtureAxis {
+    /// The selected probes at each point, and how many rules are put into the fixture.
+    pub(super) fn new(probes: Vec<Vec<ProbeIx>>, injections: usize) -> FixtureAxis {
         let mut total = 0;
         let mut before = Vec::with_capacity(probes.len());
         for at in &probes {
@@ -130,30 +120,19 @@ impl FixtureAxis {
 impl Matrix {
     /// The matrix of what `pipeline` selects.
     pub fn new(pipeline: &Pipeline) -> Matrix {
-        let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| {
-            (method_answerers.clone(), method.strategy.keeps_state(), method.strategy.is_deterministic())
+        let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| MethodAxis {
+            method_answerers: method_answerers.clone(),
+            keeps_state: method.strategy.keeps_state(),
+            is_fixed: method.strategy.is_deterministic(),
         };
-        let whole = Matrix::of(MatrixShape {
-            fixtures: pipeline.fixtures.iter().map(|fixture| fixture.selected.clone()).collect(),
-            injections: pipeline.fixtures.iter().map(|fixture| fixture.injections.len()).collect(),
+        let fixture = |fixture: &LoadedFixture| FixtureAxis::new(fixture.selected.clone(), fixture.injections.len());
+        Matrix {
+            fixtures: pipeline.fixtures.iter().map(fixture).collect(),
             methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
             runs: pipeline.settings.runs,
-        });
-        Matrix { part: pipeline.part.clone(), ..whole }
-    }
-
-    pub(super) fn of(shape: MatrixShape) -> Matrix {
-        let MatrixShape { fixtures, injections, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
-        let method = |(method_answerers, keeps_state, is_fixed)| MethodAxis { method_answerers, keeps_state, is_fixed };
-        Matrix {
-            fixtures: fixtures.into_iter().zip(injections).map(FixtureAxis::new).collect(),
-            methods: methods.into_iter().map(method).collect(),
-            answerer_is_fixed,
-            judge_is_fixed,
-            runs,
-            part: None,
+            part: pipeline.part.clone(),
         }
     }
 

@@ -227,7 +227,7 @@ fn digest(pipeline: &Pipeline, parts: &[Part]) -> Digest {
         }
     }
     chains.sort_by_key(|chain| (chain.fixture, chain.method));
-    Digest::of(serde_json::to_string(&(parts.len(), chains)).unwrap_or_default())
+    Digest::of_json(&(parts.len(), chains))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::cli::remote::transfers;
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::files::{FileError, write_whole};
-use crate::pipeline::{Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline, data_files};
 use crate::plan::CostEstimate;
 use crate::provider::{Lane, Prices};
 use crate::remote::SharedCache;
@@ -280,7 +280,7 @@ fn now() -> String {
 
 /// Fills in the manifest of a run that begins, and stores the texts that later explain a change.
 fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunArgs) -> Manifest {
-    for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+    for file in pipeline.sources.iter().cloned().chain(data_files(pipeline)) {
         store.text(file.digest, &file.text);
         manifest.files.insert(file.path, file.digest);
     }
