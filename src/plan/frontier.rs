@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use super::prepare::Preparer;
-use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedAnswer, ResolvedContext, Task, TaskOutcome};
+use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::FixtureTexts;
 use crate::compress;
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pipeline};
@@ -135,7 +135,7 @@ impl<'p> Frontier<'p> {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
-                self.below(task.cell)
+                self.downstream(task.cell)
             }
         }
     }
@@ -194,8 +194,7 @@ impl<'p> Frontier<'p> {
         let TaskOutcome::Resolved(resolved) = outcome else {
             return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
         };
-        let Resolved { key, out, cost, unchanged } = resolved;
-        let answer = Rc::new(ResolvedAnswer { key, out, cost, unchanged });
+        let answer = Rc::new(resolved);
         let context = &task.context;
         let first = self.ready.len();
         for cell in judgements {
@@ -213,15 +212,15 @@ impl<'p> Frontier<'p> {
         self.matrix.compressions(cell.chain).find(|next| next.point > cell.point)
     }
 
-    /// What hangs on a compression: its answers, and for a method with state the points after it.
-    fn below(&self, cell: CompressCell) -> MatrixCounts {
+    /// What depends on a compression: its answers, and for a method with state the points after it.
+    fn downstream(&self, cell: CompressCell) -> MatrixCounts {
         let mut counts = self.downstream_answers(cell);
         if self.matrix.keeps_state(cell.chain.method) {
             for later in self.matrix.compressions(cell.chain).filter(|next| next.point > cell.point) {
-                let below = self.downstream_answers(later);
+                let MatrixCounts { answer, judge, .. } = self.downstream_answers(later);
                 counts.compress += 1;
-                counts.answer += below.answer;
-                counts.judge += below.judge;
+                counts.answer += answer;
+                counts.judge += judge;
             }
         }
         counts

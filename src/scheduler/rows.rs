@@ -13,7 +13,7 @@ use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList, Strategy};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio};
-use crate::pipeline::{FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
@@ -101,7 +101,7 @@ impl<'e> RowBuilder<'e> {
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
-        let place = pipeline.name_judge(&task.cell);
+        let place = CellCoordinate::of_judge(pipeline, &task.cell);
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
@@ -157,7 +157,7 @@ impl<'e> RowBuilder<'e> {
             return self.constraint_line(context, injection);
         }
         let (texts, point) = (&context.texts, context.cell.point);
-        let place = self.preparer.pipeline().name_compress(&context.cell);
+        let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let tokens = self.readable_tokens(context, &loaded);
         let measures = self.measures(texts);
@@ -188,7 +188,7 @@ impl<'e> RowBuilder<'e> {
         context: &Rc<ResolvedContext>,
         injection: &Injection,
     ) -> Result<String, OutputUnavailable> {
-        let place = self.preparer.pipeline().name_compress(&context.cell);
+        let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let content = loaded.compressed.context.text().zip(loaded.folded());
         let found = content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));

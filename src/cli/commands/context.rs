@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::action::Digest;
 use crate::cache::{EntryStatus, Lookup, Record};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task};
+use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task, read_output};
 use crate::results::{Design, Row};
 
 /// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
@@ -33,7 +33,7 @@ pub(super) fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<Co
 
 /// The text of a context, the artifact index included; the inner `None` is a context that only its provider can read.
 pub(super) fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_>) -> Option<Option<String>> {
-    match preparer.read(&Task::Compress(task), body).ok()? {
+    match read_output(&preparer, &Task::Compress(task), body).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
         Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
     }
@@ -51,7 +51,7 @@ pub(super) fn output_digest<L: Lookup>(
         EntryStatus::Unparsed | EntryStatus::Output { .. } => {
             let bytes = cache.body(record).ok()?;
             let body = RawBody { dialect: record.dialect, bytes: &bytes };
-            Some(preparer.read(&Task::Compress(task.clone()), body).ok()?.digest())
+            Some(read_output(&preparer, &Task::Compress(task.clone()), body).ok()?.digest())
         }
         EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
     }
