@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use super::file::rules::{RuleTable, read_rules};
-use super::file::{ConstraintsTable, Located, StringList};
+use super::file::tables::ConstraintsTable;
+use super::file::{Located, StringList};
 use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{NAME_HELP, ValidationContext, check_name};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::{FixturePaths, Located};
+use super::file::Located;
+use super::file::tables::FixturePaths;
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{MatrixSelection, is_wanted, report_unknown};

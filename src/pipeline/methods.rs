@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::file::{CompressTable, Located, StringList};
+use super::file::tables::CompressTable;
+use super::file::{Located, StringList};
 use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{OUT_OF_BOUNDS, Pattern, word};

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::constraints::{self, RuleSet};
-use super::file::{AnswerTable, CompressTable, Declared, Located};
+use super::file::Located;
+use super::file::tables::{AnswerTable, CompressTable, Declared};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
@@ -172,16 +173,10 @@ impl ProjectLoader<'_> {
             false => (tables(&declared.answer), tables(&declared.judge)),
         };
         let compress = tables(&declared.compress);
-        for (name, is_missing) in
-            [("compress", compress.is_empty()), ("answer", answer.is_empty()), ("judge", judge.is_empty())]
-        {
-            if is_missing && !(self.is_compress_only() && name != "compress") {
-                let problem = Problem::error(format!("{} declares no [[{name}]] table", self.file.path));
-                let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
-                            neither of the two";
-                context.problems.push(problem.help(help));
-            }
-        }
+        let is_needed = !self.is_compress_only();
+        self.require("compress", compress.is_empty(), context);
+        self.require("answer", is_needed && answer.is_empty(), context);
+        self.require("judge", is_needed && judge.is_empty(), context);
         let answerers = stages::answerers(context, &self.answerers_in_use(answer), overrides.answer());
         let judges = stages::judges(context, judge, overrides.judge());
         let generators = stages::generators(context, tables(&declared.probes), overrides.model.as_deref());
@@ -210,6 +205,15 @@ impl ProjectLoader<'_> {
             part: None,
         };
         Some((pipeline, constraints))
+    }
+
+    fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
+        if is_missing {
+            let problem = Problem::error(format!("{} declares no [[{stage}]] table", self.file.path));
+            let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
+                        neither of the two";
+            context.problems.push(problem.help(help));
+        }
     }
 
     /// Whether contexts are all that is made.

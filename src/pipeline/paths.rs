@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, Declared, FixturePaths, Located, PipelineTable};
+use super::file::Located;
+use super::file::tables::{self, Declared, FixturePaths, PipelineTable};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems};
@@ -86,7 +87,7 @@ pub(super) fn read_pipeline(
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
     let file = mask_secrets(&reader.read(&name).map_err(unreadable).ok()?);
     reader.replace(file.clone());
-    let declared = file::read(&file, profile, problems)?;
+    let declared = tables::read(&file, profile, problems)?;
     confine(&declared, &mut reader, &file, problems);
     Some((reader, file, declared))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::file::{AnswerTable, Located, StructuredReplyTable};
+use super::file::Located;
+use super::file::tables::{AnswerTable, StructuredReplyTable};
 use super::model::Generator;
 use super::problem::Problem;
 use super::validation::{ValidationContext, model_declaration};
