@@ -1,13 +1,14 @@
 //! Estimates: requests, tokens, money and time to come. Exact where sizes are known, else from what the cache saw.
 //!
-//! The input of an action whose inputs are known is the sum of its parts as the cache counted them; a part that was never
-//! counted is estimated. What waits for a stale action has no input yet, so it is taken to be like the latest calls of
-//! the same stage and model, or of a size assumed here where there are none. Replies are taken to be as long as the latest
+//! The input of an action whose inputs are known is the sum of its parts as the cache counted them; a text that was never
+//! counted is estimated, and an output that was never counted makes the input unknown. An unknown input, such as that of what waits for
+//! a stale action, is taken to be like that of the latest calls of the same stage and model, or a size assumed here. Replies are taken to be as long as the latest
 //! ones, no longer than their limit; their variance gives the range of the price, and the worst case assumes all attempts
 //! and the longest replies. One model without a price makes the sums of money unknown.
 //!
-//! The time is a lower bound for work that is spread over the declared limits: rates that a provider enforces and does not
-//! announce are not known here, and batches and files take as long as their vendor or the user lets them wait.
+//! The time is that of the calls that are sent live, under the limits that the user declared. Limits that a provider
+//! enforces without being declared are unknown here, and batches and files take as long as the vendor or the user lets
+//! them wait.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -348,7 +349,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
         let models: Vec<ModelUse> = match stage {
             StageName::Probes | StageName::Compress => {
-                task.method(self.pipeline).and_then(|m| m.strategy.model()).cloned().into_iter().collect()
+                task.method(self.pipeline).strategy.model().cloned().into_iter().collect()
             }
             StageName::Answer => self.pipeline.answerers.iter().map(|a| a.model.clone()).collect(),
             StageName::Judge | StageName::Selftest => self.pipeline.judges.iter().map(|j| j.model.clone()).collect(),
@@ -391,11 +392,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn unseen_input(&self, stage: StageName, task: &Task) -> f64 {
         const QUESTION: f64 = 300.0;
         const GRADING: f64 = 1500.0;
-        let asked = task.method(self.pipeline).and_then(|m| {
-            let limit = m.strategy.model().and_then(|model| model.settings.max_output_tokens);
-            m.target_tokens.or(limit).map(|tokens| tokens.0 as f64)
-        });
-        let context = asked.unwrap_or(1500.0);
+        let method = task.method(self.pipeline);
+        let limit = method.strategy.model().and_then(|model| model.settings.max_output_tokens);
+        let context = method.target_tokens.or(limit).map_or(1500.0, |tokens| tokens.0 as f64);
         match stage {
             StageName::Probes | StageName::Compress => 8000.0,
             StageName::Answer => context + QUESTION,

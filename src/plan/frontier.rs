@@ -69,8 +69,7 @@ impl<'p> Frontier<'p> {
         let texts = match &self.texts {
             Some(texts) if texts.are_of(chain) => texts.clone(),
             _ => {
-                let fixture = self.pipeline.fixtures.get(chain.fixture.0);
-                let Some(texts) = fixture.and_then(|fixture| FixtureTexts::of_chain(chain, fixture)) else { return };
+                let texts = FixtureTexts::of_chain(chain, self.pipeline.fixture(chain.fixture));
                 self.texts.insert(Rc::new(texts)).clone()
             }
         };
@@ -99,10 +98,9 @@ impl<'p> Frontier<'p> {
 
     /// Lets a judgement wait if another one, whose request begins alike, goes ahead of it; else returns it.
     fn warm_judge(&self, task: JudgeTask) -> Option<Task> {
-        let judge = self.pipeline.judges.get(task.cell.judge.0);
         let warms = self.warms_prompt_caches
             && self.pipeline.settings.judge_context
-            && judge.is_some_and(|judge| judge.model.provider.caches_prompts())
+            && self.pipeline.judge(task.cell.judge).model.provider.caches_prompts()
             && task.context.texts.is_worth_warming(task.context.cell.point);
         if !warms {
             return Some(Task::Judge(task));
@@ -126,9 +124,8 @@ impl<'p> Frontier<'p> {
     fn resolve_compress(&mut self, task: &CompressTask, outcome: TaskOutcome) -> MatrixCounts {
         match outcome {
             TaskOutcome::Resolved(resolved) => {
-                if let Some(context) = self.context(task, resolved) {
-                    self.resolve_context(task, context, false);
-                }
+                let context = self.context(task, resolved);
+                self.resolve_context(task, context, false);
                 MatrixCounts::default()
             }
             TaskOutcome::Unresolved => {
@@ -141,13 +138,13 @@ impl<'p> Frontier<'p> {
     }
 
     /// What a compression with an output comes to.
-    pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Option<Rc<ResolvedContext>> {
-        let method = self.pipeline.methods.get(task.cell.chain.method.0)?;
+    pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Rc<ResolvedContext> {
+        let method = self.pipeline.method(task.cell.chain.method);
         let (state, reference) = (compress::state_ref(method, resolved.out), task.reference(method, resolved.out));
         let (cell, texts) = (task.cell, task.texts.clone());
         let (waiting, judging) = (RefCell::default(), RefCell::default());
         let Resolved { key, cost, unchanged, .. } = resolved;
-        Some(Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging }))
+        Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging })
     }
 
     /// Takes note of what a compression came to and makes ready what depends on it, but for answers that are known.
@@ -173,10 +170,7 @@ impl<'p> Frontier<'p> {
         let mut answers: Vec<Task> = self.matrix.answers(context.cell).map(task).collect();
         answers.reverse();
         let caches = |task: &Task| match task {
-            Task::Answer(task) => {
-                let answerer = self.pipeline.answerers.get(task.cell.answerer.0);
-                answerer.is_some_and(|answerer| answerer.model.provider.caches_prompts())
-            }
+            Task::Answer(task) => self.pipeline.answerer(task.cell.answerer).model.provider.caches_prompts(),
             Task::Compress(_) | Task::Judge(_) => false,
         };
         let warms = self.warms_prompt_caches && answers.last().is_some_and(caches);

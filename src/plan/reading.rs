@@ -2,7 +2,7 @@
 
 use crate::action::Digest;
 use crate::answer::{self, Answer};
-use crate::compress::{self, CompressFault, CompressOutput, Compressed, Method, Strategy};
+use crate::compress::{self, CompressFault, CompressOutput, Compressed, Strategy};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::ProbeCandidate;
 use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
@@ -84,7 +84,7 @@ pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> R
             let reply = provider::read(dialect, operation(preparer, task), body.bytes, None)?;
             read_reply(preparer, task, &reply)
         }
-        (None, Task::Compress(task)) => match method(preparer, task)?.strategy {
+        (None, Task::Compress(task)) => match preparer.pipeline().method(task.cell.chain.method).strategy {
             Strategy::Command(_) => read_context(preparer, task, CompressOutput::Stdout(body.bytes)),
             _ => read_context(preparer, task, CompressOutput::Computed(body.bytes)),
         },
@@ -105,15 +105,11 @@ pub fn read_reply(preparer: &Preparer<'_>, task: &Task, reply: &Completion) -> R
     }
 }
 
-fn method<'p>(preparer: &Preparer<'p>, task: &CompressTask) -> Result<&'p Method, PrepareError> {
-    preparer.pipeline().methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)
-}
-
 fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
     let Task::Compress(task) = task else { return Operation::Generate };
-    match method(preparer, task).map(|method| &method.strategy) {
-        Ok(Strategy::Opaque { .. }) => Operation::Compact,
-        Ok(Strategy::ProviderCompaction { .. }) => Operation::Summarize,
+    match preparer.pipeline().method(task.cell.chain.method).strategy {
+        Strategy::Opaque { .. } => Operation::Compact,
+        Strategy::ProviderCompaction { .. } => Operation::Summarize,
         _ => Operation::Generate,
     }
 }
@@ -123,7 +119,7 @@ fn read_context(
     task: &CompressTask,
     output: CompressOutput<'_>,
 ) -> Result<Output, Unreadable> {
-    let method = method(preparer, task)?;
+    let method = preparer.pipeline().method(task.cell.chain.method);
     let index = task.texts.index_text(method, task.cell.point);
     Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))
 }

@@ -46,7 +46,7 @@ pub fn selftest(pipeline: &Pipeline, judge: JudgeIx) -> Result<Vec<SelftestTask>
 
 fn selftest_case(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Result<SelftestTask, PrepareError> {
     let settings = &pipeline.settings;
-    let spec = pipeline.judges.get(judge.0).ok_or(PrepareError::Coordinate)?;
+    let spec = pipeline.judge(judge);
     let criteria = pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope);
     let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, &spec.template);
     let context = settings.judge_context.then(|| case.context.clone().into());

@@ -80,7 +80,7 @@ pub(super) type SharedRubric = (JudgeIx, Option<ProbeType>);
 impl ResolvedContext {
     /// The rule that was put into the session, if one was.
     pub fn injection(&self) -> Option<&Injection> {
-        self.texts.loaded().injections.get(self.cell.chain.injection?.0)
+        Some(self.texts.loaded().injection(self.cell.chain.injection?))
     }
 
     /// The task that made it, as far as reading its output needs one.
@@ -116,20 +116,19 @@ impl Task {
         }
     }
 
-    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
+    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> &'p Method {
         let cell = match self {
             Task::Compress(task) => task.cell,
             Task::Answer(task) => task.cell.compress,
             Task::Judge(task) => task.cell.answer.compress,
         };
-        pipeline.methods.get(cell.chain.method.0)
+        pipeline.method(cell.chain.method)
     }
 
     /// Whether its output fails the cell if the token limit cut it off: of an answerer that takes no such answer.
     pub fn fails_truncated(&self, pipeline: &Pipeline) -> bool {
         let Task::Answer(task) = self else { return false };
-        let answerer = pipeline.answerers.get(task.cell.answerer.0);
-        answerer.is_some_and(|answerer| answerer.truncated_replies == TruncatedReplies::Fail)
+        pipeline.answerer(task.cell.answerer).truncated_replies == TruncatedReplies::Fail
     }
 
     /// Where it is, in names.

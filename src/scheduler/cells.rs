@@ -219,7 +219,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         resolved: Resolved,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let Some(context) = self.frontier.context(task, resolved) else { return Ok(()) };
+        let context = self.frontier.context(task, resolved);
         let found = self.row_cache.find(&context, self.refresh);
         let is_cached = found.is_some();
         match found {

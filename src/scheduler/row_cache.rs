@@ -243,7 +243,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         // what is unusual about a context depends on how it is read
         let task = context.task();
-        let (method, current) = (task.method(pipeline)?, CurrentSources::of(pipeline, &task));
+        let (method, current) = (task.method(pipeline), CurrentSources::of(pipeline, &task));
         name.field("strategy", method.strategy.name()).field("raw", raw.0);
         name.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
         let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());

@@ -10,7 +10,7 @@ use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
 use crate::action::{BuiltInStrategy, Computation, Digest, RequestTurn, Work};
 use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
-use crate::compress::{self, Context, ReferenceList, Strategy};
+use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio};
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
@@ -162,8 +162,8 @@ impl<'e> RowBuilder<'e> {
         let tokens = self.readable_tokens(context, &loaded);
         let measures = self.measures(texts);
         let (needed, references) = self.needed(&measures, context, &loaded, tokens).unzip();
-        let method = context.task().method(self.preparer.pipeline()).map(|method| &method.strategy);
-        let asks = method.and_then(Strategy::model).is_some_and(|model| !model.is_lexical());
+        let strategy = &context.task().method(self.preparer.pipeline()).strategy;
+        let asks = strategy.model().is_some_and(|model| !model.is_lexical());
         let row = ContextRow {
             fixture: place.fixture.to_string(),
             point: place.point.0,

@@ -22,7 +22,7 @@ pub(super) fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q
         && (!earlier.artifact_index || earlier.target_tokens == current.target_tokens.map(|tokens| tokens.0));
     let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
     let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run, injection: None };
-    is_same.then_some(CompressCell { chain, point })
+    (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
 }
 
 /// The task of a cell with what reading its output needs.
