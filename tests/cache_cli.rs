@@ -20,8 +20,8 @@ struct Project(TempDir);
 impl Project {
     fn new() -> Project {
         let folder = TempDir::new().unwrap();
-        for file in starter_files() {
-            compeval::files::write_whole(&folder.path().join(file.path), file.text).unwrap();
+        for (path, text) in starter_files() {
+            compeval::files::write_whole(&folder.path().join(path), text).unwrap();
         }
         Project(folder)
     }

@@ -161,8 +161,8 @@ fn importers() {
 #[test]
 fn pipelines() {
     let folder = tempfile::tempdir().unwrap();
-    for file in starter_files() {
-        compeval::files::write_whole(&folder.path().join(file.path), file.text).unwrap();
+    for (path, text) in starter_files() {
+        compeval::files::write_whole(&folder.path().join(path), text).unwrap();
     }
     let path = folder.path().join("pipeline.toml");
     let samples = [std::fs::read(&path).unwrap(), std::fs::read(root().join("tests/cli/data/pipeline.toml")).unwrap()];

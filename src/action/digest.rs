@@ -50,6 +50,12 @@ impl Digest {
         Digest(*blake3::hash(bytes.as_ref()).as_bytes())
     }
 
+    /// The digest of plain data as compact JSON.
+    pub fn of_json(data: &impl Serialize) -> Digest {
+        // Text keys, numbers and lists: serializing them cannot fail.
+        Digest::of(serde_json::to_vec(data).unwrap_or_else(|error| unreachable!("plain data: {error}")))
+    }
+
     pub fn hex(&self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }

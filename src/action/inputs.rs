@@ -91,18 +91,18 @@ impl Inputs {
     }
 
     pub fn key(&self) -> ActionKey {
-        let mut hasher = KeyHasher::new(self.stage, self.schema, self.repetition);
+        let mut builder = key_builder(self.stage, self.schema, self.repetition);
         for (name, part) in &self.parts {
-            hasher.part(name, part.digest);
+            builder.field(name, part.digest.0);
         }
-        hasher.finish()
+        ActionKey(builder.finish())
     }
 
     /// The same key as `Inputs::of(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
     pub fn key_of(stage: Stage, repetition: Repetition, work: &Work) -> ActionKey {
-        let mut hasher = KeyHasher::new(stage, stage.schema(), repetition);
-        visit(work, &mut |name, digest, _| hasher.part(&name, digest));
-        hasher.finish()
+        let mut builder = key_builder(stage, stage.schema(), repetition);
+        visit(work, &mut |name, digest, _| _ = builder.field(&name, digest.0));
+        ActionKey(builder.finish())
     }
 
     /// The differences from the inputs of an earlier action, ordered by name.
@@ -139,31 +139,19 @@ impl InputPart {
     }
 }
 
-/// Hashes named inputs into a key.
-struct KeyHasher(DigestBuilder);
-
-impl KeyHasher {
-    fn new(stage: Stage, schema: u16, repetition: Repetition) -> KeyHasher {
-        let mut builder = DigestBuilder::new("compeval action v1");
-        builder.field("stage", stage.name()).field("schema", schema.to_le_bytes());
-        for (name, number) in
-            [("compress", repetition.compress), ("answer", repetition.answer), ("judge", repetition.judge)]
-        {
-            if let Some(number) = number {
-                builder.field(name, number.to_le_bytes());
-            }
+/// Begins a key: the parts follow, each with its name and its digest.
+fn key_builder(stage: Stage, schema: u16, repetition: Repetition) -> DigestBuilder {
+    let mut builder = DigestBuilder::new("compeval action v1");
+    builder.field("stage", stage.name()).field("schema", schema.to_le_bytes());
+    for (name, number) in
+        [("compress", repetition.compress), ("answer", repetition.answer), ("judge", repetition.judge)]
+    {
+        if let Some(number) = number {
+            builder.field(name, number.to_le_bytes());
         }
-        builder.field("parts", "");
-        KeyHasher(builder)
     }
-
-    fn part(&mut self, name: &str, digest: Digest) {
-        self.0.field(name, digest.0);
-    }
-
-    fn finish(&self) -> ActionKey {
-        ActionKey(self.0.finish())
-    }
+    builder.field("parts", "");
+    builder
 }
 
 /// Receives the name, the digest and, where it is in memory, the text of each input.

@@ -1,17 +1,13 @@
 //! Who answers the probes.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
-
 use crate::action::Template;
-use crate::named::named_enum;
+use crate::named::{named_enum, text_name};
 use crate::provider::ModelUse;
 
-/// The name of an answerer in results; part of no cache key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct AnswererName(pub Arc<str>);
+text_name! {
+    /// The name of an answerer in results; part of no cache key.
+    pub struct AnswererName;
+}
 
 #[derive(Clone, Debug)]
 pub struct Answerer {

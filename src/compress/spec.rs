@@ -1,26 +1,16 @@
 //! Methods: declared ways to compress, checked and resolved.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use super::index::INDEX_TOKENS;
 use crate::action::{BuiltInStrategy, Digest, Template};
-use crate::named::named_enum;
+use crate::named::{named_enum, text_name};
 use crate::provider::ModelUse;
 use crate::units::Tokens;
 
-/// The name of a method in results; part of no cache key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MethodName(pub Arc<str>);
-
-impl fmt::Display for MethodName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+text_name! {
+    /// The name of a method in results; part of no cache key.
+    pub struct MethodName;
 }
 
 /// One declared way to compress: a strategy with its prompt, model and settings.

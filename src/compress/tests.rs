@@ -9,7 +9,7 @@ use crate::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, Re
 use crate::locale::Locale;
 use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
 use crate::transcript::{Message, Role, ToolCall, estimate_tokens};
-use crate::units::{Tokens, Usage};
+use crate::units::Tokens;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
@@ -57,13 +57,7 @@ fn vendor(operation: Operation) -> Method {
 }
 
 fn reply(text: &str, items: Option<&str>) -> Completion {
-    Completion {
-        text: text.into(),
-        items: items.map(str::to_owned),
-        model: None,
-        usage: Usage::default(),
-        truncated: false,
-    }
+    Completion { text: text.into(), items: items.map(str::to_owned), truncated: false }
 }
 
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {

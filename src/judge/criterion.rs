@@ -1,13 +1,9 @@
 //! A criterion: the dimension it belongs to, its weight, and what its scale means.
 
-use std::fmt;
-use std::sync::Arc;
-
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::locale::Locale;
-use crate::named::named_enum;
+use crate::named::{named_enum, text_name};
 use crate::probe::ProbeType;
 
 named_enum! {
@@ -44,21 +40,10 @@ impl Dimension {
     }
 }
 
-/// The id of a criterion, unique within its rubric (letters apart in case only count as one).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct CriterionId(pub Arc<str>);
-
-impl From<&str> for CriterionId {
-    fn from(text: &str) -> CriterionId {
-        CriterionId(text.into())
-    }
-}
-
-impl fmt::Display for CriterionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+text_name! {
+    /// The id of a criterion, unique within its rubric (letters apart in case only count as one).
+    #[derive(JsonSchema)]
+    pub struct CriterionId;
 }
 
 /// What three points of the scale look like; 1, 2 and 4 lie between.

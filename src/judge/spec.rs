@@ -1,16 +1,13 @@
 //! Who grades.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
-
 use crate::action::Template;
+use crate::named::text_name;
 use crate::provider::ModelUse;
 
-/// The name of a judge in results; part of no cache key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JudgeName(pub Arc<str>);
+text_name! {
+    /// The name of a judge in results; part of no cache key.
+    pub struct JudgeName;
+}
 
 #[derive(Clone, Debug)]
 pub struct JudgeSpec {

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use super::file::rules::{RuleTable, read_rules};
-use super::file::{ConstraintsTable, Located, StringList};
+use super::file::tables::ConstraintsTable;
+use super::file::{Located, StringList};
 use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{NAME_HELP, ValidationContext, check_name};
@@ -47,9 +48,7 @@ impl RuleSet {
         let mut names = BTreeSet::new();
         let rules: Vec<Arc<Rule>> =
             tables.iter().filter_map(|table| RuleReader { file, problems, table }.rule(&mut names)).collect();
-        // Plain data: serializing it cannot fail.
-        let digest = Digest::of(serde_json::to_vec(&rules).unwrap_or_default());
-        let source = RuleSource { path: file.path.clone(), digest };
+        let source = RuleSource { path: file.path.clone(), digest: Digest::of_json(&rules) };
         (problems.errors() == before).then_some(RuleSet { rules, source })
     }
 }

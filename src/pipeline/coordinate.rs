@@ -35,19 +35,16 @@ pub struct CellCoordinate {
     pub judge_n: Option<u32>,
 }
 
-impl Pipeline {
+impl CellCoordinate {
     /// The names of a compression.
-    pub fn name_compress(&self, cell: &CompressCell) -> CellCoordinate {
-        let loaded = self.fixtures.get(cell.chain.fixture.0);
-        let injection = cell.chain.injection.and_then(|ix| loaded?.injections.get(ix.0));
-        let fixture = loaded.map_or("", |f| f.name());
-        let method = self.methods.get(cell.chain.method.0).map_or_else(|| "".into(), |m| m.name.0.clone());
+    pub fn of_compress(pipeline: &Pipeline, cell: &CompressCell) -> CellCoordinate {
+        let fixture = pipeline.fixture(cell.chain.fixture);
         CellCoordinate {
-            fixture: fixture.into(),
+            fixture: fixture.name().into(),
             point: cell.point.number(),
-            method,
+            method: pipeline.method(cell.chain.method).name.0.clone(),
             run: cell.chain.run,
-            constraint: injection.map(|injection| injection.to_string().into()),
+            constraint: cell.chain.injection.map(|ix| fixture.injection(ix).to_string().into()),
             probe: None,
             answerer: None,
             answer_n: None,
@@ -56,22 +53,22 @@ impl Pipeline {
         }
     }
 
-    pub fn name_answer(&self, cell: &AnswerCell) -> CellCoordinate {
-        let fixture = self.fixtures.get(cell.compress.chain.fixture.0);
+    pub fn of_answer(pipeline: &Pipeline, cell: &AnswerCell) -> CellCoordinate {
+        let fixture = pipeline.fixture(cell.compress.chain.fixture);
         CellCoordinate {
-            probe: fixture.and_then(|f| f.probe(cell.probe)).map(|p| p.id.0.clone()),
-            answerer: self.answerers.get(cell.answerer.0).map(|a| a.name.0.clone()),
+            probe: fixture.probe(cell.probe).map(|p| p.id.0.clone()),
+            answerer: Some(pipeline.answerer(cell.answerer).name.0.clone()),
             answer_n: Some(cell.answer_n),
-            ..self.name_compress(&cell.compress)
+            ..CellCoordinate::of_compress(pipeline, &cell.compress)
         }
     }
 
     /// The names of a judgement.
-    pub fn name_judge(&self, cell: &JudgeCell) -> CellCoordinate {
+    pub fn of_judge(pipeline: &Pipeline, cell: &JudgeCell) -> CellCoordinate {
         CellCoordinate {
-            judge: self.judges.get(cell.judge.0).map(|j| j.name.0.clone()),
+            judge: Some(pipeline.judge(cell.judge).name.0.clone()),
             judge_n: Some(cell.judge_n),
-            ..self.name_answer(&cell.answer)
+            ..CellCoordinate::of_answer(pipeline, &cell.answer)
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::{FixturePaths, Located};
+use super::file::Located;
+use super::file::tables::FixturePaths;
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{MatrixSelection, is_wanted, report_unknown};
@@ -59,29 +60,22 @@ pub(super) struct FixtureLoader<'a> {
     pub(super) problems: &'a mut Problems,
 }
 
-/// What was found: fixtures with banks, sorted by name, and the names of those without.
-#[derive(Default)]
-pub(super) struct FixtureSet {
-    pub(super) fixtures: Vec<LoadedFixture>,
-    pub(super) without_bank: Vec<String>,
-}
-
 impl FixtureLoader<'_> {
-    /// Reads the fixtures wanted with their banks.
-    pub(super) fn load(mut self, selection: &MatrixSelection) -> FixtureSet {
+    /// Reads the fixtures wanted with their banks, sorted by name. Returns the names of those without a bank, too.
+    pub(super) fn load(mut self, selection: &MatrixSelection) -> (Vec<LoadedFixture>, Vec<String>) {
         let fixtures = self.fixture_files();
         let banks = if self.checks.without_banks { BTreeMap::new() } else { self.bank_files() };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
         report_unknown("--fixtures", "fixture", wanted, &names, self.problems);
         self.warn_orphan_banks(&banks, &names);
-        let mut found = FixtureSet::default();
+        let (mut found, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
             let fixture = self.fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
                 (None, fixture) if self.checks.without_banks => {
-                    found.fixtures.extend(fixture.map(|fixture| without_bank(fixture, path)));
+                    found.extend(fixture.map(|fixture| without_bank(fixture, path)));
                 }
                 (None, _) => {
                     let problem = Problem::warning(format!("the fixture `{name}` has no bank and is left out"));
@@ -90,14 +84,14 @@ impl FixtureLoader<'_> {
                         self.bank_folder()
                     );
                     self.problems.push(problem.help(help));
-                    found.without_bank.push(name.clone());
+                    left_out.push(name.clone());
                 }
-                (Some(bank), Some(fixture)) => found.fixtures.extend(self.pair(fixture, path, bank)),
+                (Some(bank), Some(fixture)) => found.extend(self.pair(fixture, path, bank)),
                 (Some(_), None) => {}
             }
         }
         self.check_sizes(&sizes);
-        found
+        (found, left_out)
     }
 
     /// The fixture files by stem.
@@ -331,21 +325,17 @@ fn recorded(fixture: &Fixture) -> Digest {
         has_any.then(|| (message.cut_references.clone(), message.attached_references.clone()))
     };
     let messages: Vec<_> = messages.iter().enumerate().filter_map(|(at, message)| Some((at, of(message)?))).collect();
-    // Plain data: serializing it cannot fail.
-    let json = serde_json::to_vec(&(PATTERNS, reference_patterns, compactions, messages)).unwrap_or_default();
-    Digest::of(json)
+    Digest::of_json(&(PATTERNS, reference_patterns, compactions, messages))
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {
-    // Serializing plain data with text keys cannot fail; should it, the digest is that of nothing.
-    let of = |json: serde_json::Result<Vec<u8>>| Digest::of(json.unwrap_or_default());
     let mut numbers = DigestBuilder::new("points");
     points.iter().for_each(|point| {
         numbers.field("point", (*point as u64).to_le_bytes());
     });
     FixtureDigests {
-        transcript: of(serde_json::to_vec(&fixture.messages)),
+        transcript: Digest::of_json(&fixture.messages),
         points: numbers.finish(),
-        bank: of(serde_json::to_vec(&bank.probes)),
+        bank: Digest::of_json(&bank.probes),
     }
 }

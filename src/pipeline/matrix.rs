@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::model::{AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
+use super::model::{
+    AnswererIx, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, MethodIx, Pipeline, PointIx, ProbeIx, Runs,
+};
 use crate::action::Repetition;
 use crate::compress::Method;
 
@@ -62,34 +64,21 @@ impl MatrixCounts {
     }
 }
 
+/// Its functions of cells and indices take those that it made, and panic at others.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    fixtures: Vec<FixtureAxis>,
-    methods: Vec<MethodAxis>,
+    pub(super) fixtures: Vec<FixtureAxis>,
+    pub(super) methods: Vec<MethodAxis>,
     /// By answerer: whether it answers the same each time.
-    answerer_is_fixed: Vec<bool>,
-    judge_is_fixed: Vec<bool>,
-    runs: Runs,
-    /// The chains that this process runs; `None` is all.
-    part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
-}
-
-/// What the shape of a matrix depends on.
-#[derive(Clone, Debug)]
-pub(super) struct MatrixShape {
-    /// By fixture: the selected probes at each point.
-    pub(super) fixtures: Vec<Vec<Vec<ProbeIx>>>,
-    /// By fixture: how many rules are put into it.
-    pub(super) injections: Vec<usize>,
-    /// By method: who reads it, whether it keeps state, whether it yields the same each time.
-    pub(super) methods: Vec<(Vec<AnswererIx>, bool, bool)>,
     pub(super) answerer_is_fixed: Vec<bool>,
     pub(super) judge_is_fixed: Vec<bool>,
     pub(super) runs: Runs,
+    /// The chains that this process runs; `None` is all.
+    pub(super) part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 
 #[derive(Clone, Debug)]
-struct FixtureAxis {
+pub(super) struct FixtureAxis {
     /// The selected probes at each point.
     probes: Vec<Vec<ProbeIx>>,
     /// Probes at all points before, parallel to `probes`.
@@ -100,14 +89,16 @@ struct FixtureAxis {
 }
 
 #[derive(Clone, Debug)]
-struct MethodAxis {
-    method_answerers: Vec<AnswererIx>,
-    keeps_state: bool,
-    is_fixed: bool,
+pub(super) struct MethodAxis {
+    pub(super) method_answerers: Vec<AnswererIx>,
+    pub(super) keeps_state: bool,
+    /// Whether it yields the same each time.
+    pub(super) is_fixed: bool,
 }
 
 impl FixtureAxis {
-    fn new((probes, injections): (Vec<Vec<ProbeIx>>, usize)) -> FixtureAxis {
+    /// The selected probes at each point, and how many rules are put into the fixture.
+    pub(super) fn new(probes: Vec<Vec<ProbeIx>>, injections: usize) -> FixtureAxis {
         let mut total = 0;
         let mut before = Vec::with_capacity(probes.len());
         for at in &probes {
@@ -130,30 +121,19 @@ impl FixtureAxis {
 impl Matrix {
     /// The matrix of what `pipeline` selects.
     pub fn new(pipeline: &Pipeline) -> Matrix {
-        let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| {
-            (method_answerers.clone(), method.strategy.keeps_state(), method.strategy.is_deterministic())
+        let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| MethodAxis {
+            method_answerers: method_answerers.clone(),
+            keeps_state: method.strategy.keeps_state(),
+            is_fixed: method.strategy.is_deterministic(),
         };
-        let whole = Matrix::of(MatrixShape {
-            fixtures: pipeline.fixtures.iter().map(|fixture| fixture.selected.clone()).collect(),
-            injections: pipeline.fixtures.iter().map(|fixture| fixture.injections.len()).collect(),
+        let fixture = |fixture: &LoadedFixture| FixtureAxis::new(fixture.selected.clone(), fixture.injections.len());
+        Matrix {
+            fixtures: pipeline.fixtures.iter().map(fixture).collect(),
             methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
             runs: pipeline.settings.runs,
-        });
-        Matrix { part: pipeline.part.clone(), ..whole }
-    }
-
-    pub(super) fn of(shape: MatrixShape) -> Matrix {
-        let MatrixShape { fixtures, injections, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
-        let method = |(method_answerers, keeps_state, is_fixed)| MethodAxis { method_answerers, keeps_state, is_fixed };
-        Matrix {
-            fixtures: fixtures.into_iter().zip(injections).map(FixtureAxis::new).collect(),
-            methods: methods.into_iter().map(method).collect(),
-            answerer_is_fixed,
-            judge_is_fixed,
-            runs,
-            part: None,
+            part: pipeline.part.clone(),
         }
     }
 
@@ -194,8 +174,8 @@ impl Matrix {
     pub fn compressions(&self, chain: Chain) -> impl Iterator<Item = CompressCell> {
         let keeps_state = self.keeps_state(chain.method);
         let takes_all = self.is_without_answers() || chain.injection.is_some();
-        let axis = self.fixtures.get(chain.fixture.0).into_iter();
-        axis.flat_map(move |axis| axis.needed(keeps_state, takes_all)).map(move |point| CompressCell { chain, point })
+        let points = self.fixtures[chain.fixture.0].needed(keeps_state, takes_all);
+        points.map(move |point| CompressCell { chain, point })
     }
 
     /// The answers to give from a context, in order.
@@ -227,17 +207,17 @@ impl Matrix {
 
     /// The selected probes at a point.
     pub fn probes(&self, fixture: FixtureIx, point: PointIx) -> &[ProbeIx] {
-        self.fixtures.get(fixture.0).and_then(|axis| axis.probes.get(point.0)).map_or(&[], Vec::as_slice)
+        &self.fixtures[fixture.0].probes[point.0]
     }
 
     /// Who reads the contexts of a method.
     pub fn method_answerers(&self, method: MethodIx) -> &[AnswererIx] {
-        self.methods.get(method.0).map_or(&[], |m| &m.method_answerers)
+        &self.methods[method.0].method_answerers
     }
 
     /// Whether a point needs the output of the point before.
     pub fn keeps_state(&self, method: MethodIx) -> bool {
-        self.methods.get(method.0).is_some_and(|m| m.keeps_state)
+        self.methods[method.0].keeps_state
     }
 
     /// Cells of each stage, without walking them.
@@ -267,13 +247,10 @@ impl Matrix {
         let runs = u64::from(self.runs.compress);
         let per_probe: u64 = self.methods.iter().map(|m| runs * self.answers_per_probe(m)).sum();
         let fixtures = self.fixtures.iter().take(chain.fixture.0).map(|axis| axis.total * per_probe).sum::<u64>();
-        let (Some(axis), Some(method)) = (self.fixtures.get(chain.fixture.0), self.methods.get(chain.method.0)) else {
-            return self.counts().judge;
-        };
+        let (axis, method) = (&self.fixtures[chain.fixture.0], &self.methods[chain.method.0]);
         let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_per_probe(m)).sum();
         let own = self.answers_per_probe(method);
-        let probes_before =
-            axis.before.get(point.0).copied().unwrap_or(axis.total) + place(self.probes(chain.fixture, point), &probe);
+        let probes_before = axis.before[point.0] + place(&axis.probes[point.0], &probe);
         let reader = place(&method.method_answerers, &answerer);
         let answers = fixtures
             + axis.total * (methods + own * from_zero(chain.run))
@@ -295,13 +272,13 @@ impl Matrix {
 
     /// The repetition of a compression: none where one execution serves all runs.
     pub fn compress_repetition(&self, cell: &CompressCell) -> Repetition {
-        let is_fixed = self.methods.get(cell.chain.method.0).is_some_and(|m| m.is_fixed);
+        let is_fixed = self.methods[cell.chain.method.0].is_fixed;
         if is_fixed { Repetition::NONE } else { Repetition { compress: Some(cell.chain.run), ..Repetition::NONE } }
     }
 
     /// The repetition of an answer. Each run gets its own, also from a compression that serves all runs.
     pub fn answer_repetition(&self, cell: &AnswerCell) -> Repetition {
-        if self.answerer_is_fixed.get(cell.answerer.0).copied().unwrap_or(false) {
+        if self.answerer_is_fixed[cell.answerer.0] {
             return Repetition::NONE;
         }
         Repetition { compress: Some(cell.compress.chain.run), answer: Some(cell.answer_n), judge: None }
@@ -309,7 +286,7 @@ impl Matrix {
 
     /// The repetition of a judgement. Each answer cell gets its own, also where the answers are the same.
     pub fn judge_repetition(&self, cell: &JudgeCell) -> Repetition {
-        if self.judge_is_fixed.get(cell.judge.0).copied().unwrap_or(false) {
+        if self.judge_is_fixed[cell.judge.0] {
             return Repetition::NONE;
         }
         let answer = &cell.answer;

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::file::{CompressTable, Located, StringList};
+use super::file::tables::CompressTable;
+use super::file::{Located, StringList};
 use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{OUT_OF_BOUNDS, Pattern, word};
-use super::validation::{ModelDeclaration, ValidationContext};
+use super::validation::{ValidationContext, model_declaration};
 use crate::action::{BuiltInStrategy, Digest, Variable};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::provider::{Dialect, Lane, ModelUse};
@@ -125,26 +126,13 @@ fn reject_foreign_keys(
     }
 }
 
-fn declaration<'a>(table: &'a Located<CompressTable>, override_model: Option<&'a str>) -> ModelDeclaration<'a> {
-    ModelDeclaration {
-        header: table.place.clone(),
-        stage: "compress",
-        model: table.value.model.as_ref(),
-        override_model,
-        max_output_tokens: table.value.max_output_tokens.as_ref(),
-        temperature: table.value.temperature.as_ref(),
-        effort: table.value.effort.as_ref(),
-        lane: table.value.lane.as_ref(),
-    }
-}
-
 fn prompted(
     context: &mut ValidationContext<'_>,
     style: PromptStyle,
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = context.model(&declaration(table, override_model));
+    let model = context.model(&model_declaration!(table, "compress", override_model));
     let built_in = Some(compress::built_in(style, context.locale));
     let words = [PromptPlacement::Inline, PromptPlacement::System].map(|placement| (placement.name(), placement));
     let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
@@ -177,7 +165,7 @@ fn vendor(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<ModelUse> {
-    let model = context.model(&declaration(table, override_model))?;
+    let model = context.model(&model_declaration!(table, "compress", override_model))?;
     if model.provider.dialect == dialect {
         if let Some(lane) = table.value.lane.as_ref().filter(|_| matches!(model.lane, Lane::Batch | Lane::File)) {
             context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");

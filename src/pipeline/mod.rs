@@ -43,8 +43,8 @@ pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};
 pub use providers::Environment;
 pub use schema::SCHEMAS;
 pub use select::{EmptySelection, MatrixSelection, Overrides};
-pub use sources::{PIPELINE_FILE, find_pipeline};
-pub use starter::{StarterFile, starter_files};
+pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
+pub use starter::starter_files;
 
 #[cfg(test)]
 mod tests;

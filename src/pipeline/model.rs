@@ -62,6 +62,28 @@ pub struct Pipeline {
     pub part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 
+/// Indices are made by the matrix of a pipeline and used with the same pipeline alone.
+///
+/// # Panics
+/// Each of these panics at an index of another pipeline.
+impl Pipeline {
+    pub fn fixture(&self, ix: FixtureIx) -> &LoadedFixture {
+        &self.fixtures[ix.0]
+    }
+
+    pub fn method(&self, ix: MethodIx) -> &Method {
+        &self.methods[ix.0]
+    }
+
+    pub fn answerer(&self, ix: AnswererIx) -> &Answerer {
+        &self.answerers[ix.0]
+    }
+
+    pub fn judge(&self, ix: JudgeIx) -> &JudgeSpec {
+        &self.judges[ix.0]
+    }
+}
+
 /// Settings of the whole pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineSettings {
@@ -148,13 +170,27 @@ impl LoadedFixture {
     }
 
     /// The same session with a rule in it and its points moved accordingly. Nothing is asked about it.
-    pub fn with_injection(&self, ix: InjectionIx) -> Option<LoadedFixture> {
-        let Injection { rule, at, .. } = self.injections.get(ix.0)?;
+    pub fn with_injection(&self, ix: InjectionIx) -> LoadedFixture {
+        let Injection { rule, at, .. } = self.injection(ix);
         let mut fixture = Fixture::clone(&self.fixture);
         fixture.messages.insert((*at).min(fixture.messages.len()), Message::text(Role::User, &rule.text));
         let points = self.points.iter().map(|point| point + 1).collect();
         let selected = vec![Vec::new(); self.points.len()];
-        Some(LoadedFixture { fixture: Arc::new(fixture), points, selected, ..self.clone() })
+        LoadedFixture { fixture: Arc::new(fixture), points, selected, ..self.clone() }
+    }
+
+    /// # Panics
+    /// It is an index of another fixture.
+    pub fn injection(&self, ix: InjectionIx) -> &Injection {
+        &self.injections[ix.0]
+    }
+
+    /// Index of the first message after the point.
+    ///
+    /// # Panics
+    /// It is a point of another fixture.
+    pub fn end(&self, point: PointIx) -> usize {
+        self.points[point.0]
     }
 
     /// The probe at `index` of the bank.

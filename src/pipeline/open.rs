@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use super::constraints::{self, RuleSet};
-use super::file::{self, AnswerTable, CompressTable, Declared, Located};
-use super::fixtures::{FixtureChecks, FixtureLoader, FixtureSet};
+use super::file::Located;
+use super::file::tables::{AnswerTable, CompressTable, Declared};
+use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
 use super::paths;
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::remote::declared_remote;
-use super::secrets::mask_secrets;
 use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted, report_unknown};
 use super::settings;
 use super::sources::SourceReader;
@@ -23,7 +22,6 @@ use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::locale::Locale;
-use crate::provider::{ModelRef, Price};
 
 #[derive(Clone, Debug, Default)]
 pub struct OpenRequest {
@@ -76,18 +74,9 @@ pub enum OpenError {
 
 /// Reads and checks everything that `request` names.
 pub fn open(request: &OpenRequest, environment: &Environment<'_>) -> Result<Opened, OpenError> {
-    let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
-    let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut reader = SourceReader::new(folder);
-    let file = reader.read(&name).map_err(|why| OpenError::Problems(unreadable(&request.file, &why)))?;
-    // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
-    let file = mask_secrets(&file);
-    reader.replace(file.clone());
     let mut problems = Problems::default();
-    let Some(declared) = file::read(&file, request.profile.as_deref(), &mut problems) else {
-        return Err(OpenError::Problems(problems));
-    };
-    paths::confine(&declared, &mut reader, &file, &mut problems);
+    let read = paths::read_pipeline(&request.file, request.profile.as_deref(), &mut problems);
+    let Some((reader, file, declared)) = read else { return Err(OpenError::Problems(problems)) };
     let empty = BTreeMap::new();
     let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
     let mut providers = Providers::resolve(tables, &file, environment, &mut problems);
@@ -98,30 +87,12 @@ pub fn open(request: &OpenRequest, environment: &Environment<'_>) -> Result<Open
     project.open(reader, problems)
 }
 
-fn unreadable(file: &Path, why: &str) -> Problems {
-    Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))])
-}
-
 struct ProjectLoader<'a> {
     request: &'a OpenRequest,
     declared: &'a Declared,
     file: &'a SourceFile,
     environment: &'a Environment<'a>,
     providers: &'a Providers,
-}
-
-struct ValidatedStages {
-    settings: PipelineSettings,
-    methods: Vec<Method>,
-    method_answerers: Vec<Vec<AnswererIx>>,
-    answerers: Vec<crate::answer::Answerer>,
-    judges: Vec<crate::judge::JudgeSpec>,
-    generators: Vec<super::model::Generator>,
-    rubric: Arc<crate::judge::Rubric>,
-    rubric_path: Option<String>,
-    remote: crate::remote::DeclaredRemote,
-    prices: BTreeMap<ModelRef, Price>,
-    constraints: Option<RuleSet>,
 }
 
 impl ProjectLoader<'_> {
@@ -138,21 +109,20 @@ impl ProjectLoader<'_> {
             missing_keys: BTreeMap::new(),
             outputs: vec![results.clone(), cache.clone()],
         };
-        let checked = self.check(&mut context);
+        let checked = self.check(&mut context, [results, cache, probes]);
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
-        let FixtureSet { mut fixtures, without_bank } =
-            self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
+        let (mut fixtures, without_bank) = self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
         if self.request.spans.is_some() && !self.takes_no_banks() {
             let problem = Problem::error("--points moves the points at which the questions of a bank are asked");
             problems.push(problem.help("add --stages compress; for questions, set `points` in the fixtures"));
         }
-        if let Some(checked) = &checked {
-            problems.0.extend(missing_previous_summaries(&checked.methods, &fixtures, &mut reader));
+        if let Some((pipeline, _)) = &checked {
+            problems.0.extend(missing_previous_summaries(&pipeline.methods, &fixtures, &mut reader));
         }
         if !self.takes_no_banks() {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
-        if let Some(rules) = checked.as_ref().and_then(|checked| checked.constraints.as_ref()) {
+        if let Some(rules) = checked.as_ref().and_then(|(_, rules)| rules.as_ref()) {
             constraints::inject(rules, &mut fixtures, &mut problems);
         }
         let mut missing_keys = Problems(missing_keys.into_values().collect());
@@ -161,46 +131,15 @@ impl ProjectLoader<'_> {
         }
         missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.of(Severity::Warning)).collect();
         problems.sort_and_dedup();
-        let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
+        let Some((pipeline, _)) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
         };
-        let has_cells = !fixtures.is_empty() && !checked.methods.is_empty();
+        let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
         if !has_cells && !self.request.without_banks {
             return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
         }
-        let pipeline = self.assemble(checked, fixtures, [results, cache, probes], reader);
+        let pipeline = Pipeline { fixtures, sources: reader.into_sources(), ..pipeline };
         Ok(Opened { pipeline, warnings: problems, missing_keys })
-    }
-
-    fn assemble(
-        &self,
-        checked: ValidatedStages,
-        fixtures: Vec<LoadedFixture>,
-        [results, cache, probes]: [PathBuf; 3],
-        reader: SourceReader,
-    ) -> Pipeline {
-        Pipeline {
-            folder: reader.folder().to_path_buf(),
-            file: self.request.file.clone(),
-            results,
-            cache,
-            probes,
-            remote: checked.remote,
-            settings: checked.settings,
-            methods: checked.methods,
-            answerers: checked.answerers,
-            method_answerers: checked.method_answerers,
-            judges: checked.judges,
-            generators: checked.generators,
-            rubric: checked.rubric,
-            rubric_path: checked.rubric_path,
-            fixtures,
-            constraints: checked.constraints.map(|rules| rules.source),
-            prices: checked.prices,
-            providers: self.providers.known.clone(),
-            sources: reader.into_sources(),
-            part: None,
-        }
     }
 
     fn fixture_loader<'a>(&'a self, reader: &'a SourceReader, problems: &'a mut Problems) -> FixtureLoader<'a> {
@@ -214,8 +153,13 @@ impl ProjectLoader<'_> {
         FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
     }
 
-    /// All tables but the fixtures; `None` if one has an error, which is in the problems.
-    fn check(&self, context: &mut ValidationContext<'_>) -> Option<ValidatedStages> {
+    /// The pipeline without fixtures and sources, and the rules to put into the fixtures; `None` if a table has an error,
+    /// which is in the problems.
+    fn check(
+        &self,
+        context: &mut ValidationContext<'_>,
+        [results, cache, probes]: [PathBuf; 3],
+    ) -> Option<(Pipeline, Option<RuleSet>)> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
         let settings = settings::settings(context, pipeline, overrides);
@@ -229,34 +173,47 @@ impl ProjectLoader<'_> {
             false => (tables(&declared.answer), tables(&declared.judge)),
         };
         let compress = tables(&declared.compress);
-        for (name, is_missing) in
-            [("compress", compress.is_empty()), ("answer", answer.is_empty()), ("judge", judge.is_empty())]
-        {
-            if is_missing && !(self.is_compress_only() && name != "compress") {
-                let problem = Problem::error(format!("{} declares no [[{name}]] table", self.file.path));
-                let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
-                            neither of the two";
-                context.problems.push(problem.help(help));
-            }
-        }
+        let is_needed = !self.is_compress_only();
+        self.require("compress", compress.is_empty(), context);
+        self.require("answer", is_needed && answer.is_empty(), context);
+        self.require("judge", is_needed && judge.is_empty(), context);
         let answerers = stages::answerers(context, &self.answerers_in_use(answer), overrides.answer());
         let judges = stages::judges(context, judge, overrides.judge());
         let generators = stages::generators(context, tables(&declared.probes), overrides.model.as_deref());
         let (methods, method_answerers) = self.methods(context, &settings, &answerers);
         let (rubric, rubric_path) = rubric?;
-        Some(ValidatedStages {
+        let pipeline = Pipeline {
+            folder: context.reader.folder().to_path_buf(),
+            file: self.request.file.clone(),
+            results,
+            cache,
+            probes,
+            remote,
             settings,
             methods,
-            method_answerers,
             answerers,
+            method_answerers,
             judges,
             generators,
             rubric,
             rubric_path,
-            remote,
+            fixtures: Vec::new(),
+            constraints: constraints.as_ref().map(|rules| rules.source.clone()),
             prices,
-            constraints,
-        })
+            providers: self.providers.known.clone(),
+            sources: Vec::new(),
+            part: None,
+        };
+        Some((pipeline, constraints))
+    }
+
+    fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
+        if is_missing {
+            let problem = Problem::error(format!("{} declares no [[{stage}]] table", self.file.path));
+            let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
+                        neither of the two";
+            context.problems.push(problem.help(help));
+        }
     }
 
     /// Whether contexts are all that is made.

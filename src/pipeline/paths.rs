@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, Declared, FixturePaths, Located, PipelineTable};
+use super::file::Located;
+use super::file::tables::{self, Declared, FixturePaths, PipelineTable};
 use super::fixtures::{FixtureChecks, FixtureLoader};
+use super::model::SourceFile;
 use super::problem::{Problem, Problems};
 use super::providers::{Environment, key_variables};
 use super::remote::declared_remote;
@@ -52,20 +54,13 @@ pub fn project_paths(
     profile: Option<&str>,
     environment: &Environment<'_>,
 ) -> Result<ProjectPaths, Problems> {
-    let root = file.parent().unwrap_or(Path::new(".")).to_path_buf();
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut reader = SourceReader::new(root.clone());
-    let read = reader.read_uncached(&name);
-    let source = mask_secrets(
-        &read.map_err(|why| Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))]))?,
-    );
     let mut problems = Problems::default();
-    let Some(declared) = file::read(&source, profile, &mut problems) else { return Err(problems) };
-    confine(&declared, &mut reader, &source, &mut problems);
+    let Some((reader, source, declared)) = read_pipeline(file, profile, &mut problems) else { return Err(problems) };
     let remote = declared_remote(&declared, &source, &mut problems);
     if problems.errors() > 0 {
         return Err(problems);
     }
+    let root = reader.folder().to_path_buf();
     let [results, cache, probes] = folders(&declared, environment, &root);
     let written = declared.pipeline.as_ref().and_then(|table| table.value.fixtures.as_ref());
     // Opening the project reports faults in single files.
@@ -77,6 +72,24 @@ pub fn project_paths(
     let fixtures = root.join(fixture_folder(written.map(|placed| &placed.value)));
     let keys = key_variables(declared.providers.as_ref().map(|table| &table.value)).collect();
     Ok(ProjectPaths { folder: root, fixtures, files, probes, results, cache, remote, keys })
+}
+
+/// Reads the pipeline's file and what it declares; `None` if that is impossible. The reader of its other files is returned
+/// with it.
+pub(super) fn read_pipeline(
+    path: &Path,
+    profile: Option<&str>,
+    problems: &mut Problems,
+) -> Option<(SourceReader, SourceFile, Declared)> {
+    let mut reader = SourceReader::new(path.parent().unwrap_or(Path::new(".")).to_path_buf());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let unreadable = |why| problems.push(Problem::error(format!("cannot read {}: {why}", path.display())));
+    // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
+    let file = mask_secrets(&reader.read(&name).map_err(unreadable).ok()?);
+    reader.replace(file.clone());
+    let declared = tables::read(&file, profile, problems)?;
+    confine(&declared, &mut reader, &file, problems);
+    Some((reader, file, declared))
 }
 
 fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
@@ -106,12 +119,7 @@ pub(super) fn folders(declared: &Declared, environment: &Environment<'_>, root: 
 
 /// Unless the project says `allow_outside`: refuses declared folders outside of its own, and has `reader` refuse files.
 /// The cache that `COMPEVAL_CACHE` names is the user's choice, not the project's.
-pub(super) fn confine(
-    declared: &Declared,
-    reader: &mut SourceReader,
-    file: &super::model::SourceFile,
-    problems: &mut Problems,
-) {
+fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, problems: &mut Problems) {
     let table = declared.pipeline.as_ref().map(|table| &table.value);
     if table.and_then(|table| table.allow_outside.as_ref()).is_some_and(|allowed| allowed.value) {
         return;

@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 
@@ -27,24 +26,11 @@ pub struct Problem {
     message: String,
     help: Option<String>,
     severity: Severity,
-    source: Option<ProblemSource>,
+    /// The file where it is seen.
+    source: Option<SourceFile>,
     places: Vec<(Range<usize>, Option<String>)>,
-    position: Option<FilePosition>,
-}
-
-/// The file where it is seen.
-#[derive(Clone, Debug)]
-struct ProblemSource {
-    name: String,
-    text: Arc<str>,
-}
-
-/// A place that is named and not shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct FilePosition {
-    file: String,
-    line: usize,
-    column: usize,
+    /// File, line and column of a place that is named and not shown.
+    position: Option<(String, usize, usize)>,
 }
 
 impl Problem {
@@ -78,11 +64,11 @@ impl Problem {
     /// Where it is seen, line and column from 1, without showing the text there: it may hold a secret.
     #[must_use]
     pub fn at_position(self, file: impl Into<String>, line: usize, column: usize) -> Problem {
-        Problem { position: Some(FilePosition { file: file.into(), line, column }), ..self }
+        Problem { position: Some((file.into(), line, column)), ..self }
     }
 
     fn with_label(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
-        self.source = Some(ProblemSource { name: file.path.clone(), text: file.text.clone() });
+        self.source = Some(file.clone());
         let end = place.end.min(file.text.len());
         self.places.push((place.start.min(end)..end, label));
         self
@@ -121,25 +107,25 @@ impl Problem {
         const MARGIN: usize = 8;
         let excerpt = self.source.as_ref().map(|source| {
             let places: Vec<Range<usize>> = self.places.iter().map(|(place, _)| place.clone()).collect();
-            Excerpt::new(&source.name, &source.text, &places, width.saturating_sub(MARGIN).max(40))
+            Excerpt::new(&source.path, &source.text, &places, width.saturating_sub(MARGIN).max(40))
         });
         RenderedProblem { problem: self, excerpt }
     }
 
     /// File, line and column (both from 1) where it is first seen.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
-        if let Some(FilePosition { file, line, column }) = &self.position {
+        if let Some((file, line, column)) = &self.position {
             return Some((file, *line, *column));
         }
         let (source, (place, _)) = (self.source.as_ref()?, self.places.first()?);
         let (line, column) = line_and_column(&source.text, place.start);
-        Some((&source.name, line, column))
+        Some((&source.path, line, column))
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(FilePosition { file, line, column }) = &self.position {
+        if let Some((file, line, column)) = &self.position {
             write!(f, "{file}:{line}:{column}: ")?;
         }
         f.write_str(&self.message)
@@ -198,16 +184,16 @@ impl Problems {
     pub(super) fn sort_and_dedup(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for problem in &self.0 {
-            let name = problem.source.as_ref().map(|source| source.name.clone());
+            let name = problem.source.as_ref().map(|source| source.path.clone());
             files.extend(name.filter(|name| !files.contains(name)));
         }
         let order = |problem: &Problem| {
-            let name = problem.source.as_ref().map(|source| &source.name);
+            let name = problem.source.as_ref().map(|source| &source.path);
             let file = name.and_then(|name| files.iter().position(|known| known == name));
             (file.unwrap_or(files.len()), problem.places.first().map_or(0, |(place, _)| place.start))
         };
         self.0.sort_by_key(order);
-        let file = |problem: &Problem| problem.source.as_ref().map(|source| source.name.clone());
+        let file = |problem: &Problem| problem.source.as_ref().map(|source| source.path.clone());
         self.0.dedup_by(|a, b| a.message == b.message && a.places == b.places && file(a) == file(b));
     }
 
@@ -267,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_position_counts_characters() {
-        let text: Arc<str> = "a\nüx".into();
+        let text: std::sync::Arc<str> = "a\nüx".into();
         let file = SourceFile { path: "f".into(), digest: crate::action::Digest::of(&*text), text };
         assert_eq!(Problem::error("m").at(&file, 4..5).position(), Some(("f", 2, 2)));
         assert_eq!(Problem::error("m").at(&file, 40..50).position(), Some(("f", 2, 3)));

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::file::{LimitsTable, Located, Map, ProviderTable};
+use super::file::tables::{LimitsTable, ProviderTable};
+use super::file::{Located, Map};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;

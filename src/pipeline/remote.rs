@@ -1,6 +1,7 @@
 //! The table `[cache]`: a remote cache and its trusted writers.
 
-use super::file::{CacheTable, Declared, Located};
+use super::file::Located;
+use super::file::tables::{CacheTable, Declared};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use crate::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};

@@ -6,8 +6,9 @@
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
-use super::file::declared_schema;
-use super::file::rules::rule_set_schema;
+use super::file::ReadToml;
+use super::file::rules::RuleSetTable;
+use super::file::tables::Declared;
 use super::methods::{keys_by_strategy, strategies};
 use crate::compress::PromptPlacement;
 use crate::judge::Criterion;
@@ -55,7 +56,7 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
 const NAMED: [&str; 4] = ["compress", "answer", "judge", "probes"];
 
 fn pipeline() -> Value {
-    let mut declared = declared_schema();
+    let mut declared = Declared::schema();
     let mut tables = declared["properties"].take();
     for (table, key, words) in choices() {
         if let Some(schema) = tables.pointer_mut(&format!("/{table}/properties/{key}")) {
@@ -83,7 +84,7 @@ fn pipeline() -> Value {
 }
 
 fn constraints() -> Value {
-    let mut root = rule_set_schema();
+    let mut root = RuleSetTable::schema();
     root["$schema"] = DRAFT.into();
     root["title"] = "compeval constraints".into();
     root["required"] = json!(["rule"]);

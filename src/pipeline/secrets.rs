@@ -1,7 +1,7 @@
 //! Secrets in the wrong place: a user may write a key into the file, and no error about it may show the key.
 
-use super::file::ProviderTable;
 use super::file::strings::texts;
+use super::file::tables::ProviderTable;
 use super::model::SourceFile;
 
 /// The file with every value masked that looks like a secret: what problems show, and what is kept. Lengths stay,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::file::{Located, Map, PipelineTable, PriceTable, RunsTable};
+use super::file::tables::{PipelineTable, PriceTable, RunsTable};
+use super::file::{Located, Map};
 use super::model::{PipelineSettings, Runs, TailMode};
 use super::problem::Problem;
 use super::select::Overrides;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
@@ -83,13 +83,11 @@ impl SourceReader {
     }
 }
 
-impl Pipeline {
-    /// The files of fixtures and banks, as they are now; one that is gone is left out.
-    pub fn data_files(&self) -> impl Iterator<Item = SourceFile> {
-        let reader = SourceReader::new(self.folder.clone());
-        let paths = self.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
-        paths.filter_map(move |path| reader.read_uncached(path).ok())
-    }
+/// The files of fixtures and banks, as they are now; one that is gone is left out.
+pub fn data_files(pipeline: &Pipeline) -> impl Iterator<Item = SourceFile> {
+    let reader = SourceReader::new(pipeline.folder.clone());
+    let paths = pipeline.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
+    paths.filter_map(move |path| reader.read_uncached(path).ok())
 }
 
 /// Why a file outside of the project is not read, and what permits it.
@@ -214,13 +212,23 @@ impl Pattern {
     /// What matches below `folder` and is no folder, as relative paths with `/`, sorted: also links that lead nowhere,
     /// pipes, and folders that may not be read, so that reading them says why they are missing.
     pub(super) fn entries(&self, folder: &Path) -> Vec<String> {
+        sorted(self.matching(folder, |_| false).into_iter())
+    }
+
+    /// The files below `folder` that match, as relative paths with `/`, sorted. `skip` leaves folders out.
+    pub(super) fn files(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<String> {
+        sorted(self.matching(folder, skip).into_iter().filter(|path| folder.join(path).is_file()))
+    }
+
+    fn matching(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let base = folder.join(&self.plain);
         let Some(matcher) = &self.matcher else {
             let is_there = base.symlink_metadata().is_ok_and(|found| !found.is_dir());
-            return is_there.then(|| shown(&self.plain)).into_iter().collect();
+            return is_there.then(|| self.plain.clone()).into_iter().collect();
         };
+        let is_left_out = |entry: &DirEntry| is_derived(entry.file_name()) || skip(entry.path());
         let walk = WalkDir::new(&base).follow_links(true).into_iter();
-        let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_derived(entry.file_name()));
+        let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_left_out(entry));
         let below = |path: &Path| path.strip_prefix(&base).map(Path::to_path_buf).ok();
         let matching = walk.filter_map(|entry| match entry {
             Ok(entry) if entry.file_type().is_dir() => None,
@@ -230,30 +238,15 @@ impl Pattern {
                 below(path).filter(|below| matcher.is_match(below) || path.is_dir())
             }
         });
-        let mut found: Vec<String> = matching.map(|path| shown(&self.plain.join(path))).collect();
-        found.sort();
-        found
+        matching.map(|path| self.plain.join(path)).collect()
     }
+}
 
-    /// The files below `folder` that match, as relative paths with `/`, sorted. `skip` leaves folders out.
-    pub(super) fn files(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<String> {
-        let base = folder.join(&self.plain);
-        let Some(matcher) = &self.matcher else {
-            return base.is_file().then(|| shown(&self.plain)).into_iter().collect();
-        };
-        let mut files: Vec<String> = WalkDir::new(&base)
-            .follow_links(true)
-            .into_iter()
-            .filter_entry(|entry| entry.depth() == 0 || !(is_derived(entry.file_name()) || skip(entry.path())))
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_type().is_file())
-            .filter_map(|entry| entry.path().strip_prefix(&base).map(Path::to_path_buf).ok())
-            .filter(|path| matcher.is_match(path))
-            .map(|path| shown(&self.plain.join(path)))
-            .collect();
-        files.sort();
-        files
-    }
+/// Relative paths with `/`, sorted.
+fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
+    let mut paths: Vec<String> = paths.map(|path| shown(&path)).collect();
+    paths.sort();
+    paths
 }
 
 /// Folders that tools write by themselves: their content says nothing about a program.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::file::{AnswerTable, Located, StructuredReplyTable};
+use super::file::Located;
+use super::file::tables::{AnswerTable, StructuredReplyTable};
 use super::model::Generator;
 use super::problem::Problem;
-use super::validation::{ModelDeclaration, ValidationContext};
+use super::validation::{ValidationContext, model_declaration};
 use crate::answer::{self, Answerer, AnswererName, TruncatedReplies};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
@@ -15,21 +16,6 @@ use crate::provider::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;
-
-macro_rules! declaration {
-    ($table:expr, $stage:literal, $override_model:expr) => {
-        ModelDeclaration {
-            header: $table.place.clone(),
-            stage: $stage,
-            model: $table.value.model.as_ref(),
-            override_model: $override_model,
-            max_output_tokens: $table.value.max_output_tokens.as_ref(),
-            temperature: $table.value.temperature.as_ref(),
-            effort: $table.value.effort.as_ref(),
-            lane: $table.value.lane.as_ref(),
-        }
-    };
-}
 
 /// The answerers, in the order of the file.
 pub(super) fn answerers(
@@ -41,7 +27,7 @@ pub(super) fn answerers(
     let mut answerers = Vec::new();
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
-        let model = context.model(&declaration!(table, "answer", override_model));
+        let model = context.model(&model_declaration!(table, "answer", override_model));
         let built_in = Some(answer::built_in(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, answer::VARIABLES, built_in);
         let rules = [TruncatedReplies::Grade, TruncatedReplies::Fail].map(|rule| (rule.name(), rule));
@@ -64,7 +50,7 @@ pub(super) fn judges(
     let mut judges = Vec::new();
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
-        let model = context.model(&declaration!(table, "judge", override_model));
+        let model = context.model(&model_declaration!(table, "judge", override_model));
         let built_in = Some(judge::built_in_template(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, judge::VARIABLES, built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
@@ -81,12 +67,19 @@ pub(super) fn generators(
     tables: &[Located<StructuredReplyTable>],
     override_model: Option<&str>,
 ) -> Vec<Generator> {
+    let located = |value: String| Located { value, place: 0..0, key: 0..0 };
+    let undeclared = StructuredReplyTable { name: Some(located("probes".to_owned())), ..Default::default() };
+    let undeclared = [Located { value: undeclared, place: 0..0, key: 0..0 }];
+    let (tables, override_model) = match tables {
+        [] => (undeclared.as_slice(), Some(override_model.unwrap_or("lexical"))),
+        declared => (declared, override_model),
+    };
     let mut taken = BTreeMap::new();
     let missing = context.missing_keys.clone();
     let mut generators = Vec::new();
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
-        let model = context.model(&declaration!(table, "probes", override_model));
+        let model = context.model(&model_declaration!(table, "probes", override_model));
         let built_in = Some(generation_template(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, &[], built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
@@ -94,27 +87,8 @@ pub(super) fn generators(
             generators.push(Generator { name: name.to_string(), model, template, prompt_path, attempts });
         }
     }
-    if tables.is_empty() {
-        generators.extend(default_generator(context, override_model));
-    }
     context.missing_keys = missing;
     generators
-}
-
-/// The generator where none is declared: the model of the command line, or the built-in rules.
-fn default_generator(context: &mut ValidationContext<'_>, override_model: Option<&str>) -> Option<Generator> {
-    let declaration = ModelDeclaration {
-        header: 0..0,
-        stage: "probes",
-        model: None,
-        override_model: Some(override_model.unwrap_or("lexical")),
-        max_output_tokens: None,
-        temperature: None,
-        effort: None,
-        lane: None,
-    };
-    let (model, template) = (context.model(&declaration)?, generation_template(context.locale));
-    Some(Generator { name: "probes".to_owned(), model, template, prompt_path: None, attempts: ATTEMPTS })
 }
 
 /// Proves that an answerer can read what a method yields.

@@ -47,6 +47,23 @@ pub(super) struct ModelDeclaration<'a> {
     pub(super) lane: Option<&'a Located<String>>,
 }
 
+/// The model keys of a table of any stage.
+macro_rules! model_declaration {
+    ($table:expr, $stage:literal, $override_model:expr) => {
+        $crate::pipeline::validation::ModelDeclaration {
+            header: $table.place.clone(),
+            stage: $stage,
+            model: $table.value.model.as_ref(),
+            override_model: $override_model,
+            max_output_tokens: $table.value.max_output_tokens.as_ref(),
+            temperature: $table.value.temperature.as_ref(),
+            effort: $table.value.effort.as_ref(),
+            lane: $table.value.lane.as_ref(),
+        }
+    };
+}
+pub(super) use model_declaration;
+
 impl ValidationContext<'_> {
     pub(super) fn error(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));

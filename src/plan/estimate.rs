@@ -1,4 +1,14 @@
 //! Estimates: requests, tokens, money and time to come. Exact where sizes are known, else from what the cache saw.
+//!
+//! The input of an action whose inputs are known is the sum of its parts as the cache counted them; a text that was never
+//! counted is estimated, and an output that was never counted makes the input unknown. An unknown input, such as that of what waits for
+//! a stale action, is taken to be like that of the latest calls of the same stage and model, or a size assumed here. Replies are taken to be as long as the latest
+//! ones, no longer than their limit; their variance gives the range of the price, and the worst case assumes all attempts
+//! and the longest replies. One model without a price makes the sums of money unknown.
+//!
+//! The time is that of the calls that are sent live, under the limits that the user declared. Limits that a provider
+//! enforces without being declared are unknown here, and batches and files take as long as the vendor or the user lets
+//! them wait.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -109,41 +119,31 @@ pub(super) struct WindowOverflow {
     pub(super) tokens: u64,
 }
 
+/// Sums over calls that were made, or that are to come.
 #[derive(Clone, Copy, Debug, Default)]
-struct ObservedCalls {
+struct CallSums {
     calls: f64,
     input: f64,
     output: f64,
-    /// The sum of the squares of the output tokens.
+    /// Of the squares of the output tokens; zero of calls to come.
     squares: f64,
     seconds: f64,
 }
 
-impl ObservedCalls {
+impl CallSums {
+    fn add(&mut self, other: &CallSums) {
+        self.calls += other.calls;
+        self.input += other.input;
+        self.output += other.output;
+        self.squares += other.squares;
+        self.seconds += other.seconds;
+    }
+
     /// How far the mean output of so many further calls is likely to be from the mean of these.
     fn likely_error(&self, calls: f64) -> f64 {
         let mean = self.output / self.calls;
         let variance = (self.squares / self.calls - mean * mean).max(0.0);
         LIKELY_DEVIATIONS * (variance * (1.0 / calls.max(1.0) + 1.0 / self.calls)).sqrt()
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Load {
-    requests: f64,
-    input: f64,
-    output: f64,
-    seconds: f64,
-}
-
-impl Load {
-    fn plus(self, other: &Load) -> Load {
-        Load {
-            requests: self.requests + other.requests,
-            input: self.input + other.input,
-            output: self.output + other.output,
-            seconds: self.seconds + other.seconds,
-        }
     }
 }
 
@@ -171,9 +171,9 @@ pub(super) struct Estimator<'w, L> {
     /// Tokens of texts that the cache has not counted: all methods and runs send the same span.
     estimated: HashMap<Digest, f64>,
     /// What the cache saw, by stage and model as asked; made when first needed.
-    seen: Option<HashMap<(StageName, String), ObservedCalls>>,
+    seen: Option<HashMap<(StageName, String), CallSums>>,
     /// By provider and stage.
-    loads: BTreeMap<(String, StageName), (ProviderSpec, Load)>,
+    loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
     /// Compressions that wait for each other, at most.
     longest_chain: f64,
     /// Whether calls are to come of which no cached one says how long they take.
@@ -233,75 +233,87 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let usual = USUAL_OUTPUT.iter().find(|(s, _)| *s == stage).map_or(f64::INFINITY, |(_, tokens)| *tokens);
         let output = seen.map_or(usual, |seen| seen.output / seen.calls).min(longest.0 as f64);
         let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
-        let latency = seen.map(|seen| seen.seconds / seen.calls).or_else(|| self.latency_elsewhere(&model.reference));
-        let spec = &model.provider;
-        let (attempts, replies) = (spec.limits.max_attempts, self.replies(stage, &model.reference));
-        let worst_requests = requests * u64::from(attempts) * u64::from(replies);
-        let usage = |output: f64| Usage {
-            input: Some(Tokens(input.round() as u64)),
-            output: Some(Tokens(output.round() as u64)),
-            ..Usage::default()
-        };
         // The self-test of a judge is not batched.
         let lane = match model.lane {
             Lane::Batch if stage == StageName::Selftest => Lane::Live,
             lane => lane,
         };
-        let price = |output: f64, times: f64| {
-            let usd = self.prices.cost_in(lane, &model.reference, &usage(output));
-            usd.map(|usd| Usd(usd.0 * times))
+        let prices = self.prices;
+        let price = |lane: Lane, output: f64, times: f64| {
+            let tokens = |tokens: f64| Some(Tokens(tokens.round() as u64));
+            let usage = Usage { input: tokens(input), output: tokens(output), ..Usage::default() };
+            prices.cost_in(lane, &model.reference, &usage).map(|usd| Usd(usd.0 * times))
         };
-        let (expected, worst) = (price(output, count), price(longest.0 as f64, worst_requests as f64));
         let (low, high) = match seen {
             Some(seen) => (output - seen.likely_error(count), output + seen.likely_error(count)),
             None => (output * LIKELY_UNSEEN.0, limit.map_or(output * LIKELY_UNSEEN.1, |limit| limit.0 as f64)),
         };
         let (low, high) = (low.max(0.0), high.clamp(output, longest.0.max(1) as f64));
+        let expected = price(lane, output, count);
         self.total.usd = add_known(self.total.usd, expected);
-        self.total.usd_low = add_known(self.total.usd_low, price(low, count));
-        self.total.usd_high = add_known(self.total.usd_high, price(high, count));
-        self.total.usd_worst = add_known(self.total.usd_worst, worst);
+        self.total.usd_low = add_known(self.total.usd_low, price(lane, low, count));
+        self.total.usd_high = add_known(self.total.usd_high, price(lane, high, count));
+        self.total.requests += requests;
+        self.total.input_tokens += input * count;
+        self.total.output_tokens += output * count;
+        self.add_worst(stage, model, (longest, requests), |output, times| price(lane, output, times));
+        match lane {
+            Lane::Batch => self.total.batched.add(requests, expected, price(Lane::Live, output, count)),
+            Lane::File => self.total.for_file += requests,
+            Lane::Live | Lane::Flex => {
+                let calls =
+                    CallSums { calls: count, input: input * count, output: output * count, ..CallSums::default() };
+                self.add_load(stage, model, seen, calls);
+            }
+        }
+    }
+
+    /// Adds what so many requests cost if all attempts are made and every reply is as long as it may be. `price` is that of
+    /// so many replies of a length.
+    fn add_worst(
+        &mut self,
+        stage: StageName,
+        model: &ModelUse,
+        (longest, requests): (Tokens, u64),
+        price: impl Fn(f64, f64) -> Option<Usd>,
+    ) {
+        let attempts = model.provider.limits.max_attempts;
+        let replies = self.replies(stage, &model.reference);
+        let worst_requests = requests * u64::from(attempts) * u64::from(replies);
+        self.total.requests_worst += worst_requests;
+        self.total.usd_worst = add_known(self.total.usd_worst, price(longest.0 as f64, worst_requests as f64));
         let limited = price(longest.min(WorstCase::LIMIT).0 as f64, worst_requests as f64);
         self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
         self.worst.attempts = self.worst.attempts.max(attempts);
         self.worst.replies = self.worst.replies.max(replies);
-        if limit.is_none() && requests > 0 {
+        if model.settings.max_output_tokens.is_none() && requests > 0 {
             self.worst.unlimited.insert(model.reference.to_string(), longest);
         }
-        self.total.requests += requests;
-        self.total.requests_worst += worst_requests;
-        self.total.input_tokens += input * count;
-        self.total.output_tokens += output * count;
-        if lane == Lane::Batch {
-            let live = self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * count));
-            return self.total.batched.add(requests, expected, live);
-        }
-        if lane == Lane::File {
-            self.total.for_file += requests;
-            return;
-        }
-        self.assumes_latency |= latency.is_none() && requests > 0;
-        let latency = latency.unwrap_or(USUAL_LATENCY);
+    }
+
+    /// Adds what a provider has to do live. `seen` are earlier calls of the stage to the model.
+    fn add_load(&mut self, stage: StageName, model: &ModelUse, seen: Option<CallSums>, calls: CallSums) {
+        let latency = seen.map(|seen| seen.seconds / seen.calls).or_else(|| self.latency_elsewhere(&model.reference));
+        self.assumes_latency |= latency.is_none() && calls.calls > 0.0;
+        let seconds = latency.unwrap_or(USUAL_LATENCY) * calls.calls;
+        let spec = &model.provider;
         let place = (spec.name.to_string(), stage);
-        let (_, load) = self.loads.entry(place).or_insert_with(|| ((**spec).clone(), Load::default()));
-        load.requests += count;
-        load.input += input * count;
-        load.output += output * count;
-        load.seconds += latency * count;
+        let (_, load) = self.loads.entry(place).or_insert_with(|| ((**spec).clone(), CallSums::default()));
+        load.add(&CallSums { seconds, ..calls });
     }
 
     /// Providers work side by side: the slowest one decides, or the longest sequence of calls that wait for each other.
     pub(super) fn finish(self) -> Estimates {
-        let mut providers: BTreeMap<&str, (&ProviderSpec, Load)> = BTreeMap::new();
+        let mut providers: BTreeMap<&str, (&ProviderSpec, CallSums)> = BTreeMap::new();
         let mut durations: BTreeMap<StageName, StageDuration> = BTreeMap::new();
         let mut latencies: BTreeMap<StageName, f64> = BTreeMap::new();
         for ((provider, stage), (spec, load)) in &self.loads {
-            let (_, sum) = providers.entry(provider.as_str()).or_insert_with(|| (spec, Load::default()));
-            *sum = sum.plus(load);
+            let (_, sum) = providers.entry(provider.as_str()).or_insert_with(|| (spec, CallSums::default()));
+            sum.add(load);
             let latency = latencies.entry(*stage).or_default();
-            *latency = latency.max(load.seconds / load.requests.max(1.0));
+            *latency = latency.max(load.seconds / load.calls.max(1.0));
             let duration = durations.entry(*stage).or_default();
-            duration.requests += load.requests;
+            duration.requests += load.calls;
             duration.seconds = duration.seconds.max(seconds_under(&spec.limits, load));
         }
         let in_sequence = |(stage, latency): (&StageName, &f64)| match stage {
@@ -336,7 +348,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
         let models: Vec<ModelUse> = match stage {
             StageName::Probes | StageName::Compress => {
-                task.method(self.pipeline).and_then(|m| m.strategy.model()).cloned().into_iter().collect()
+                task.method(self.pipeline).strategy.model().cloned().into_iter().collect()
             }
             StageName::Answer => self.pipeline.answerers.iter().map(|a| a.model.clone()).collect(),
             StageName::Judge | StageName::Selftest => self.pipeline.judges.iter().map(|j| j.model.clone()).collect(),
@@ -379,11 +391,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn unseen_input(&self, stage: StageName, task: &Task) -> f64 {
         const QUESTION: f64 = 300.0;
         const GRADING: f64 = 1500.0;
-        let asked = task.method(self.pipeline).and_then(|m| {
-            let limit = m.strategy.model().and_then(|model| model.settings.max_output_tokens);
-            m.target_tokens.or(limit).map(|tokens| tokens.0 as f64)
-        });
-        let context = asked.unwrap_or(1500.0);
+        let method = task.method(self.pipeline);
+        let limit = method.strategy.model().and_then(|model| model.settings.max_output_tokens);
+        let context = method.target_tokens.or(limit).map_or(1500.0, |tokens| tokens.0 as f64);
         match stage {
             StageName::Probes | StageName::Compress => 8000.0,
             StageName::Answer => context + QUESTION,
@@ -391,7 +401,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<ObservedCalls> {
+    fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<CallSums> {
         self.all_seen().get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
     }
 
@@ -403,15 +413,15 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         (calls > 0.0).then(|| seconds / calls)
     }
 
-    fn all_seen(&mut self) -> &HashMap<(StageName, String), ObservedCalls> {
+    fn all_seen(&mut self) -> &HashMap<(StageName, String), CallSums> {
         let lookup = self.lookup;
         self.seen.get_or_insert_with(|| average_past_calls(lookup))
     }
 }
 
 /// What the latest calls of each stage and model were like.
-fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), ObservedCalls> {
-    let mut seen: HashMap<(StageName, String), ObservedCalls> = HashMap::new();
+fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), CallSums> {
+    let mut seen: HashMap<(StageName, String), CallSums> = HashMap::new();
     let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
     for record in lookup.records().into_iter().rev() {
         let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };
@@ -425,20 +435,17 @@ fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Obs
         let seconds =
             if matches!(lane, Lane::Batch | Lane::File) { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
         let entry = seen.entry((record.stage.into(), model)).or_default();
-        entry.calls += 1.0;
-        entry.input += input.0 as f64;
-        entry.output += output.0 as f64;
-        entry.squares += (output.0 as f64).powi(2);
-        entry.seconds += seconds;
+        let (input, output) = (input.0 as f64, output.0 as f64);
+        entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });
     }
     seen
 }
 
-fn seconds_under(limits: &Limits, load: &Load) -> f64 {
+fn seconds_under(limits: &Limits, load: &CallSums) -> f64 {
     let minutes = |amount: f64, rate: Option<f64>| rate.map_or(0.0, |rate| amount / rate.max(1.0) * 60.0);
-    let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)).min(load.requests.max(1.0));
+    let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)).min(load.calls.max(1.0));
     [
-        minutes(load.requests, limits.requests_per_minute.map(f64::from)),
+        minutes(load.calls, limits.requests_per_minute.map(f64::from)),
         minutes(load.input + load.output, limits.tokens_per_minute.map(|n| n as f64)),
         minutes(load.input, limits.input_tokens_per_minute.map(|n| n as f64)),
         minutes(load.output, limits.output_tokens_per_minute.map(|n| n as f64)),

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
+use crate::named::named_enum;
 
 use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};
@@ -22,36 +23,21 @@ pub struct StaleExplanation {
 
 impl StaleExplanation {
     /// What waits for a stale upstream, or was made from another output than there is now.
-    pub const UPSTREAM: &'static str = ChangeKind::Upstream.why();
+    pub const UPSTREAM: &'static str = ChangeKind::Upstream.name();
 }
 
-/// What kind of thing a change is, in the order in which kinds are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum ChangeKind {
-    Schema,
-    Model,
-    Prompt,
-    Setting,
-    Rubric,
-    CommandFile,
-    Span,
-    Probe,
-    Upstream,
-}
-
-impl ChangeKind {
-    const fn why(self) -> &'static str {
-        match self {
-            ChangeKind::Schema => "schema version",
-            ChangeKind::Model => "model",
-            ChangeKind::Prompt => "prompt changed",
-            ChangeKind::Setting => "setting",
-            ChangeKind::Rubric => "rubric",
-            ChangeKind::CommandFile => "command input file",
-            ChangeKind::Span => "fixture span",
-            ChangeKind::Probe => "probe text",
-            ChangeKind::Upstream => "upstream output changed",
-        }
+named_enum! {
+    /// What kind of thing a change is, in the order in which kinds are reported.
+    enum ChangeKind {
+        Schema = "schema version",
+        Model = "model",
+        Prompt = "prompt changed",
+        Setting = "setting",
+        Rubric = "rubric",
+        CommandFile = "command input file",
+        Span = "fixture span",
+        Probe = "probe text",
+        Upstream = "upstream output changed",
     }
 }
 
@@ -74,20 +60,19 @@ pub struct Explainer<'l> {
     lines: RefCell<ChangedLocations>,
 }
 
-impl StaleReason {
-    /// Whether the messages of the fixture are among what has changed.
-    pub fn touches_messages(&self) -> bool {
-        self.touches(ChangeKind::Span)
-    }
+/// Whether the messages of the fixture are among what has changed.
+pub fn touches_messages(reason: &StaleReason) -> bool {
+    touches(reason, ChangeKind::Span)
+}
 
-    pub fn touches_probe(&self) -> bool {
-        self.touches(ChangeKind::Probe)
-    }
+/// Whether the probe is among what has changed.
+pub fn touches_probe(reason: &StaleReason) -> bool {
+    touches(reason, ChangeKind::Probe)
+}
 
-    fn touches(&self, kind: ChangeKind) -> bool {
-        let StaleReason::Changed(changes) = self else { return false };
-        changes.iter().any(|change| role(&change.part) == InputRole::Of(kind))
-    }
+fn touches(reason: &StaleReason, kind: ChangeKind) -> bool {
+    let StaleReason::Changed(changes) = reason else { return false };
+    changes.iter().any(|change| role(&change.part) == InputRole::Of(kind))
 }
 
 /// Where a text differs from an earlier one, by the digests of both.
@@ -161,7 +146,7 @@ impl<'l> Explainer<'l> {
             found.extend(changes.first().map(|change| fallback(change, current)));
         }
         found.sort_by_key(|(kind, _)| *kind);
-        let why = found.first().map_or("never computed", |(kind, _)| kind.why());
+        let why = found.first().map_or("never computed", |(kind, _)| kind.name());
         StaleExplanation { why, changed: found.into_iter().map(|(_, text)| text).collect() }
     }
 

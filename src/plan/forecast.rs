@@ -8,7 +8,8 @@ use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowO
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
-use super::reading::{Output, RawBody};
+use super::reading::{Output, RawBody, read_output};
+use super::selftest::selftest;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
@@ -152,7 +153,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
 
     fn selftests(&mut self) -> Result<(), PrepareError> {
         for judge in 0..self.preparer.pipeline().judges.len() {
-            for test in self.preparer.selftest(crate::pipeline::JudgeIx(judge))? {
+            for test in selftest(self.preparer.pipeline(), crate::pipeline::JudgeIx(judge))? {
                 self.stage(StageName::Selftest).cells += 1;
                 if !self.seen.insert(test.action.key) {
                     continue;
@@ -220,9 +221,10 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let read = || {
             let record = self.lookup.find(key)?;
             let bytes = self.lookup.body(&record).ok()?;
-            self.preparer.read(task, RawBody { dialect: record.dialect, bytes: &bytes }).ok()
+            read_output(&self.preparer, task, RawBody { dialect: record.dialect, bytes: &bytes }).ok()
         };
-        self.preparer.fails_truncated(task) && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)
+        task.fails_truncated(self.preparer.pipeline())
+            && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)
     }
 
     fn cached(&mut self, stage: StageName, record: &Record) {

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use super::prepare::Preparer;
-use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedAnswer, ResolvedContext, Task, TaskOutcome};
+use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::FixtureTexts;
 use crate::compress;
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pipeline};
@@ -69,8 +69,7 @@ impl<'p> Frontier<'p> {
         let texts = match &self.texts {
             Some(texts) if texts.are_of(chain) => texts.clone(),
             _ => {
-                let fixture = self.pipeline.fixtures.get(chain.fixture.0);
-                let Some(texts) = fixture.and_then(|fixture| FixtureTexts::of_chain(chain, fixture)) else { return };
+                let texts = FixtureTexts::of_chain(chain, self.pipeline.fixture(chain.fixture));
                 self.texts.insert(Rc::new(texts)).clone()
             }
         };
@@ -99,10 +98,9 @@ impl<'p> Frontier<'p> {
 
     /// Lets a judgement wait if another one, whose request begins alike, goes ahead of it; else returns it.
     fn warm_judge(&self, task: JudgeTask) -> Option<Task> {
-        let judge = self.pipeline.judges.get(task.cell.judge.0);
         let warms = self.warms_prompt_caches
             && self.pipeline.settings.judge_context
-            && judge.is_some_and(|judge| judge.model.provider.caches_prompts())
+            && self.pipeline.judge(task.cell.judge).model.provider.caches_prompts()
             && task.context.texts.is_worth_warming(task.context.cell.point);
         if !warms {
             return Some(Task::Judge(task));
@@ -126,28 +124,27 @@ impl<'p> Frontier<'p> {
     fn resolve_compress(&mut self, task: &CompressTask, outcome: TaskOutcome) -> MatrixCounts {
         match outcome {
             TaskOutcome::Resolved(resolved) => {
-                if let Some(context) = self.context(task, resolved) {
-                    self.resolve_context(task, context, false);
-                }
+                let context = self.context(task, resolved);
+                self.resolve_context(task, context, false);
                 MatrixCounts::default()
             }
             TaskOutcome::Unresolved => {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
-                self.below(task.cell)
+                self.downstream(task.cell)
             }
         }
     }
 
     /// What a compression with an output comes to.
-    pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Option<Rc<ResolvedContext>> {
-        let method = self.pipeline.methods.get(task.cell.chain.method.0)?;
+    pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Rc<ResolvedContext> {
+        let method = self.pipeline.method(task.cell.chain.method);
         let (state, reference) = (compress::state_digest(method, resolved.out), task.reference(method, resolved.out));
         let (cell, texts) = (task.cell, task.texts.clone());
         let (waiting, judging) = (RefCell::default(), RefCell::default());
         let Resolved { key, cost, unchanged, .. } = resolved;
-        Some(Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging }))
+        Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging })
     }
 
     /// Takes note of what a compression came to and makes ready what depends on it, but for answers that are known.
@@ -173,10 +170,7 @@ impl<'p> Frontier<'p> {
         let mut answers: Vec<Task> = self.matrix.answers(context.cell).map(task).collect();
         answers.reverse();
         let caches = |task: &Task| match task {
-            Task::Answer(task) => {
-                let answerer = self.pipeline.answerers.get(task.cell.answerer.0);
-                answerer.is_some_and(|answerer| answerer.model.provider.caches_prompts())
-            }
+            Task::Answer(task) => self.pipeline.answerer(task.cell.answerer).model.provider.caches_prompts(),
             Task::Compress(_) | Task::Judge(_) => false,
         };
         let warms = self.warms_prompt_caches && answers.last().is_some_and(caches);
@@ -194,8 +188,7 @@ impl<'p> Frontier<'p> {
         let TaskOutcome::Resolved(resolved) = outcome else {
             return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
         };
-        let Resolved { key, out, cost, unchanged } = resolved;
-        let answer = Rc::new(ResolvedAnswer { key, out, cost, unchanged });
+        let answer = Rc::new(resolved);
         let context = &task.context;
         let first = self.ready.len();
         for cell in judgements {
@@ -213,15 +206,15 @@ impl<'p> Frontier<'p> {
         self.matrix.compressions(cell.chain).find(|next| next.point > cell.point)
     }
 
-    /// What hangs on a compression: its answers, and for a method with state the points after it.
-    fn below(&self, cell: CompressCell) -> MatrixCounts {
+    /// What depends on a compression: its answers, and for a method with state the points after it.
+    fn downstream(&self, cell: CompressCell) -> MatrixCounts {
         let mut counts = self.downstream_answers(cell);
         if self.matrix.keeps_state(cell.chain.method) {
             for later in self.matrix.compressions(cell.chain).filter(|next| next.point > cell.point) {
-                let below = self.downstream_answers(later);
+                let MatrixCounts { answer, judge, .. } = self.downstream_answers(later);
                 counts.compress += 1;
-                counts.answer += below.answer;
-                counts.judge += below.judge;
+                counts.answer += answer;
+                counts.judge += judge;
             }
         }
         counts

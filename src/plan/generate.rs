@@ -1,11 +1,11 @@
 //! The generation of probes as actions: one question a point, and each probe asked without any context.
 
-use super::prepare::{Action, PrepareError, Preparer};
+use super::prepare::{Action, PrepareError};
 use super::texts::FixtureTexts;
 use crate::action::{Digest, Repetition, Stage, StageName};
 use crate::answer::{self, AnswerInput};
 use crate::compress::ContextRef;
-use crate::pipeline::{Generator, PointIx};
+use crate::pipeline::{Generator, Pipeline, PointIx};
 use crate::probe::{Probe, generation_work};
 
 /// The requests outside of the matrix.
@@ -30,41 +30,39 @@ impl GenerationTask {
     }
 }
 
-impl Preparer<'_> {
-    /// Asks for probes about the span that `point` takes away.
-    pub fn generation(
-        &self,
-        generator: &Generator,
-        texts: &FixtureTexts,
-        point: PointIx,
-    ) -> Result<GenerationTask, PrepareError> {
-        let work = generation_work(&generator.model, &generator.template, texts.span(point).text)?;
-        Ok(GenerationTask {
-            fixture: texts.loaded().name().to_owned(),
-            point: point.number().0,
-            probe: None,
-            prompt: (generator.template.text().to_owned(), generator.prompt_path.clone()),
-            attempts: generator.attempts,
-            action: Action::new(Stage::Probes, Repetition::NONE, work),
-        })
-    }
+/// Asks for probes about the span that `point` takes away.
+pub fn generation(generator: &Generator, texts: &FixtureTexts, point: PointIx) -> Result<GenerationTask, PrepareError> {
+    let work = generation_work(&generator.model, &generator.template, texts.span(point).text)?;
+    Ok(GenerationTask {
+        fixture: texts.loaded().name().to_owned(),
+        point: point.number().0,
+        probe: None,
+        prompt: (generator.template.text().to_owned(), generator.prompt_path.clone()),
+        attempts: generator.attempts,
+        action: Action::new(Stage::Probes, Repetition::NONE, work),
+    })
+}
 
-    /// Asks the first answerer a probe without any context. The action is the one that the method `none` asks for in
-    /// the first run.
-    pub fn floor(&self, fixture: &str, point: u32, probe: &Probe) -> Result<GenerationTask, PrepareError> {
-        let answerer = self.pipeline().answerers.first().ok_or(PrepareError::Coordinate)?;
-        let context = ContextRef::Readable { text: Digest::of("") };
-        let input = AnswerInput { context: &context, tail: None, question: &probe.question };
-        let work = answer::prepare(answerer, &input)?;
-        let first = Repetition { compress: Some(1), answer: Some(1), judge: None };
-        let repetition = if answerer.model.is_lexical() { Repetition::NONE } else { first };
-        Ok(GenerationTask {
-            fixture: fixture.to_owned(),
-            point,
-            probe: Some(probe.id.to_string()),
-            prompt: (answerer.template.text().to_owned(), answerer.prompt_path.clone()),
-            attempts: 1,
-            action: Action::new(Stage::Answer, repetition, work),
-        })
-    }
+/// Asks the first answerer a probe without any context. The action is the one that the method `none` asks for in the first
+/// run.
+pub fn asking_without_context(
+    pipeline: &Pipeline,
+    fixture: &str,
+    point: u32,
+    probe: &Probe,
+) -> Result<GenerationTask, PrepareError> {
+    let answerer = pipeline.answerers.first().ok_or(PrepareError::Coordinate)?;
+    let context = ContextRef::Readable { text: Digest::of("") };
+    let input = AnswerInput { context: &context, tail: None, question: &probe.question };
+    let work = answer::prepare(answerer, &input)?;
+    let first = Repetition { compress: Some(1), answer: Some(1), judge: None };
+    let repetition = if answerer.model.is_lexical() { Repetition::NONE } else { first };
+    Ok(GenerationTask {
+        fixture: fixture.to_owned(),
+        point,
+        probe: Some(probe.id.to_string()),
+        prompt: (answerer.template.text().to_owned(), answerer.prompt_path.clone()),
+        attempts: 1,
+        action: Action::new(Stage::Answer, repetition, work),
+    })
 }

@@ -78,7 +78,7 @@ impl<'p> Preparer<'p> {
     }
 
     fn compress(&self, task: &CompressTask) -> Result<Action, PrepareError> {
-        let method = self.pipeline.methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)?;
+        let method = self.pipeline.method(task.cell.chain.method);
         let fixture = &task.texts.loaded().fixture;
         let input = CompressInput {
             span: &task.texts.span(task.cell.point),
@@ -108,7 +108,7 @@ impl<'p> Preparer<'p> {
         texts: &FixtureTexts,
         context: &ContextRef,
     ) -> Result<Work, PrepareError> {
-        let answerer = self.pipeline.answerers.get(cell.answerer.0).ok_or(PrepareError::Coordinate)?;
+        let answerer = self.pipeline.answerer(cell.answerer);
         let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(cell.compress.point));
         let probe = probe_of(texts, cell)?;
         let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question };
@@ -134,7 +134,7 @@ impl<'p> Preparer<'p> {
         let question = self.judge_question(texts, &cell.answer, cell.judge)?;
         let shown = if self.pipeline.settings.judge_context { context.text() } else { None };
         let turns = question.with(InputValue::Output(answer), shown)?;
-        let spec = self.pipeline.judges.get(cell.judge.0).ok_or(PrepareError::Coordinate)?;
+        let spec = self.pipeline.judge(cell.judge);
         Ok(Work::Ask(judge_request(spec, turns, &question)))
     }
 
@@ -149,7 +149,7 @@ impl<'p> Preparer<'p> {
             return Ok(known.clone());
         }
         let probe = probe_of(texts, cell)?;
-        let spec = self.pipeline.judges.get(judge.0).ok_or(PrepareError::Coordinate)?;
+        let spec = self.pipeline.judge(judge);
         let settings = &self.pipeline.settings;
         let criteria = self.pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
         let truth = GroundTruthRef::of(probe);

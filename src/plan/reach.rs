@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::frontier::Frontier;
 use super::prepare::{PrepareError, Preparer};
+use super::selftest::selftest;
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
@@ -33,7 +34,7 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
     let preparer = Preparer::new(pipeline, &matrix);
     let mut reachable = ReachableEntries { generates: !pipeline.generators.is_empty(), ..ReachableEntries::default() };
     for judge in 0..pipeline.judges.len() {
-        let tests = preparer.selftest(JudgeIx(judge))?;
+        let tests = selftest(preparer.pipeline(), JudgeIx(judge))?;
         reachable.keys.extend(tests.into_iter().map(|test| test.action.key));
     }
     let refresh = Refresh::default();

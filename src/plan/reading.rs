@@ -1,8 +1,8 @@
 //! Reads an output from a body. Pure and repeated at every use, so a new reading rule costs no request.
 
 use crate::action::Digest;
-use crate::answer::{self, Answer, TruncatedReplies};
-use crate::compress::{self, CompressFault, Compressed, Method, Strategy};
+use crate::answer::{self, Answer};
+use crate::compress::{self, CompressFault, CompressOutput, Compressed, Strategy};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::ProbeCandidate;
 use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
@@ -32,12 +32,8 @@ impl Output {
         match self {
             Output::Context(compressed) => compressed.out,
             Output::Answer(answer) => answer.out,
-            Output::Grades(grades) => {
-                // Scores serialise to plain JSON; there is nothing in them that could fail.
-                Digest::of(serde_json::to_vec(grades).unwrap_or_default())
-            }
-            // Likewise.
-            Output::Probes { candidates, .. } => Digest::of(serde_json::to_vec(candidates).unwrap_or_default()),
+            Output::Grades(grades) => Digest::of_json(grades),
+            Output::Probes { candidates, .. } => Digest::of_json(candidates),
         }
     }
 
@@ -81,73 +77,46 @@ pub struct RawBody<'b> {
     pub bytes: &'b [u8],
 }
 
-/// A model's reply, read without regard to what it was asked for.
-pub fn completion(dialect: Dialect, operation: Operation, bytes: &[u8]) -> Result<Completion, ReadFault> {
-    match dialect {
-        // The built-in rules write their words as they are.
-        Dialect::Lexical => {
-            let text = std::str::from_utf8(bytes).map_err(|e| ReadFault::Malformed(e.to_string()))?;
-            Ok(Completion {
-                text: text.to_owned(),
-                items: None,
-                model: None,
-                usage: Usage::default(),
-                truncated: false,
-            })
+/// Reads the body that a task's action put out.
+pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
+    match (body.dialect, task) {
+        (Some(dialect), _) => {
+            let reply = provider::read(dialect, operation(preparer, task), body.bytes, None)?;
+            read_reply(preparer, task, &reply)
         }
-        dialect => provider::read(dialect, operation, bytes, None),
+        (None, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),
+        (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
     }
 }
 
-impl Preparer<'_> {
-    /// Reads the body that a task's action put out.
-    pub fn read(&self, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
-        match (body.dialect, task) {
-            (Some(dialect), _) => {
-                let reply = completion(dialect, self.operation(task), body.bytes)?;
-                self.read_reply(task, &reply)
-            }
-            (None, Task::Compress(task)) => self.read_context(task, compress::CompressOutput::Bytes(body.bytes)),
-            (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
+/// Reads a model's reply to a task.
+pub fn read_reply(preparer: &Preparer<'_>, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
+    match task {
+        Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?)),
+        _ if reply.truncated => Err(ReadFault::Truncated.into()),
+        Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
+        Task::Judge(task) => {
+            let question = preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
+            Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?))
         }
     }
+}
 
-    /// Reads a model's reply to a task.
-    pub fn read_reply(&self, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
-        match task {
-            Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?)),
-            _ if reply.truncated => Err(ReadFault::Truncated.into()),
-            Task::Compress(task) => self.read_context(task, compress::CompressOutput::Reply(reply)),
-            Task::Judge(task) => {
-                let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
-                Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?))
-            }
-        }
+fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
+    let Task::Compress(task) = task else { return Operation::Generate };
+    match preparer.pipeline().method(task.cell.chain.method).strategy {
+        Strategy::Opaque { .. } => Operation::Compact,
+        Strategy::ProviderCompaction { .. } => Operation::Summarize,
+        _ => Operation::Generate,
     }
+}
 
-    /// Whether a task's output fails its cell if the token limit cut it off: of an answerer that takes no such answer.
-    pub fn fails_truncated(&self, task: &Task) -> bool {
-        let Task::Answer(task) = task else { return false };
-        let answerer = self.pipeline().answerers.get(task.cell.answerer.0);
-        answerer.is_some_and(|answerer| answerer.truncated_replies == TruncatedReplies::Fail)
-    }
-
-    fn method(&self, task: &CompressTask) -> Result<&Method, PrepareError> {
-        self.pipeline().methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)
-    }
-
-    fn operation(&self, task: &Task) -> Operation {
-        let Task::Compress(task) = task else { return Operation::Generate };
-        match self.method(task).map(|method| &method.strategy) {
-            Ok(Strategy::Opaque { .. }) => Operation::Compact,
-            Ok(Strategy::ProviderCompaction { .. }) => Operation::Summarize,
-            _ => Operation::Generate,
-        }
-    }
-
-    fn read_context(&self, task: &CompressTask, output: compress::CompressOutput<'_>) -> Result<Output, Unreadable> {
-        let method = self.method(task)?;
-        let index = task.texts.index_text(method, task.cell.point);
-        Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))
-    }
+fn read_context(
+    preparer: &Preparer<'_>,
+    task: &CompressTask,
+    output: CompressOutput<'_>,
+) -> Result<Output, Unreadable> {
+    let method = preparer.pipeline().method(task.cell.chain.method);
+    let index = task.texts.index_text(method, task.cell.point);
+    Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))
 }

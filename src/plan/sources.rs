@@ -3,8 +3,8 @@
 
 use crate::action::{Digest, SourceRef, Sources};
 use crate::compress::Strategy;
-use crate::judge::{JudgeSpec, Rubric};
-use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Pipeline};
+use crate::judge::Rubric;
+use crate::pipeline::{AnswerCell, JudgeIx, Pipeline};
 
 use super::task::Task;
 
@@ -41,20 +41,17 @@ impl<'p> CurrentSources<'p> {
     pub fn of(pipeline: &'p Pipeline, task: &Task) -> CurrentSources<'p> {
         match task {
             Task::Compress(task) => CurrentSources {
-                prompt: pipeline
-                    .methods
-                    .get(task.cell.chain.method.0)
-                    .and_then(|m| SourceText::of_strategy(&m.strategy)),
+                prompt: SourceText::of_strategy(&pipeline.method(task.cell.chain.method).strategy),
                 fixture: match &pipeline.constraints {
                     Some(rules) if task.cell.chain.injection.is_some() => Some(&rules.path),
-                    _ => fixture(pipeline, task.cell.chain.fixture).map(|f| f.path.as_str()),
+                    _ => Some(&pipeline.fixture(task.cell.chain.fixture).path),
                 },
                 ..CurrentSources::default()
             },
             Task::Answer(task) => {
-                let answerer = pipeline.answerers.get(task.cell.answerer.0);
-                let prompt = answerer.map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
-                CurrentSources { prompt, ..CurrentSources::asked(pipeline, &task.cell) }
+                let answerer = pipeline.answerer(task.cell.answerer);
+                let prompt = SourceText::prompt(answerer.template.text(), answerer.prompt_path.as_deref());
+                CurrentSources { prompt: Some(prompt), ..CurrentSources::asked(pipeline, &task.cell) }
             }
             Task::Judge(task) => {
                 let CurrentSources { prompt, rubric, .. } = CurrentSources::of_judge(pipeline, task.cell.judge);
@@ -65,14 +62,14 @@ impl<'p> CurrentSources<'p> {
 
     /// What a case of a judge's self-test is made from.
     pub fn of_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
-        let prompt = |spec: &'p JudgeSpec| SourceText::prompt(spec.template.text(), spec.prompt_path.as_deref());
-        let prompt = pipeline.judges.get(judge.0).map(prompt);
-        CurrentSources { prompt, rubric: Some(SourceText::rubric(pipeline)), ..CurrentSources::default() }
+        let spec = pipeline.judge(judge);
+        let prompt = SourceText::prompt(spec.template.text(), spec.prompt_path.as_deref());
+        CurrentSources { prompt: Some(prompt), rubric: Some(SourceText::rubric(pipeline)), ..CurrentSources::default() }
     }
 
     /// The files behind a question.
     fn asked(pipeline: &'p Pipeline, cell: &AnswerCell) -> CurrentSources<'p> {
-        let Some(fixture) = fixture(pipeline, cell.compress.chain.fixture) else { return CurrentSources::default() };
+        let fixture = pipeline.fixture(cell.compress.chain.fixture);
         CurrentSources {
             fixture: Some(&fixture.path),
             bank: Some(&fixture.bank_path),
@@ -129,10 +126,6 @@ impl<'p> SourceText<'p> {
 /// How people call a source: its path, or that it is built in.
 pub fn source_label(name: &str, path: Option<&str>) -> String {
     path.map_or_else(|| format!("built-in {name}"), str::to_owned)
-}
-
-fn fixture(pipeline: &Pipeline, ix: FixtureIx) -> Option<&LoadedFixture> {
-    pipeline.fixtures.get(ix.0)
 }
 
 /// The prompts and the rubric in use, to be stored by their digests: what an entry was made from can then still be shown

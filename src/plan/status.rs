@@ -4,7 +4,7 @@ use crate::action::{Digest, InputChange, Repetition, Stage};
 use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, Refresh, RemovalReason};
 
 use super::prepare::{Action, Preparer};
-use super::reading::{Output, PARSER_VERSION, RawBody};
+use super::reading::{Output, PARSER_VERSION, RawBody, read_output};
 use super::task::{Resolved, Task};
 
 /// Why an action must be executed.
@@ -68,7 +68,7 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
         return ActionStatus::Stale;
     }
     let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
-    match preparer.read(task, RawBody { dialect: record.dialect, bytes: &bytes }) {
+    match read_output(preparer, task, RawBody { dialect: record.dialect, bytes: &bytes }) {
         Ok(output) => {
             let resolved = Resolved { key: record.key, out: output.digest(), cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: Some(Box::new(output)) }

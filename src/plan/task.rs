@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::texts::FixtureTexts;
 use crate::action::{ActionKey, Digest, StageName};
+use crate::answer::TruncatedReplies;
 use crate::compress::{self, ContextRef, Method};
 use crate::pipeline::{
     AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx,
@@ -47,7 +48,7 @@ pub struct JudgeTask {
     pub cell: JudgeCell,
     /// The context behind the answer.
     pub context: Rc<ResolvedContext>,
-    pub answer: Rc<ResolvedAnswer>,
+    pub answer: Rc<Resolved>,
 }
 
 /// The context that a compression came to, by name.
@@ -79,7 +80,7 @@ pub(super) type SharedRubric = (JudgeIx, Option<ProbeType>);
 impl ResolvedContext {
     /// The rule that was put into the session, if one was.
     pub fn injection(&self) -> Option<&Injection> {
-        self.texts.loaded().injections.get(self.cell.chain.injection?.0)
+        Some(self.texts.loaded().injection(self.cell.chain.injection?))
     }
 
     /// The task that made it, as far as reading its output needs one.
@@ -115,21 +116,27 @@ impl Task {
         }
     }
 
-    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
+    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> &'p Method {
         let cell = match self {
             Task::Compress(task) => task.cell,
             Task::Answer(task) => task.cell.compress,
             Task::Judge(task) => task.cell.answer.compress,
         };
-        pipeline.methods.get(cell.chain.method.0)
+        pipeline.method(cell.chain.method)
+    }
+
+    /// Whether its output fails the cell if the token limit cut it off: of an answerer that takes no such answer.
+    pub fn fails_truncated(&self, pipeline: &Pipeline) -> bool {
+        let Task::Answer(task) = self else { return false };
+        pipeline.answerer(task.cell.answerer).truncated_replies == TruncatedReplies::Fail
     }
 
     /// Where it is, in names.
     pub fn coordinate(&self, pipeline: &Pipeline) -> CellCoordinate {
         match self {
-            Task::Compress(task) => pipeline.name_compress(&task.cell),
-            Task::Answer(task) => pipeline.name_answer(&task.cell),
-            Task::Judge(task) => pipeline.name_judge(&task.cell),
+            Task::Compress(task) => CellCoordinate::of_compress(pipeline, &task.cell),
+            Task::Answer(task) => CellCoordinate::of_answer(pipeline, &task.cell),
+            Task::Judge(task) => CellCoordinate::of_judge(pipeline, &task.cell),
         }
     }
 }
@@ -170,18 +177,6 @@ impl JudgeTask {
     pub fn answer_task(&self) -> Task {
         Task::Answer(AnswerTask { cell: self.cell.answer, context: self.context.clone() })
     }
-}
-
-/// The answer that a task came to, by name.
-#[derive(Debug)]
-pub struct ResolvedAnswer {
-    /// The action that gave it.
-    pub key: ActionKey,
-    pub out: Digest,
-    /// See [`Resolved::cost`].
-    pub cost: Option<Usd>,
-    /// See [`Resolved::unchanged`].
-    pub unchanged: bool,
 }
 
 /// What a task came to.

@@ -41,10 +41,10 @@ impl FixtureTexts {
     }
 
     /// The texts that the compressions of `chain` are made of: those of `loaded`, with the rule in it that is put there.
-    pub fn of_chain(chain: Chain, loaded: &LoadedFixture) -> Option<FixtureTexts> {
-        let Some(injection) = chain.injection else { return Some(FixtureTexts::new(chain.fixture, loaded)) };
-        let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection)?);
-        Some(FixtureTexts { injection: Some(injection), ..texts })
+    pub fn of_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
+        let Some(injection) = chain.injection else { return FixtureTexts::new(chain.fixture, loaded) };
+        let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection));
+        FixtureTexts { injection: Some(injection), ..texts }
     }
 
     pub fn fixture(&self) -> FixtureIx {
@@ -67,7 +67,7 @@ impl FixtureTexts {
 
     /// Index of the first message after the point.
     pub fn end(&self, point: PointIx) -> usize {
-        self.loaded.points.get(point.0).copied().unwrap_or(self.loaded.fixture.messages.len())
+        self.loaded.end(point)
     }
 
     /// All messages before the point, a leading system message left out.
@@ -87,28 +87,25 @@ impl FixtureTexts {
 
     /// The messages that `point` takes away, in the forms that work is made of.
     pub fn span(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::of(self.span_messages(point));
-        self.points.get(point.0).map_or_else(make, |texts| texts.span.get_or_init(make).clone())
+        self.points[point.0].span.get_or_init(|| SpanText::of(self.span_messages(point))).clone()
     }
 
     /// All messages before the point, likewise.
     pub fn prefix(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::of(self.prefix_messages(point));
-        self.points.get(point.0).map_or_else(make, |texts| texts.prefix.get_or_init(make).clone())
+        self.points[point.0].prefix.get_or_init(|| SpanText::of(self.prefix_messages(point))).clone()
     }
 
     /// The messages after the point, likewise.
     pub fn tail(&self, point: PointIx) -> SpanText {
         let make = || SpanText::of(self.slice(self.end(point), self.loaded.fixture.messages.len()));
-        self.points.get(point.0).map_or_else(make, |texts| texts.tail.get_or_init(make).clone())
+        self.points[point.0].tail.get_or_init(make).clone()
     }
 
     /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.
     pub fn index(&self, method: &Method, point: PointIx) -> InputValue {
         let Some(limit) = method.index_tokens() else { return "".into() };
         let make = || compress::artifact_index(self.prefix_messages(point), limit).into();
-        let Some(texts) = self.points.get(point.0) else { return make() };
-        texts.indices.borrow_mut().entry(limit).or_insert_with(make).clone()
+        self.points[point.0].indices.borrow_mut().entry(limit).or_insert_with(make).clone()
     }
 
     /// The index as text.
@@ -127,6 +124,6 @@ impl FixtureTexts {
             InputValue::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
             InputValue::Output(_) | InputValue::Composed(_) => false,
         };
-        self.points.get(point.0).is_some_and(|texts| *texts.is_worth_warming.get_or_init(is_long))
+        *self.points[point.0].is_worth_warming.get_or_init(is_long)
     }
 }

@@ -1,23 +1,15 @@
 //! The probe bank: its file and its types.
 
-use std::fmt;
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::named::named_enum;
+use crate::named::{named_enum, text_name};
 use crate::transcript::Point;
 
-/// The id of a probe, unique within its bank.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ProbeId(pub Arc<str>);
-
-impl fmt::Display for ProbeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+text_name! {
+    /// The id of a probe, unique within its bank.
+    #[derive(JsonSchema)]
+    pub struct ProbeId;
 }
 
 named_enum! {

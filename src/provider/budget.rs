@@ -32,22 +32,3 @@ pub trait AttemptBudget {
     /// Completes once no further attempt is wanted. One in flight is not disturbed.
     fn cancelled(&self) -> impl Future<Output = ()>;
 }
-
-#[derive(Clone, Copy, Debug)]
-pub struct NoBudget;
-
-impl AttemptBudget for NoBudget {
-    type Reservation = ();
-
-    fn reserve(&self) -> Option<()> {
-        Some(())
-    }
-
-    fn settle(&self, (): (), _: AttemptCost<'_>) {}
-
-    fn release(&self, (): ()) {}
-
-    async fn cancelled(&self) {
-        std::future::pending().await
-    }
-}

@@ -171,15 +171,13 @@ impl Billing {
     }
 }
 
+/// The answer in a reply. What it is billed by is in [`RawReply`] and [`Billing`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
     /// The text, without reasoning. For `Compact` empty; for `Summarize` the block's readable summary.
     pub text: String,
     /// For `Compact` and `Summarize`: the items to send back later, a JSON array byte for byte as received.
     pub items: Option<String>,
-    /// The model that answered, as the provider names it.
-    pub model: Option<String>,
-    pub usage: Usage,
     /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
     pub truncated: bool,
 }

@@ -57,6 +57,11 @@ pub(super) enum LimitKind {
     Output,
 }
 
+impl LimitKind {
+    pub(super) const ALL: [LimitKind; 4] =
+        [LimitKind::Requests, LimitKind::Tokens, LimitKind::Input, LimitKind::Output];
+}
+
 impl AttemptError {
     /// Whether the provider may be down, rather than the request wrong.
     pub(super) fn may_be_outage(&self) -> bool {

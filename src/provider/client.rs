@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::budget::{AttemptBudget, AttemptCost};
-use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault, Turn};
+use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
 use super::classify::{AttemptError, Delivery, Throttle};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
 use super::event::{ClientEvent, ClientListener};
-use super::http::{ApiKey, Exchange, Http};
+use super::http::{ApiKey, Exchange, Http, missing_key};
 use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
-use super::usage_check::{CallSize, checked_usage};
+use super::usage_check::checked_usage;
 use crate::units::{Tokens, Usage};
 
 /// Asks models. One for a process; shared by reference.
@@ -142,46 +142,11 @@ impl Client {
         let live = may_fall_back.then(|| Call { lane: Lane::Live, ..call.clone() });
         let mut counts = AttemptCounts::default();
         loop {
-            let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
-            let turn = prepared.model.limiter.acquire(&prepared.connection.account.limiter, prepared.need);
-            let Some(permits) = unless(budget.cancelled(), turn).await else {
-                budget.release(reservation);
-                return Err(AskFailure::Cancelled);
+            let (error, pause) = match self.budgeted_attempt(&prepared, &mut counts, budget, &mut store).await? {
+                Ok(answered) => return Ok(answered),
+                Err(failed) => failed,
             };
-            let attempt = self.attempt(&prepared, &mut counts, permits).await;
-            let (error, pause) = match attempt {
-                Err((error, pause)) => {
-                    budget.settle(
-                        reservation,
-                        if error.delivery == Delivery::MaybeProcessed {
-                            AttemptCost::Unknown
-                        } else {
-                            AttemptCost::Free
-                        },
-                    );
-                    (error, pause)
-                }
-                Ok((reply, ticket)) => {
-                    budget.settle(reservation, AttemptCost::Reported(&reply.usage, reply.lane));
-                    store(&reply).await.map_err(AskFailure::Store)?;
-                    match prepared.read(&reply, ticket) {
-                        Ok(completion) => {
-                            let usage = reply.usage;
-                            return Ok((reply, Completion { usage, ..completion }));
-                        }
-                        Err(error) => (error, None),
-                    }
-                }
-            };
-            // While the provider answers this or other requests, the fault may lie with this request alone, so its
-            // attempts count.
-            let answered = prepared.model.limiter.answered();
-            let is_answering =
-                error.delivery == Delivery::Rejected || answered > *counts.answered.get_or_insert(answered);
-            let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
-            let limits = &prepared.connection.spec.limits;
-            counts.has_worked = prepared.model.limiter.has_worked();
-            let Some(wait) = counts.next(&error, pause, limits.max_attempts, &self.policy, self.jitter()) else {
+            let Some(wait) = self.wait_for_next(&prepared, &mut counts, &error, pause) else {
                 if let Some(live) = live.as_ref().filter(|live| prepared.falls_back(&error, live)) {
                     prepared = self.prepare(provider, live, expected)?;
                     counts = AttemptCounts { sent: counts.sent, ..AttemptCounts::default() };
@@ -194,8 +159,59 @@ impl Client {
             let (provider, model) = (provider.clone(), call.model.clone());
             self.emit(ClientEvent::Retrying { provider, model, class: error.class, cause: error.message, wait });
             let _delayed = prepared.model.delay();
-            unless(budget.cancelled(), tokio::time::sleep(wait)).await.ok_or(AskFailure::Cancelled)?;
+            run_until(budget.cancelled(), tokio::time::sleep(wait)).await.ok_or(AskFailure::Cancelled)?;
         }
+    }
+
+    /// One attempt within the budget, whose reply is stored and then read. Inside: why it yielded no answer.
+    async fn budgeted_attempt<M, K, F, E>(
+        &self,
+        prepared: &PreparedCall<'_>,
+        counts: &mut AttemptCounts,
+        budget: &M,
+        store: &mut K,
+    ) -> Result<Result<(RawReply, Completion), FailedAttempt>, AskFailure<E>>
+    where
+        M: AttemptBudget,
+        K: FnMut(&RawReply) -> F,
+        F: Future<Output = Result<(), E>>,
+    {
+        let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
+        let turn = prepared.model.limiter.acquire(&prepared.connection.account.limiter, prepared.need);
+        let Some(permits) = run_until(budget.cancelled(), turn).await else {
+            budget.release(reservation);
+            return Err(AskFailure::Cancelled);
+        };
+        let (reply, ticket) = match self.attempt(prepared, counts, permits).await {
+            Ok(answered) => answered,
+            Err(failed) => {
+                let is_unknown = failed.0.delivery == Delivery::MaybeProcessed;
+                budget.settle(reservation, if is_unknown { AttemptCost::Unknown } else { AttemptCost::Free });
+                return Ok(Err(failed));
+            }
+        };
+        budget.settle(reservation, AttemptCost::Reported(&reply.usage, reply.lane));
+        store(&reply).await.map_err(AskFailure::Store)?;
+        let read = prepared.read(&reply, ticket);
+        Ok(read.map(|completion| (reply, completion)).map_err(|error| (error, None)))
+    }
+
+    /// How long to wait before the next attempt; `None` if there is none.
+    fn wait_for_next(
+        &self,
+        prepared: &PreparedCall<'_>,
+        counts: &mut AttemptCounts,
+        error: &AttemptError,
+        pause: Option<Duration>,
+    ) -> Option<Duration> {
+        let limiter = &prepared.model.limiter;
+        // While the provider answers this or other requests, the fault may lie with this request alone, so its
+        // attempts count.
+        let answered = limiter.answered();
+        let is_answering = error.delivery == Delivery::Rejected || answered > *counts.answered.get_or_insert(answered);
+        let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
+        counts.has_worked = limiter.has_worked();
+        counts.next(error, pause, prepared.connection.spec.limits.max_attempts, &self.policy, self.jitter())
     }
 
     fn prepare<'a>(
@@ -208,11 +224,7 @@ impl Client {
             AttemptError::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")).failure(0)
         })?;
         if let Some(variable) = self.missing_key(provider) {
-            let fault = AttemptError::new(
-                ErrorClass::Auth,
-                format!("provider `{provider}` has no key: {} is not set", variable.0),
-            );
-            return Err(fault.with_hint(format!("set {} to the provider's API key", variable.0)).failure(0));
+            return Err(missing_key(provider, variable).failure(0));
         }
         self.http.warm_up(&connection.spec.base_url).map_err(|fault| fault.failure(0))?;
         let request = dialects::request(&connection.spec, call)
@@ -228,7 +240,7 @@ impl Client {
         prepared: &PreparedCall<'_>,
         counts: &mut AttemptCounts,
         permits: (Permit<'_>, Permit<'_>),
-    ) -> Result<(RawReply, Option<Ticket>), (AttemptError, Option<Duration>)> {
+    ) -> Result<(RawReply, Option<Ticket>), FailedAttempt> {
         let connection = prepared.connection;
         let spec = &connection.spec;
         counts.sent += 1;
@@ -254,7 +266,8 @@ impl Client {
         let billing = dialects::read_billing(dialect, &body);
         let lane = billing.lane(prepared.call.lane);
         let Billing { model, usage, .. } = billing;
-        let (usage, usage_warning) = checked_usage(usage, &prepared.size(&body));
+        let estimated = (prepared.request.body.len(), prepared.expected);
+        let (usage, usage_warning) = checked_usage(usage, prepared.call, estimated, &body);
         let reply =
             RawReply { dialect, body, lane, model, usage, request_id, latency, attempts, usage_warning, memory };
         Ok((reply, ticket))
@@ -267,7 +280,7 @@ impl Client {
         fault: AttemptError,
         sent: (Option<Ticket>, Instant),
         announced: &AnnouncedLimits,
-    ) -> (AttemptError, Option<Duration>) {
+    ) -> FailedAttempt {
         let provider = prepared.connection.spec.name.clone();
         if fault.throttle.is_some() {
             // A rejected request took no tokens.
@@ -294,6 +307,9 @@ impl Client {
     }
 }
 
+/// Why an attempt yielded no answer, and the pause that it causes for all requests.
+type FailedAttempt = (AttemptError, Option<Duration>);
+
 /// A call ready to be sent, with the bytes that every attempt sends.
 struct PreparedCall<'a> {
     connection: &'a ProviderConnection,
@@ -308,16 +324,6 @@ impl PreparedCall<'_> {
     /// Whether the call is to be sent live after its last attempt in the flex lane.
     fn falls_back(&self, error: &AttemptError, live: &Call) -> bool {
         error.throttle == Some(Throttle::NoCapacity) && self.call.lane != live.lane
-    }
-
-    fn size<'b>(&self, body: &'b [u8]) -> CallSize<'b> {
-        CallSize {
-            request: self.request.body.len(),
-            input: self.expected,
-            has_items: self.call.turns.iter().any(|turn| matches!(turn, Turn::Items(_))),
-            max_output: self.call.settings.max_output_tokens,
-            body,
-        }
     }
 
     fn read(&self, reply: &RawReply, ticket: Option<Ticket>) -> Result<Completion, AttemptError> {
@@ -347,7 +353,7 @@ impl PreparedCall<'_> {
 }
 
 /// The output of `work`, or `None` if `end` completes first.
-async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+async fn run_until<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         () = end => None,

@@ -1,4 +1,12 @@
 //! The only transport: sends bytes, reads every body to its end, and is the only code that reads a key.
+//!
+//! It makes one attempt. Whether another one follows is decided by the client's retry loop, so reqwest itself repeats
+//! nothing, and it follows no redirects, which could carry a key to another host. HTTP/1.1 alone is spoken: over HTTP/2 all
+//! calls would share one connection and the server's limit of streams. This machine is never reached through a proxy.
+//!
+//! A body is read whole before it is looked at, because a caller stores it as it came; only the results of batches are
+//! handed on line by line. A body of more than 16 MB is refused. Of those above 1 MB, one at a time is in memory: its
+//! permit travels with the reply until the caller has stored it. Keys that a server echoes are masked in every body.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,14 +15,16 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
+pub(super) use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::base_url::{address, host};
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Delivery, classify};
-use super::dialects::{Auth, HttpRequest, address, host};
+use super::dialects::{Auth, HttpRequest};
 use super::limits::Headers;
-use super::spec::ApiKeyVariable;
+use super::spec::{ApiKeyVariable, ProviderName};
 use crate::redaction::{self, redact_bytes};
 
 /// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
@@ -43,17 +53,15 @@ impl ApiKey {
     }
 }
 
-/// The methods that the APIs use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HttpMethod {
-    Get,
-    Post,
-    Delete,
+/// A key that is declared and not set.
+pub(super) fn missing_key(provider: &ProviderName, variable: &ApiKeyVariable) -> AttemptError {
+    let message = format!("provider `{provider}` has no key: {variable} is not set");
+    AttemptError::new(ErrorClass::Auth, message).with_hint(format!("set {variable} to the provider's API key"))
 }
 
 /// A request as the transport sends it.
 pub(super) struct Exchange<'r> {
-    pub method: HttpMethod,
+    pub method: Method,
     /// Below the base URL, with a leading slash.
     pub path: &'r str,
     /// Without a question mark; empty for none.
@@ -67,7 +75,7 @@ pub(super) struct Exchange<'r> {
 impl<'r> From<&'r HttpRequest> for Exchange<'r> {
     fn from(request: &'r HttpRequest) -> Exchange<'r> {
         Exchange {
-            method: HttpMethod::Post,
+            method: Method::POST,
             path: request.path,
             query: "",
             content_type: "application/json",
@@ -195,13 +203,8 @@ impl Http {
         if !request.query.is_empty() {
             url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, request.query);
         }
-        let mut builder = match request.method {
-            HttpMethod::Get => client.get(url),
-            HttpMethod::Post => client.post(url),
-            HttpMethod::Delete => client.delete(url),
-        };
-        builder = builder.timeout(timeout);
-        if request.method == HttpMethod::Post {
+        let mut builder = client.request(request.method.clone(), url).timeout(timeout);
+        if request.method == Method::POST {
             let content_type = HeaderValue::from_str(request.content_type);
             let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
             builder = builder.header(CONTENT_TYPE, content_type).body(request.body.clone());

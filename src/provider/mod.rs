@@ -10,6 +10,7 @@
 //!
 //! Not here: cache, stages, printing. This module knows requests and replies, not what they are for.
 
+mod base_url;
 mod spec;
 mod call;
 
@@ -36,7 +37,7 @@ pub use batch::{
     BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
     CreateFault, export_lines, read_batch_line,
 };
-pub use budget::{AttemptBudget, AttemptCost, NoBudget};
+pub use budget::{AttemptBudget, AttemptCost};
 pub use call::{
     Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply,
     ReadFault, Settings, Turn,

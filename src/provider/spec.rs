@@ -2,44 +2,28 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::named::named_enum;
+use super::base_url::{host, is_below};
+use crate::named::{named_enum, text_name};
 use crate::units::Tokens;
 
-/// The name under which a pipeline refers to a provider.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ProviderName(pub Arc<str>);
-
-/// A model's id, an opaque string to us.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ModelName(pub Arc<str>);
-
-/// What the cache key calls the endpoint: the declared `identity`, or kind and base URL.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Endpoint(pub Arc<str>);
-
-macro_rules! display_inner {
-    ($($name:ident),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-        impl From<&str> for $name {
-            fn from(text: &str) -> $name {
-                $name(text.into())
-            }
-        }
-    )*};
+text_name! {
+    /// The name under which a pipeline refers to a provider.
+    pub struct ProviderName;
 }
-display_inner!(ProviderName, ModelName, Endpoint);
+
+text_name! {
+    /// A model's id, an opaque string to us.
+    pub struct ModelName;
+}
+
+text_name! {
+    /// What the cache key calls the endpoint: the declared `identity`, or kind and base URL.
+    pub struct Endpoint;
+}
 
 /// `provider/model`, as a pipeline writes it. Everything after the first slash is the model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,10 +107,10 @@ impl Lane {
     }
 }
 
-/// The name of the environment variable that holds a key; never the key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ApiKeyVariable(pub Arc<str>);
+text_name! {
+    /// The name of the environment variable that holds a key; never the key.
+    pub struct ApiKeyVariable;
+}
 
 /// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -247,9 +231,13 @@ impl ProviderSpec {
                 words.rfind(|word| word.len() > 2 && *word != "claude").unwrap_or_default().to_owned()
             }
             Dialect::OpenaiResponses => model.0.to_string(),
-            Dialect::OpenaiChat if self.base_url.contains("api.openai.com") => model.0.to_string(),
+            Dialect::OpenaiChat if self.is_at("api.openai.com") => model.0.to_string(),
             Dialect::OpenaiChat | Dialect::Lexical => String::new(),
         }
+    }
+
+    fn is_at(&self, domain: &str) -> bool {
+        is_below(&host(&self.base_url), domain)
     }
 
     /// Whether the provider keeps long prompts for a while, so that a second request with the same beginning is
@@ -257,7 +245,7 @@ impl ProviderSpec {
     pub fn caches_prompts(&self) -> bool {
         match self.dialect {
             Dialect::Anthropic | Dialect::OpenaiResponses => true,
-            Dialect::OpenaiChat => ["api.openai.com", "openrouter.ai"].iter().any(|host| self.base_url.contains(host)),
+            Dialect::OpenaiChat => self.is_at("api.openai.com") || self.is_at("openrouter.ai"),
             Dialect::Lexical => false,
         }
     }

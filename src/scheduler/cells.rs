@@ -13,6 +13,7 @@ use super::rows::RowBuilder;
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::cache::Refresh;
+use crate::pipeline::CellCoordinate;
 use crate::plan::{
     self, Action, ActionStatus, CompressTask, CurrentSources, Frontier, JudgeTask, Output, PrepareError, Resolved,
     ResolvedContext, Task, TaskOutcome,
@@ -191,7 +192,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
         const HINT: &str = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
         let preparer = &self.executor.preparer;
-        if !preparer.fails_truncated(task) {
+        if !task.fails_truncated(preparer.pipeline()) {
             return None;
         }
         let is_truncated = match output {
@@ -218,7 +219,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         resolved: Resolved,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let Some(context) = self.frontier.context(task, resolved) else { return Ok(()) };
+        let context = self.frontier.context(task, resolved);
         let found = self.row_cache.find(&context, self.refresh);
         let is_cached = found.is_some();
         match found {
@@ -248,7 +249,7 @@ impl<'r, 'e> Cells<'r, 'e> {
                 Ok(())
             }
             Err(error) => {
-                let place = self.executor.preparer.pipeline().name_compress(&context.cell);
+                let place = CellCoordinate::of_compress(self.executor.preparer.pipeline(), &context.cell);
                 let failure = FailedAction::of_cell(place, StageName::Compress, Some(context.key), &error);
                 let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
                 self.row_cache.abandon(context.cell);
@@ -297,7 +298,7 @@ impl<'r, 'e> Cells<'r, 'e> {
                 Ok(())
             }
             Err(error) => {
-                let place = preparer.pipeline().name_judge(&task.cell);
+                let place = CellCoordinate::of_judge(preparer.pipeline(), &task.cell);
                 let failure = FailedAction::of_cell(place, StageName::Judge, Some(resolved.key), &error);
                 let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
                 self.row_cache.abandon(task.context.cell);

@@ -22,8 +22,8 @@ use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
 use crate::provider::{
     self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
-    ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, reply_failure,
-    truncated_call,
+    ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
+    reply_failure, truncated_call,
 };
 use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
@@ -255,9 +255,9 @@ impl Executor<'_> {
             };
             match job.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
-                    self.outputs.note_model(job.requested_model(), completion.model);
-                    let cost = self.prices.cost_in(reply.lane, &model, &completion.usage);
-                    let mut fresh = self.fresh(stored.take(), completion.usage, cost, output);
+                    self.outputs.note_model(job.requested_model(), reply.model);
+                    let cost = self.prices.cost_in(reply.lane, &model, &reply.usage);
+                    let mut fresh = self.fresh(stored.take(), reply.usage, cost, output);
                     fresh.repeated = repeated;
                     fresh.warnings.extend(reply.usage_warning.map(|warning| format!("`{model}` {warning}")));
                     return Ok(fresh);
@@ -322,13 +322,13 @@ impl Executor<'_> {
             Ok(completion) if completion.truncated && !job.takes_truncated() => Err(ReadFault::Truncated),
             read => read,
         };
-        let fault = match completion.map(|completion| (job.read_reply(&self.preparer, &completion), completion.model)) {
-            Ok((Ok(output), model)) => {
-                self.outputs.note_model(job.requested_model(), model);
+        let fault = match completion.map(|completion| job.read_reply(&self.preparer, &completion)) {
+            Ok(Ok(output)) => {
+                self.outputs.note_model(job.requested_model(), read_billing(dialect, &body).model);
                 let (usage, cost) = (record.usage, record.cost);
                 return Some(Ok(self.fresh(Some(record), usage, cost, output)));
             }
-            Ok((Err(fault), _)) => {
+            Ok(Err(fault)) => {
                 self.note_unreadable(Some(record), &fault.to_string());
                 let failure = || job.unreadable(&fault, fault.to_string());
                 return (job.attempts <= 1).then(|| Err(ExecutionError::from(failure())));

@@ -13,11 +13,10 @@ use crate::compress::{CommandSpec, Strategy};
 use crate::judge::{self, JudgeQuestion};
 use crate::lexical;
 use crate::plan::{
-    self, Action, CurrentSources, GenerationTask, Output, Preparer, RawBody, SelftestTask, SourceText, Task,
-    Unreadable, completion,
+    self, Action, CurrentSources, GenerationTask, Output, Preparer, RawBody, SelftestTask, SourceText, Task, Unreadable,
 };
 use crate::probe::read_candidates;
-use crate::provider::{Completion, Dialect, Operation, ReadFault};
+use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
 use crate::results::{Blame, FailedAction, FailureLocation};
 
 /// What an action under way is for.
@@ -139,7 +138,7 @@ impl Job {
 
     pub(super) fn read_reply(&self, preparer: &Preparer<'_>, reply: &Completion) -> Result<Output, Unreadable> {
         match &self.purpose {
-            Purpose::Cell(task) => preparer.read_reply(task, reply),
+            Purpose::Cell(task) => plan::read_reply(preparer, task, reply),
             _ if reply.truncated => Err(ReadFault::Truncated.into()),
             Purpose::Selftest(question) => Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?)),
             Purpose::Floor => Ok(Output::Answer(answer::read(&reply.text, false)?)),
@@ -157,9 +156,9 @@ impl Job {
         bytes: &[u8],
     ) -> Result<Output, Unreadable> {
         match &self.purpose {
-            Purpose::Cell(task) => preparer.read(task, RawBody { dialect, bytes }),
+            Purpose::Cell(task) => plan::read_output(preparer, task, RawBody { dialect, bytes }),
             Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => {
-                let reply = completion(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes)?;
+                let reply = provider::read(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes, None)?;
                 self.read_reply(preparer, &reply)
             }
         }

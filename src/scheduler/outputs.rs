@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
-use crate::plan::{Output, Preparer, RawBody, ResolvedContext, Task, Unreadable};
+use crate::plan::{Output, Preparer, RawBody, ResolvedContext, Task, Unreadable, read_output};
 use crate::references::ReferenceIndex;
 use crate::transcript::fold_document;
 
@@ -209,7 +209,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// As [`OutputCache::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
         let body = self.body(record)?;
-        Ok(self.preparer.read(task, RawBody { dialect: record.dialect, bytes: &body })?)
+        Ok(read_output(&self.preparer, task, RawBody { dialect: record.dialect, bytes: &body })?)
     }
 
     /// The body that a record leads to; the model that replied is noted.

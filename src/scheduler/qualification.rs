@@ -13,7 +13,7 @@ use crate::action::{ActionKey, StageName};
 use crate::cache::{Lookup, Record, Refresh};
 use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, cannot_pass, verdict};
 use crate::pipeline::JudgeIx;
-use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task};
+use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task, selftest};
 use crate::results::{Blame, FailedAction, FailureLocation};
 
 /// What is known of a judge.
@@ -107,7 +107,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// Prepares the cases. Those that were graded before come first, for they may decide the test.
     pub(super) fn prepare(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         for judge in (0..self.judges.len()).map(JudgeIx) {
-            match self.executor.preparer.selftest(judge) {
+            match selftest(self.executor.preparer.pipeline(), judge) {
                 Ok(cases) => self.cases.extend(cases),
                 Err(error) => self.cannot_test(judge, &error, stats)?,
             }

@@ -38,8 +38,7 @@ use crate::cache::{EntryStatus, Lookup, Refresh};
 use crate::compress::ContextRef;
 use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
 use crate::plan::{
-    self, Action, CurrentSources, JudgeTask, PARSER_VERSION, PrepareError, Resolved, ResolvedAnswer, ResolvedContext,
-    Task,
+    self, Action, CurrentSources, JudgeTask, PARSER_VERSION, PrepareError, Resolved, ResolvedContext, Task,
 };
 use crate::results::ROWS;
 use crate::units::Usd;
@@ -223,7 +222,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let downstream = self.downstream_fingerprint(context)?;
         let preparer = &self.executor.preparer;
         let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
-        let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
+        let (digests, place) = (context.texts.loaded().digests, CellCoordinate::of_compress(pipeline, &context.cell));
         let mut name = DigestBuilder::new(NAME);
         name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
         name.field("reader", PARSER_VERSION.to_le_bytes()).field("downstream", downstream.0);
@@ -242,7 +241,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         // what is unusual about a context depends on how it is read
         let task = context.task();
-        let (method, current) = (task.method(pipeline)?, CurrentSources::of(pipeline, &task));
+        let (method, current) = (task.method(pipeline), CurrentSources::of(pipeline, &task));
         name.field("strategy", method.strategy.name()).field("raw", raw.0);
         name.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
         let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
@@ -331,18 +330,19 @@ impl RowCache<'_, '_> {
         dependencies: impl Iterator<Item = (&'c JudgeCell, &'c [Dependency; 2])>,
     ) {
         let (matrix, pipeline) = (self.executor.preparer.matrix(), self.executor.preparer.pipeline());
-        let (place, rows_key) = (place_of_rows(&pipeline.name_compress(&context.cell)), ActionKey(name));
+        let (place, rows_key) = (place_of_rows(&CellCoordinate::of_compress(pipeline, &context.cell)), ActionKey(name));
         if self.executor.store.latest(&place) == Some(rows_key) {
             return;
         }
         let mut all = vec![(place, rows_key)];
         for (cell, [answer, judgement]) in dependencies {
             if self.is_one_answer(&cell.answer) {
-                let (place, repetition) = (pipeline.name_answer(&cell.answer), matrix.answer_repetition(&cell.answer));
+                let (place, repetition) =
+                    (CellCoordinate::of_answer(pipeline, &cell.answer), matrix.answer_repetition(&cell.answer));
                 all.push(used(&place, repetition, Stage::Answer, answer.key));
             }
             if self.is_one_judgement(cell) {
-                let (place, repetition) = (pipeline.name_judge(cell), matrix.judge_repetition(cell));
+                let (place, repetition) = (CellCoordinate::of_judge(pipeline, cell), matrix.judge_repetition(cell));
                 all.push(used(&place, repetition, Stage::Judge, judgement.key));
             }
         }
@@ -394,12 +394,6 @@ impl Dependency {
     /// As the task's outcome, below a context that came out unchanged or not.
     pub(super) fn resolved(self, unchanged: bool) -> Resolved {
         Resolved { key: self.key, out: self.out, cost: self.cost, unchanged }
-    }
-}
-
-impl From<&ResolvedAnswer> for Dependency {
-    fn from(answer: &ResolvedAnswer) -> Dependency {
-        Dependency { key: answer.key, out: answer.out, cost: answer.cost }
     }
 }
 

@@ -10,12 +10,12 @@ use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
 use crate::action::{BuiltInStrategy, Computation, Digest, RequestTurn, Work};
 use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
-use crate::compress::{self, Context, ReferenceList, Strategy};
+use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
     Headings, Measured, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio,
 };
-use crate::pipeline::{FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
@@ -103,10 +103,7 @@ impl<'e> RowBuilder<'e> {
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
-        let place = pipeline.name_judge(&task.cell);
-        let (Some(answerer), Some(judge)) = (place.answerer, place.judge) else {
-            return Err(OutputUnavailable::Unnamed(resolved.key.0));
-        };
+        let place = CellCoordinate::of_judge(pipeline, &task.cell);
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
         let measured = self.measured(task, (&measures, probe), context, answer);
@@ -121,8 +118,8 @@ impl<'e> RowBuilder<'e> {
             probe: probe.id.to_string(),
             kind: probe.kind,
             question: probe.question.clone(),
-            answerer: answerer.to_string(),
-            judge: judge.to_string(),
+            answerer: pipeline.answerer(task.cell.answer.answerer).name.to_string(),
+            judge: pipeline.judge(task.cell.judge).name.to_string(),
             answer_n: task.cell.answer.answer_n,
             judge_n: task.cell.judge_n,
             keys: RowKeys { compress: task.context.key, answer: task.answer.key, judge: resolved.key },
@@ -175,13 +172,13 @@ impl<'e> RowBuilder<'e> {
             return self.constraint_line(context, injection);
         }
         let (texts, point) = (&context.texts, context.cell.point);
-        let place = self.preparer.pipeline().name_compress(&context.cell);
+        let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let tokens = self.readable_tokens(context, &loaded);
         let measures = self.measures(texts);
         let (needed, references) = self.needed(&measures, context, &loaded, tokens).unzip();
-        let method = context.task().method(self.preparer.pipeline()).map(|method| &method.strategy);
-        let asks = method.and_then(Strategy::model).is_some_and(|model| !model.is_lexical());
+        let strategy = &context.task().method(self.preparer.pipeline()).strategy;
+        let asks = strategy.model().is_some_and(|model| !model.is_lexical());
         let row = ContextRow {
             fixture: place.fixture.to_string(),
             point: place.point.0,
@@ -206,7 +203,7 @@ impl<'e> RowBuilder<'e> {
         context: &Rc<ResolvedContext>,
         injection: &Injection,
     ) -> Result<String, OutputUnavailable> {
-        let place = self.preparer.pipeline().name_compress(&context.cell);
+        let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let content = loaded.compressed.context.text().zip(loaded.folded());
         let found = content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));

@@ -140,8 +140,7 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
 
 /// The same on every machine, and in whatever order the pipeline lists its methods.
 fn name(pipeline: &Pipeline, chain: Chain) -> Digest {
-    let fixture = pipeline.fixtures.get(chain.fixture.0).map_or("", |fixture| fixture.name());
-    let method = pipeline.methods.get(chain.method.0).map_or("", |method| &method.name.0);
+    let (fixture, method) = (pipeline.fixture(chain.fixture).name(), &pipeline.method(chain.method).name);
     Digest::of(format!("{fixture}\0{method}"))
 }
 
@@ -149,13 +148,12 @@ fn name(pipeline: &Pipeline, chain: Chain) -> Digest {
 /// the one before; and of a method that keeps nothing, its answers.
 fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<SharedAction> {
     let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
-    let Some(method) = pipeline.methods.get(chain.method.0) else { return Vec::new() };
     let known = if matrix.keeps_state(chain.method) { 1 } else { usize::MAX };
     let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
     let task = |cell: &CompressCell| Task::Compress(CompressTask::to_read(*cell, texts.clone()));
     let compressions = cells.iter().take(known).filter_map(|cell| preparer.prepare(&task(cell)).ok());
     let mut shared: Vec<SharedAction> = compressions.map(|action| SharedAction::Compression(action.key)).collect();
-    if keeps_nothing(pipeline, method) {
+    if keeps_nothing(pipeline, pipeline.method(chain.method)) {
         let probes = cells.iter().flat_map(|cell| matrix.probes(chain.fixture, cell.point));
         let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
         shared.extend(probes.map(|probe| SharedAction::Answer(Digest::of(&probe.question))));
@@ -214,20 +212,12 @@ fn digest(pipeline: &Pipeline, parts: &[Part]) -> Digest {
     let mut chains: Vec<AssignedChain<'_>> = Vec::new();
     for (shard, part) in parts.iter().enumerate() {
         for (fixture, method) in &part.chains {
-            let (Some(fixture), Some(method)) = (pipeline.fixtures.get(fixture.0), pipeline.methods.get(method.0))
-            else {
-                continue;
-            };
-            chains.push(AssignedChain {
-                fixture: fixture.name(),
-                digests: fixture.digests,
-                method: &method.name.0,
-                shard,
-            });
+            let (fixture, method) = (pipeline.fixture(*fixture), &*pipeline.method(*method).name.0);
+            chains.push(AssignedChain { fixture: fixture.name(), digests: fixture.digests, method, shard });
         }
     }
     chains.sort_by_key(|chain| (chain.fixture, chain.method));
-    Digest::of(serde_json::to_string(&(parts.len(), chains)).unwrap_or_default())
+    Digest::of_json(&(parts.len(), chains))
 }
 
 #[cfg(test)]

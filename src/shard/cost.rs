@@ -27,34 +27,29 @@ pub(super) struct FixtureSizes {
 
 impl FixtureSizes {
     pub(super) fn of(loaded: &LoadedFixture) -> FixtureSizes {
-        let mut before = vec![0];
+        let (mut before, mut all) = (vec![0], 0);
         for message in &loaded.fixture.messages {
-            let all = before.last().copied().unwrap_or(0);
-            before.push(all + estimate_tokens(&message.countable_text()).0);
+            all += estimate_tokens(&message.countable_text()).0;
+            before.push(all);
         }
         FixtureSizes { before }
     }
 
     fn between(&self, from: usize, to: usize) -> u64 {
-        let at = |message: usize| self.before.get(message).or(self.before.last()).copied().unwrap_or(0);
-        at(to).saturating_sub(at(from))
+        self.before[to].saturating_sub(self.before[from])
     }
 }
 
 /// The cost of all repetitions of a chain, in input tokens.
 pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, sizes: &FixtureSizes) -> u64 {
-    let (Some(loaded), Some(method)) = (pipeline.fixtures.get(chain.fixture.0), pipeline.methods.get(chain.method.0))
-    else {
-        return 0;
-    };
+    let (loaded, method) = (pipeline.fixture(chain.fixture), pipeline.method(chain.method));
     let runs = u64::from(matrix.runs().compress);
-    let end = |point: PointIx| loaded.points.get(point.0).copied().unwrap_or(loaded.fixture.messages.len());
     let mut cost = 0;
     for cell in matrix.compressions(chain) {
-        let until = end(cell.point);
+        let until = loaded.end(cell.point);
         let all = sizes.between(loaded.fixture.start(), until);
         let span = match cell.point.0.checked_sub(1) {
-            Some(before) => sizes.between(end(PointIx(before)), until),
+            Some(before) => sizes.between(loaded.end(PointIx(before)), until),
             None => all,
         };
         let context = context_size(method, all);
@@ -65,8 +60,7 @@ pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, siz
             TailMode::None => 0,
         };
         for answer in matrix.answers(cell) {
-            let Some(answerer) = pipeline.answerers.get(answer.answerer.0) else { continue };
-            cost += runs * call(&answerer.model, context + tail + QUESTION, ANSWER);
+            cost += runs * call(&pipeline.answerer(answer.answerer).model, context + tail + QUESTION, ANSWER);
             let shown = if pipeline.settings.judge_context { context } else { 0 };
             let judged = |judge: &crate::judge::JudgeSpec| call(&judge.model, shown + GRADING, GRADES);
             let judges: u64 = pipeline.judges.iter().map(judged).sum();

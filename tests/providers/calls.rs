@@ -3,11 +3,31 @@
 use std::sync::Arc;
 
 use compeval::provider::{
-    ApiKeyVariable, Call, Dialect, Limits, Operation, OutputSchema, ProviderSpec, Settings, Turn,
+    ApiKeyVariable, AttemptBudget, AttemptCost, Call, Dialect, Limits, Operation, OutputSchema, ProviderSpec, Settings,
+    Turn,
 };
 use compeval::transcript::{Message, Role, ToolCall};
 use compeval::units::Tokens;
 use serde_json::json;
+
+/// Admits every attempt.
+pub struct NoBudget;
+
+impl AttemptBudget for NoBudget {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: AttemptCost<'_>) {}
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
+}
 
 pub fn spec(dialect: Dialect, base_url: &str) -> ProviderSpec {
     ProviderSpec {

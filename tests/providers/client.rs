@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use compeval::provider::{
     ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent, Completion, Dialect,
-    ErrorClass, Lane, Limits, NoBudget, ProviderSpec, RawReply, RetryPolicy, estimate,
+    ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, estimate,
 };
 use compeval::units::Tokens;
 
-use super::calls::{ask, spec};
+use super::calls::{NoBudget, ask, spec};
 use crate::simulator::{Scripted, Simulator, reply};
 
 const KEY: &str = "sk-very-secret-0815";
@@ -55,7 +55,7 @@ async fn met(script: Vec<Scripted>) -> (Result<(RawReply, Completion), CallFailu
 async fn an_answer_says_who_gave_it_and_how() {
     let (outcome, sent) = met(vec![good()]).await;
     let (raw, completion) = outcome.unwrap();
-    assert_eq!((completion.text.as_str(), completion.model.as_deref(), sent), ("4711", Some("sim-1"), 1));
+    assert_eq!((completion.text.as_str(), raw.model.as_deref(), sent), ("4711", Some("sim-1"), 1));
     assert_eq!((raw.request_id.as_deref(), raw.attempts), (Some("req_7"), 1));
 }
 

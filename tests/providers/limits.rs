@@ -5,10 +5,10 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compeval::provider::{ApiKey, Client, Dialect, NoBudget, ProviderSpec, RawReply, RetryPolicy, estimate};
+use compeval::provider::{ApiKey, Client, Dialect, ProviderSpec, RawReply, RetryPolicy, estimate};
 use futures::StreamExt;
 
-use super::calls::{ask, spec};
+use super::calls::{NoBudget, ask, spec};
 use crate::simulator::limited::{Limit, ProviderLimit, Rule};
 use crate::simulator::{Scenario, Simulator, Style};
 

@@ -55,32 +55,39 @@ fn the_samples_are_what_the_vendors_promise() {
 #[test]
 fn answers_are_read_with_model_and_usage() {
     let chat = generated(Dialect::OpenaiChat, CHAT).unwrap();
-    assert_eq!((chat.text.as_str(), chat.model.as_deref()), (r#"{"score":4}"#, Some("gpt-5.4-mini-2026-03-17")));
-    let usage = chat.usage;
+    let Billing { model, usage, .. } = read_billing(Dialect::OpenaiChat, CHAT.as_bytes());
+    assert_eq!((chat.text.as_str(), model.as_deref()), (r#"{"score":4}"#, Some("gpt-5.4-mini-2026-03-17")));
     let counts = [usage.input, usage.cached_input, usage.cache_write, usage.output, usage.reasoning];
     assert_eq!(counts, [120, 64, 8, 30, 21].map(|n| Some(Tokens(n))));
     let responses = generated(Dialect::OpenaiResponses, RESPONSES).unwrap();
-    assert_eq!((responses.text.as_str(), responses.usage.cached_input), ("it is 4711", Some(Tokens(32))));
+    let usage = read_billing(Dialect::OpenaiResponses, RESPONSES.as_bytes()).usage;
+    assert_eq!((responses.text.as_str(), usage.cached_input), ("it is 4711", Some(Tokens(32))));
     let messages = generated(Dialect::Anthropic, MESSAGES).unwrap();
-    assert_eq!((messages.text.as_str(), messages.usage.input), ("4711", Some(Tokens(990))));
+    let usage = read_billing(Dialect::Anthropic, MESSAGES.as_bytes()).usage;
+    assert_eq!((messages.text.as_str(), usage.input), ("4711", Some(Tokens(990))));
 }
 
 #[test]
 fn compactions_are_read_with_what_goes_back_later() {
     let compact = read(Dialect::OpenaiResponses, Operation::Compact, COMPACTED.as_bytes(), None).unwrap();
     assert!(compact.text.is_empty() && COMPACTED.contains(compact.items.as_deref().unwrap()));
-    assert_eq!(compact.usage.output, Some(Tokens(438)));
+    let usage = read_billing(Dialect::OpenaiResponses, COMPACTED.as_bytes()).usage;
+    assert_eq!(usage.output, Some(Tokens(438)));
     let block = read(Dialect::Anthropic, Operation::Summarize, BLOCK.as_bytes(), None).unwrap();
     assert_eq!(block.text, "The code is 4711.");
     assert_eq!(
         block.items.as_deref(),
         Some(r#"[{"type":"compaction","content":"The code is 4711.","signature":"EuYB"}]"#)
     );
-    assert_eq!(block.usage.input, Some(Tokens(144)));
+    assert_eq!(read_billing(Dialect::Anthropic, BLOCK.as_bytes()).usage.input, Some(Tokens(144)));
 }
 
 fn chat_with(choice: &str) -> Result<Completion, ReadFault> {
-    generated(Dialect::OpenaiChat, &format!(r#"{{"object":"chat.completion","choices":[{choice}]}}"#))
+    generated(Dialect::OpenaiChat, &chat_body(choice))
+}
+
+fn chat_body(choice: &str) -> String {
+    format!(r#"{{"object":"chat.completion","choices":[{choice}]}}"#)
 }
 
 #[test]
@@ -90,8 +97,9 @@ fn compatible_servers_answer_in_their_own_ways() {
     let vllm = r#"{"finish_reason":"stop","stop_reason":null,"message":{"content":"blue","reasoning_content":"hm","tool_calls":[]}}"#;
     assert_eq!(chat_with(vllm).unwrap().text, "blue");
     let other = r#"{"finish_reason":"eos","message":{"content":"blue","reasoning":"hm"}}"#;
-    let answer = chat_with(other).unwrap();
-    assert_eq!((answer.text.as_str(), answer.usage.input, answer.usage.output), ("blue", None, None));
+    assert_eq!(chat_with(other).unwrap().text, "blue");
+    let usage = read_billing(Dialect::OpenaiChat, chat_body(other).as_bytes()).usage;
+    assert_eq!((usage.input, usage.output), (None, None));
     let azure = r#"{"finish_reason":"stop","content_filter_results":{},"message":{"content":"blue"}}"#;
     assert_eq!(chat_with(azure).unwrap().text, "blue");
     let fenced = r#"{"finish_reason":"stop","message":{"content":"```json\n{}\n```"}}"#;
@@ -126,8 +134,15 @@ fn a_200_is_not_always_an_answer() {
 }
 
 #[test]
+fn what_the_built_in_rules_wrote_is_the_answer() {
+    assert_eq!(generated(Dialect::Lexical, "[]").unwrap().text, "[]");
+    let no_text = read(Dialect::Lexical, Operation::Generate, b"\xff", None);
+    assert!(matches!(no_text, Err(ReadFault::Malformed(_))));
+}
+
+#[test]
 fn no_body_is_too_odd_to_be_refused_in_words() {
-    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Lexical] {
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
         for body in [
             "", "null", "[]", "{}", "7", "<html>", "{\"choices\":{}}", "{\"output\":7}", "{\"content\":\"x\"}", "\u{0}",
         ] {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::action::Digest;
 use crate::cache::{EntryStatus, Lookup, Record};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task};
+use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task, read_output};
 use crate::results::{Design, Row};
 
 /// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
@@ -22,7 +22,7 @@ pub(super) fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q
         && (!earlier.artifact_index || earlier.target_tokens == current.target_tokens.map(|tokens| tokens.0));
     let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
     let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run, injection: None };
-    is_same.then_some(CompressCell { chain, point })
+    (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
 }
 
 /// The task of a cell with what reading its output needs.
@@ -33,7 +33,7 @@ pub(super) fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<Co
 
 /// The text of a context, the artifact index included; the inner `None` is a context that only its provider can read.
 pub(super) fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_>) -> Option<Option<String>> {
-    match preparer.read(&Task::Compress(task), body).ok()? {
+    match read_output(&preparer, &Task::Compress(task), body).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
         Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
     }
@@ -51,7 +51,7 @@ pub(super) fn output_digest<L: Lookup>(
         EntryStatus::Unparsed | EntryStatus::Output { .. } => {
             let bytes = cache.body(record).ok()?;
             let body = RawBody { dialect: record.dialect, bytes: &bytes };
-            Some(preparer.read(&Task::Compress(task.clone()), body).ok()?.digest())
+            Some(read_output(&preparer, &Task::Compress(task.clone()), body).ok()?.digest())
         }
         EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
     }

@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::{FileError, write_whole};
-use crate::pipeline::{StarterFile, list, starter_files};
+use crate::pipeline::{list, starter_files};
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -25,16 +25,16 @@ pub(crate) struct InitArgs {
 
 pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result<Exit, Failure> {
     let root = folder(common).join(&args.dir);
-    let is_sample = |file: &StarterFile| file.path.starts_with("fixtures/") || file.path.starts_with("probes/");
-    let files: Vec<StarterFile> = starter_files().into_iter().filter(|file| !(args.empty && is_sample(file))).collect();
+    let is_sample = |path: &str| path.starts_with("fixtures/") || path.starts_with("probes/");
+    let files: Vec<_> = starter_files().into_iter().filter(|(path, _)| !(args.empty && is_sample(path))).collect();
     refuse_taken(&root)?;
     let mut written = Vec::new();
-    for file in &files {
-        let path = root.join(file.path);
-        write_whole(&path, file.text).map_err(|error| undo(&written, error))?;
+    for (path, text) in &files {
+        let path = root.join(path);
+        write_whole(&path, text).map_err(|error| undo(&written, error))?;
         written.push(path);
     }
-    let names: Vec<&str> = files.iter().map(|file| file.path).collect();
+    let names: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
     let place = place_flag(common, &args.dir);
     let import = format!("compeval{place} fixture import LOG…");
     let next = if args.empty { import.clone() } else { format!("compeval{place} run") };
@@ -58,7 +58,7 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
     }
     // A dangling link counts too, so its target is not checked.
     let is_taken = |path: &&str| root.join(path).symlink_metadata().is_ok();
-    let taken: Vec<&str> = starter_files().iter().map(|file| file.path).filter(is_taken).collect();
+    let taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).filter(is_taken).collect();
     if taken.is_empty() {
         return Ok(());
     }

@@ -8,9 +8,9 @@ use crate::scheduler::RunOutcome;
 
 /// The starter project with a judge that nothing listens for.
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
-    for file in starter_files() {
-        let text = file.text.replace("[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"", UNREACHABLE);
-        crate::files::write_whole(&folder.join(file.path), &text).unwrap();
+    for (path, text) in starter_files() {
+        let text = text.replace("[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"", UNREACHABLE);
+        crate::files::write_whole(&folder.join(path), &text).unwrap();
     }
     let request = OpenRequest { file: folder.join("pipeline.toml"), ..OpenRequest::default() };
     open(&request, &|_| None).unwrap().pipeline

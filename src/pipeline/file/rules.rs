@@ -1,6 +1,13 @@
 //! The shape of a file of rules that `[constraints]` names.
 
-use super::*;
+use std::ops::Range;
+
+use serde_json::{Map as JsonMap, Value, json};
+
+use super::{
+    DeTable, DeValue, Located, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray, TomlReader, described,
+    merge, parse,
+};
 
 table! {
     /// A file of rules.
@@ -12,7 +19,7 @@ table! {
 
 table! {
     /// `[[rule]]`
-    RuleTable {
+    RuleTable by name {
         /// Its name in results.
         name: String,
         /// The language of its text, "en" or "zh": a session gets the rules of the language in which its user writes.
@@ -25,16 +32,9 @@ table! {
         prohibition: StringList,
     }
 }
-named!(RuleTable);
-
-/// The JSON Schema of the file.
-pub(in crate::pipeline) fn rule_set_schema() -> Value {
-    RuleSetTable::schema()
-}
-
 /// Reads a file of rules. `None`: this is not TOML.
 pub(in crate::pipeline) fn read_rules(file: &SourceFile, problems: &mut Problems) -> Option<TableArray<RuleTable>> {
     let root = parse(file, problems)?;
-    let set = RuleSetTable::of(&root, &mut TomlReader { file, problems });
+    let set = RuleSetTable::of(&root, &mut TomlReader { file, problems, settings: &[] });
     Some(set.rule.map(|rules| rules.value).unwrap_or_default())
 }

@@ -1,6 +1,8 @@
 //! All strings of a file, with their places.
 
-use super::*;
+use std::ops::Range;
+
+use super::{DeTable, DeValue, SourceFile};
 
 /// A string somewhere in the file: the keys that lead to it, itself, and its place.
 pub(in crate::pipeline) type StringAt = (Vec<String>, String, Range<usize>);

@@ -4,27 +4,30 @@ use proptest::prelude::*;
 
 use super::{Project, STAGES};
 use crate::action::Repetition;
-use crate::pipeline::matrix::MatrixShape;
-use crate::pipeline::{AnswererIx, Matrix, ProbeIx, Runs};
+use crate::pipeline::matrix::{FixtureAxis, MethodAxis};
+use crate::pipeline::{AnswererIx, CellCoordinate, Matrix, ProbeIx, Runs};
 
-fn shapes() -> impl Strategy<Value = MatrixShape> {
+fn matrices() -> impl Strategy<Value = Matrix> {
     let fixture = proptest::collection::vec(0_usize..4, 1..4);
     let method = (proptest::collection::btree_set(0_usize..3, 1..3), any::<bool>(), any::<bool>());
     let fixtures = proptest::collection::vec(fixture, 1..4);
     let methods = proptest::collection::vec(method, 1..4);
     (fixtures, methods, 1_usize..3, (1_u32..4, 1_u32..3, 1_u32..3)).prop_map(|(fixtures, methods, judges, runs)| {
-        MatrixShape {
-            injections: (0..fixtures.len()).map(|at| at % 3).collect(),
-            fixtures: fixtures.into_iter().map(numbered).collect(),
+        let fixture = |(at, counts): (usize, Vec<usize>)| FixtureAxis::new(numbered(counts), at % 3);
+        Matrix {
+            fixtures: fixtures.into_iter().enumerate().map(fixture).collect(),
             methods: methods
                 .into_iter()
-                .map(|(readers, keeps_state, is_fixed)| {
-                    (readers.into_iter().map(AnswererIx).collect(), keeps_state, is_fixed)
+                .map(|(readers, keeps_state, is_fixed)| MethodAxis {
+                    method_answerers: readers.into_iter().map(AnswererIx).collect(),
+                    keeps_state,
+                    is_fixed,
                 })
                 .collect(),
             answerer_is_fixed: vec![false, true, false],
             judge_is_fixed: vec![false; judges],
             runs: Runs { compress: runs.0, answer: runs.1, judge: runs.2 },
+            part: None,
         }
     })
 }
@@ -37,8 +40,7 @@ fn numbered(counts: Vec<usize>) -> Vec<Vec<ProbeIx>> {
 
 proptest! {
     #[test]
-    fn counts_equal_the_walk(shape in shapes()) {
-        let matrix = Matrix::of(shape);
+    fn counts_equal_the_walk(matrix in matrices()) {
         let compressions: Vec<_> = matrix.chains().flat_map(|chain| matrix.compressions(chain)).collect();
         let answers: Vec<_> = compressions.iter().flat_map(|cell| matrix.answers(*cell)).collect();
         let rows: Vec<_> = matrix.cells().collect();
@@ -50,16 +52,14 @@ proptest! {
     }
 
     #[test]
-    fn the_ordinal_of_a_row_is_its_place_in_the_walk(shape in shapes()) {
-        let matrix = Matrix::of(shape);
+    fn the_ordinal_of_a_row_is_its_place_in_the_walk(matrix in matrices()) {
         for (place, cell) in matrix.cells().enumerate() {
             prop_assert_eq!(matrix.ordinal(&cell), place as u64);
         }
     }
 
     #[test]
-    fn every_answer_has_its_context_and_state_its_past(shape in shapes()) {
-        let matrix = Matrix::of(shape);
+    fn every_answer_has_its_context_and_state_its_past(matrix in matrices()) {
         for chain in matrix.chains().filter(|chain| chain.injection.is_none()) {
             let points: Vec<usize> = matrix.compressions(chain).map(|cell| cell.point.0).collect();
             if matrix.keeps_state(chain.method) {
@@ -88,9 +88,9 @@ fn coordinates_are_names_for_people() {
     let pipeline = Project::new(STAGES).opened().pipeline;
     let matrix = Matrix::new(&pipeline);
     let row = matrix.cells().next().expect("a row");
-    let name = pipeline.name_judge(&row);
+    let name = CellCoordinate::of_judge(&pipeline, &row);
     assert_eq!(name.to_string(), "tiny · full · run 1 · point 1 · probe first · agent 1 · judge 1");
-    let json = serde_json::to_value(pipeline.name_compress(&row.answer.compress)).expect("plain data");
+    let json = serde_json::to_value(CellCoordinate::of_compress(&pipeline, &row.answer.compress)).expect("plain data");
     assert_eq!(json, serde_json::json!({"fixture": "tiny", "point": 1, "method": "full", "run": 1}));
     assert_eq!(matrix.counts().judge, 9);
 }

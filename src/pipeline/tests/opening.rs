@@ -141,7 +141,7 @@ fn sources_hold_what_inputs_are_made_from() {
 #[test]
 fn a_new_project_runs_as_it_is_and_passes_every_check() {
     let mut project = Project::new("");
-    project.files = starter_files().map(|file| (file.path.to_owned(), file.text.to_owned())).into();
+    project.files = starter_files().map(|(path, text)| (path.to_owned(), text.to_owned())).into();
     project.request.strict = true;
     let opened = project.opened();
     assert!(opened.warnings.is_empty() && opened.missing_keys.is_empty(), "{}", render(&opened.warnings));
@@ -153,7 +153,7 @@ fn a_new_project_runs_as_it_is_and_passes_every_check() {
 #[test]
 fn what_the_shipped_pipeline_shows_in_comments_is_true() {
     let mut project = Project::new("").file("tools/compress.py", "");
-    project.files.extend(starter_files().map(|file| (file.path.to_owned(), file.text.to_owned())));
+    project.files.extend(starter_files().map(|(path, text)| (path.to_owned(), text.to_owned())));
     let is_example = |line: &str| line.starts_with("# [") || line.contains(" = ");
     let uncomment = |line: &str| match line.strip_prefix("# ") {
         Some(example) if is_example(line) => example.to_owned(),

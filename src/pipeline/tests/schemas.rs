@@ -47,10 +47,10 @@ fn the_shipped_files_satisfy_their_schemas() {
     for locale in [Locale::En, Locale::Zh] {
         accepts("rubric", &toml_value(Rubric::built_in_text(locale)), "the built-in rubric");
     }
-    for file in crate::pipeline::starter_files() {
-        match file.path {
-            path if path.starts_with("fixtures/") => accepts("fixture", &json_value(file.text), path),
-            path if path.starts_with("probes/") => accepts("bank", &json_value(file.text), path),
+    for (path, text) in crate::pipeline::starter_files() {
+        match path {
+            _ if path.starts_with("fixtures/") => accepts("fixture", &json_value(text), path),
+            _ if path.starts_with("probes/") => accepts("bank", &json_value(text), path),
             _ => {}
         }
     }

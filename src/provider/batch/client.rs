@@ -1,4 +1,13 @@
 //! The calls of both vendors' batch APIs: create, find, poll, read results, cancel, delete.
+//!
+//! A call that changes nothing, an upload or a cancellation is repeated after a failure that may pass. The call that creates
+//! a batch is repeated only while the vendor certainly has not accepted it: a batch that is created twice is paid for twice.
+//! Where its answer was lost, [`BatchClient::find`] looks for the batch. OpenAI's batches carry the nonce of their creation
+//! as metadata. Anthropic's have no metadata, so the nonce ends the ids of their requests, which only results show: such a
+//! batch is recognized once it has ended, and until then the search is undecided.
+//!
+//! Results are streamed, a few at a time, so that a batch of any size takes little memory. Reading them is not repeated
+//! here after it broke off, because some were handed on already.
 
 use std::time::Duration;
 
@@ -9,8 +18,8 @@ use serde_json::{Value, json};
 use super::lines::{BatchRequest, BatchResult, anthropic_batch, endpoint, export_lines, read_line};
 use crate::provider::call::{CallFailure, ErrorClass};
 use crate::provider::classify::{AttemptError, Delivery};
-use crate::provider::dialects::{Auth, auth};
-use crate::provider::http::{ApiKey, Exchange, Http, HttpMethod, HttpReply};
+use crate::provider::dialects::{Auth, auth, messages_path};
+use crate::provider::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::provider::retry::RetryPolicy;
 use crate::provider::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
 
@@ -111,9 +120,7 @@ impl BatchClient {
     pub fn new(account: &BatchAccount) -> Result<BatchClient, CallFailure> {
         let key = account.api_key.as_ref().and_then(ApiKey::from_environment);
         if let Some(variable) = account.api_key.as_ref().filter(|_| key.is_none()) {
-            let message = format!("provider `{}` has no key: {} is not set", account.provider, variable.0);
-            let hint = format!("set {} to the provider's API key", variable.0);
-            return Err(AttemptError::new(ErrorClass::Auth, message).with_hint(hint).failure(0));
+            return Err(missing_key(&account.provider, variable).failure(0));
         }
         let auth = auth(account.dialect, &account.base_url);
         Ok(BatchClient { http: Http::new(), account: account.clone(), auth, key, policy: RetryPolicy::default() })
@@ -130,12 +137,8 @@ impl BatchClient {
 
     /// The path of the batches; `rest` begins with a slash, or is empty.
     fn batches(&self, rest: &str) -> String {
-        let root = self.account.base_url.split('?').next().unwrap_or("").trim_end_matches('/');
-        match (self.is_anthropic(), root.ends_with("/v1")) {
-            (false, _) => format!("/batches{rest}"),
-            (true, true) => format!("/messages/batches{rest}"),
-            (true, false) => format!("/v1/messages/batches{rest}"),
-        }
+        let messages = if self.is_anthropic() { messages_path(&self.account.base_url) } else { "" };
+        format!("{messages}/batches{rest}")
     }
 
     fn headers(&self) -> Vec<(&'static str, &'static str)> {
@@ -144,7 +147,7 @@ impl BatchClient {
 
     async fn once(
         &self,
-        (method, path, query): (HttpMethod, &str, &str),
+        (method, path, query): (Method, &str, &str),
         (content_type, body): (&str, Bytes),
         headers: &[(&'static str, &'static str)],
     ) -> Result<HttpReply, AttemptError> {
@@ -155,11 +158,15 @@ impl BatchClient {
     }
 
     /// A call that may be made more than once.
-    async fn repeat(&self, target: (HttpMethod, &str, &str), content: (&str, Bytes)) -> Result<HttpReply, CallFailure> {
+    async fn repeat(
+        &self,
+        (method, path, query): (Method, &str, &str),
+        content: (&str, Bytes),
+    ) -> Result<HttpReply, CallFailure> {
         let headers = self.headers();
         let mut attempt = 1;
         loop {
-            match self.once(target, (content.0, content.1.clone()), &headers).await {
+            match self.once((method.clone(), path, query), (content.0, content.1.clone()), &headers).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) if attempt < ATTEMPTS && fault.is_retryable() => self.pause(&fault, attempt).await,
                 Err(fault) => return Err(fault.failure(attempt)),
@@ -174,7 +181,7 @@ impl BatchClient {
     }
 
     async fn get(&self, path: &str, query: &str) -> Result<Value, CallFailure> {
-        let reply = self.repeat((HttpMethod::Get, path, query), (JSON, Bytes::new())).await?;
+        let reply = self.repeat((Method::GET, path, query), (JSON, Bytes::new())).await?;
         parsed(&reply)
     }
 
@@ -199,7 +206,7 @@ impl BatchClient {
         let path = self.batches("");
         let mut attempt = 1;
         loop {
-            let fault = match self.once((HttpMethod::Post, &path, ""), (JSON, body.clone()), &headers).await {
+            let fault = match self.once((Method::POST, &path, ""), (JSON, body.clone()), &headers).await {
                 Ok(reply) => match parsed(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
                     Some(id) => return Ok(id.to_owned()),
                     None => AttemptError::new(ErrorClass::Malformed, "the answer to a new batch names no id"),
@@ -215,7 +222,7 @@ impl BatchClient {
                 return Err(CreateFault::Unconfirmed(fault.failure(attempt)));
             }
             if attempt >= ATTEMPTS || !fault.is_retryable() {
-                return Err(CreateFault::Refused(self.without_batches(fault).failure(attempt)));
+                return Err(CreateFault::Refused(self.without_batches(fault.failure(attempt))));
             }
             self.pause(&fault, attempt).await;
             attempt += 1;
@@ -223,12 +230,12 @@ impl BatchClient {
     }
 
     /// Says what a missing address means here.
-    fn without_batches(&self, fault: AttemptError) -> AttemptError {
-        if fault.class != ErrorClass::NotFound {
-            return fault;
+    fn without_batches(&self, failure: CallFailure) -> CallFailure {
+        if failure.class != ErrorClass::NotFound {
+            return failure;
         }
         let hint = format!("`{}` has no batch API at this address: use lane = \"live\"", self.account.provider);
-        fault.with_hint(hint)
+        CallFailure { hint: Some(hint), ..failure }
     }
 
     /// Uploads the requests. Returns the body of the call that creates the batch.
@@ -247,8 +254,8 @@ impl BatchClient {
         form.extend(&lines);
         form.extend(format!("\r\n--{boundary}--\r\n").bytes());
         let kind = format!("multipart/form-data; boundary={boundary}");
-        let uploaded = self.repeat((HttpMethod::Post, "/files", ""), (&kind, form.into())).await;
-        let uploaded = parsed(&uploaded.map_err(|failure| self.hinted(failure))?)?;
+        let uploaded = self.repeat((Method::POST, "/files", ""), (&kind, form.into())).await;
+        let uploaded = parsed(&uploaded.map_err(|failure| self.without_batches(failure))?)?;
         let Some(file) = uploaded["id"].as_str() else {
             return Err(AttemptError::new(ErrorClass::Malformed, "the answer to an upload names no file").failure(1));
         };
@@ -256,12 +263,6 @@ impl BatchClient {
         let body =
             json!({"input_file_id": file, "endpoint": path, "completion_window": "24h", "metadata": {NONCE: nonce}});
         Ok(body.to_string().into())
-    }
-
-    fn hinted(&self, failure: CallFailure) -> CallFailure {
-        let CallFailure { class, message, hint, attempts } = failure;
-        let fault = self.without_batches(AttemptError { hint, ..AttemptError::new(class, message) });
-        fault.failure(attempts)
     }
 
     /// Asks how far a batch is.
@@ -338,7 +339,7 @@ impl BatchClient {
             false => status.results.iter().map(|file| format!("/files/{file}/content")).collect(),
         };
         for path in &paths {
-            let (method, query, content_type, body) = (HttpMethod::Get, "", JSON, Bytes::new());
+            let (method, query, content_type, body) = (Method::GET, "", JSON, Bytes::new());
             let exchange = Exchange { method, path, query, content_type, auth: self.auth, headers: &headers, body };
             let read = async |lines: Vec<Bytes>| {
                 let results = lines.iter().filter_map(|line| {
@@ -362,9 +363,7 @@ impl BatchClient {
 
     /// Asks the vendor to end a batch early. It still takes a while to end.
     pub async fn cancel(&self, id: &str) -> Result<(), CallFailure> {
-        self.repeat((HttpMethod::Post, &self.batches(&format!("/{id}/cancel")), ""), (JSON, Bytes::new()))
-            .await
-            .map(drop)
+        self.repeat((Method::POST, &self.batches(&format!("/{id}/cancel")), ""), (JSON, Bytes::new())).await.map(drop)
     }
 
     /// Removes requests and results from the vendor's storage, as far as it lets us.
@@ -375,8 +374,7 @@ impl BatchClient {
             false => files.collect(),
         };
         for path in paths {
-            if let Err(fault) = self.once((HttpMethod::Delete, &path, ""), (JSON, Bytes::new()), &self.headers()).await
-            {
+            if let Err(fault) = self.once((Method::DELETE, &path, ""), (JSON, Bytes::new()), &self.headers()).await {
                 tracing::debug!(path, "not deleted: {}", fault.message);
             }
         }

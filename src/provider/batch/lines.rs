@@ -1,5 +1,7 @@
 //! The files of batches: requests to lines, and result lines to replies. Pure.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,11 +55,6 @@ struct AnthropicLine<'a> {
     params: &'a RawValue,
 }
 
-#[derive(Serialize)]
-struct AnthropicBatch<'a> {
-    requests: Vec<AnthropicLine<'a>>,
-}
-
 /// The path that lines of OpenAI's batches name, whatever the base URL.
 pub(super) fn endpoint(request: &HttpRequest) -> String {
     format!("/v1{}", request.path)
@@ -80,12 +77,11 @@ pub fn export_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Erro
 
 /// Requests as the body of Anthropic's call has them.
 pub(super) fn anthropic_batch(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
-    let line = |BatchRequest { id, request }: &'_ BatchRequest| -> Result<(String, Box<RawValue>), serde_json::Error> {
-        Ok((id.clone(), serde_json::from_slice(&request.body)?))
-    };
-    let lines = requests.iter().map(line).collect::<Result<Vec<_>, _>>()?;
-    let requests = lines.iter().map(|(id, params)| AnthropicLine { custom_id: id, params }).collect();
-    Ok(serde_json::to_vec(&AnthropicBatch { requests })?.into())
+    let mut lines = Vec::with_capacity(requests.len());
+    for BatchRequest { id, request } in requests {
+        lines.push(AnthropicLine { custom_id: id, params: serde_json::from_slice(&request.body)? });
+    }
+    Ok(serde_json::to_vec(&BTreeMap::from([("requests", lines)]))?.into())
 }
 
 #[derive(Deserialize)]

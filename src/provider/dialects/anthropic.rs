@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{count, error_text, lenient, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::provider::base_url::{self, is_below};
 use crate::provider::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::provider::estimate::estimate_text;
 use crate::provider::spec::{Dialect, ProviderSpec};
@@ -87,22 +88,23 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     if call.operation == Operation::Summarize || holds_items {
         headers.push(("anthropic-beta", COMPACTION_BETA));
     }
-    let root = spec.base_url.split('?').next().unwrap_or("").trim_end_matches('/');
     Ok(HttpRequest {
-        path: if root.ends_with("/v1") { "/messages" } else { "/v1/messages" },
-        auth: auth(&request::host(&spec.base_url)),
+        path: messages_path(&spec.base_url),
+        auth: auth(&base_url::host(&spec.base_url)),
         headers,
         body: request::body(&body(call, conversation))?,
     })
 }
 
+/// The path of the messages below a base URL, which names the version or not.
+pub(crate) fn messages_path(base_url: &str) -> &'static str {
+    let root = base_url.split('?').next().unwrap_or("").trim_end_matches('/');
+    if root.ends_with("/v1") { "/messages" } else { "/v1/messages" }
+}
+
 /// Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
 pub(crate) fn auth(host: &str) -> Auth {
-    if request::is_below(host, "api.aws") || request::is_below(host, "amazonaws.com") {
-        Auth::Bearer
-    } else {
-        Auth::XApiKey
-    }
+    if is_below(host, "api.aws") || is_below(host, "amazonaws.com") { Auth::Bearer } else { Auth::XApiKey }
 }
 
 fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesRequest<'a> {
@@ -197,16 +199,12 @@ fn mark(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
 /// A reply of this dialect, not yet judged to be an answer.
 #[derive(Deserialize)]
 pub(crate) struct MessagesReply<'a> {
-    #[serde(default, deserialize_with = "lenient")]
-    model: Option<String>,
     #[serde(default, borrow)]
     content: Option<Vec<&'a RawValue>>,
     #[serde(default, deserialize_with = "lenient")]
     stop_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     stop_details: Option<StopDetails>,
-    #[serde(default, deserialize_with = "lenient")]
-    usage: Option<MessagesUsage>,
 }
 
 #[derive(Deserialize)]
@@ -288,29 +286,18 @@ pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
     parse(body)
 }
 
-impl MessagesUsage {
+impl From<MessagesUsage> for Usage {
     /// Where a compaction ran, the top-level numbers leave it out: the iterations are summed.
-    fn sum(&self) -> Usage {
-        match self.iterations.as_deref() {
-            None | Some([]) => self.whole.usage(),
+    fn from(usage: MessagesUsage) -> Usage {
+        match usage.iterations.as_deref() {
+            None | Some([]) => usage.whole.usage(),
             Some(iterations) => iterations.iter().map(|i| i.usage()).reduce(sum).unwrap_or_default(),
         }
     }
 }
 
-impl From<MessagesUsage> for Usage {
-    fn from(usage: MessagesUsage) -> Usage {
-        usage.sum()
-    }
-}
-
 impl MessagesReply<'_> {
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage.as_ref().map(MessagesUsage::sum).unwrap_or_default()
-    }
-
     pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
-        let usage = self.usage();
         let truncated = self.is_truncated(operation)?;
         let raw = self.content.as_deref().ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;
         let blocks: Vec<ContentBlock> = raw
@@ -320,7 +307,7 @@ impl MessagesReply<'_> {
             .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
         if operation == Operation::Summarize {
             let (text, items) = compacted(&blocks, raw)?;
-            return Ok(Completion { text, items: Some(items), model: self.model, usage, truncated });
+            return Ok(Completion { text, items: Some(items), truncated });
         }
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
@@ -328,7 +315,7 @@ impl MessagesReply<'_> {
         match (text.is_empty(), truncated) {
             (true, true) => Err(ReadFault::Truncated),
             (true, false) => Err(ReadFault::Empty),
-            (false, _) => Ok(Completion { text, items: None, model: self.model, usage, truncated }),
+            (false, _) => Ok(Completion { text, items: None, truncated }),
         }
     }
 
@@ -377,6 +364,7 @@ fn sum(a: Usage, b: Usage) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::dialects::read_billing;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
         open(body.as_bytes())?.completion(operation)
@@ -388,12 +376,12 @@ mod tests {
             "content":[{"type":"thinking","thinking":""},{"type":"text","text":"Oslo"}],
             "usage":{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":4,
             "cache_creation":{"ephemeral_5m_input_tokens":50,"ephemeral_1h_input_tokens":150}}}"#;
-        let completion = read(Operation::Generate, body).unwrap();
-        assert_eq!(completion.text, "Oslo");
-        assert_eq!(completion.usage.input, Some(Tokens(3210)));
-        assert_eq!(completion.usage.cached_input, Some(Tokens(3000)));
-        assert_eq!(completion.usage.cache_write_hour, Some(Tokens(150)));
-        assert_eq!(completion.usage.output, Some(Tokens(4)));
+        assert_eq!(read(Operation::Generate, body).unwrap().text, "Oslo");
+        let usage = read_billing(Dialect::Anthropic, body.as_bytes()).usage;
+        assert_eq!(usage.input, Some(Tokens(3210)));
+        assert_eq!(usage.cached_input, Some(Tokens(3000)));
+        assert_eq!(usage.cache_write_hour, Some(Tokens(150)));
+        assert_eq!(usage.output, Some(Tokens(4)));
     }
 
     #[test]
@@ -406,7 +394,8 @@ mod tests {
         let completion = read(Operation::Summarize, &body).unwrap();
         assert_eq!(completion.items, Some(format!("[{block}]")));
         assert_eq!(completion.text, "code 4711");
-        assert_eq!((completion.usage.input, completion.usage.output), (Some(Tokens(144)), Some(Tokens(276))));
+        let usage = read_billing(Dialect::Anthropic, body.as_bytes()).usage;
+        assert_eq!((usage.input, usage.output), (Some(Tokens(144)), Some(Tokens(276))));
     }
 
     #[test]

@@ -6,9 +6,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, PartSpeaker, conversation};
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::provider::base_url::{host, is_below};
 use crate::provider::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
@@ -52,10 +53,10 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     if call.operation != Operation::Generate {
         return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiChat, operation: call.operation });
     }
-    let host = request::host(&spec.base_url);
-    let azure = request::is_below(&host, "azure.com");
-    let vendor = azure || request::is_below(&host, "openai.com");
-    let router = request::is_below(&host, "openrouter.ai");
+    let host = host(&spec.base_url);
+    let azure = is_below(&host, "azure.com");
+    let vendor = azure || is_below(&host, "openai.com");
+    let router = is_below(&host, "openrouter.ai");
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let limit = call.settings.max_output_tokens;
     let body = ChatRequest {
@@ -92,7 +93,7 @@ fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatMessag
             ConversationPart::Calls(text, calls) => ChatMessage {
                 content: Some(text.as_ref()).filter(|text| !text.is_empty()),
                 tool_calls: calls,
-                ..said(PartSpeaker::Assistant.name(), "")
+                ..said("assistant", "")
             },
             ConversationPart::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
             ConversationPart::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
@@ -104,12 +105,8 @@ fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatMessag
 /// A reply of this dialect, not yet judged to be an answer.
 #[derive(Deserialize)]
 pub(crate) struct ChatReply {
-    #[serde(default, deserialize_with = "lenient")]
-    model: Option<String>,
     #[serde(default)]
     choices: Option<Vec<ChatChoice>>,
-    #[serde(default, deserialize_with = "lenient")]
-    usage: Option<ChatUsage>,
     #[serde(default)]
     error: Option<Value>,
     #[serde(default, deserialize_with = "lenient")]
@@ -178,10 +175,6 @@ impl From<ChatUsage> for Usage {
 }
 
 impl ChatReply {
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage.map(Usage::from).unwrap_or_default()
-    }
-
     /// Whether Ollama answered, which cuts a prompt that is too long without a word. Where others count few tokens, the
     /// count is wrong more often than the prompt was cut.
     pub(crate) fn is_from_ollama(&self) -> bool {
@@ -189,14 +182,13 @@ impl ChatReply {
     }
 
     pub(crate) fn completion(self) -> Result<Completion, ReadFault> {
-        let usage = self.usage();
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let choice = self.choices.into_iter().flatten().next();
         let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
         let (text, truncated) = choice.answer()?;
-        Ok(Completion { text, items: None, model: self.model, usage, truncated })
+        Ok(Completion { text, items: None, truncated })
     }
 }
 
@@ -250,6 +242,8 @@ fn without_thoughts(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::call::Billing;
+    use crate::provider::dialects::read_billing;
 
     #[test]
     fn reasoning_in_the_text_is_no_answer() {
@@ -268,10 +262,8 @@ mod tests {
     fn odd_fields_do_not_spoil_a_good_answer() {
         let body = r#"{"model":null,"usage":"n/a","choices":[{"finish_reason":null,
             "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret"}}]}"#;
-        assert_eq!(
-            read(body),
-            Ok(Completion { text: "a".into(), items: None, model: None, usage: Usage::default(), truncated: false })
-        );
+        assert_eq!(read(body), Ok(Completion { text: "a".into(), items: None, truncated: false }));
+        assert_eq!(read_billing(Dialect::OpenaiChat, body.as_bytes()), Billing::default());
     }
 
     #[test]
@@ -281,7 +273,7 @@ mod tests {
             "created":1,"model":"small","object":"chat.completion","usage":{"completion_tokens":800,
             "prompt_tokens":1475,"total_tokens":2275,"prompt_tokens_details":{"cached_tokens":1086}},"id":"c-1",
             "timings":{"cache_n":1086,"prompt_n":389,"predicted_n":800}}"#;
-        let usage = open(body.as_bytes()).unwrap().usage();
+        let usage = read_billing(Dialect::OpenaiChat, body.as_bytes()).usage;
         // The prompt counts whole, although most of it came from the server's own cache.
         assert_eq!((usage.input, usage.cached_input), (Some(Tokens(1475)), Some(Tokens(1086))));
         let cut = read(body).unwrap();

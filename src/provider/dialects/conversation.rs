@@ -21,25 +21,10 @@ pub(crate) struct FlatConversation<'a> {
     pub last_turn: usize,
 }
 
-/// Who speaks a text; system texts in the middle are labelled and spoken by the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PartSpeaker {
-    User,
-    Assistant,
-}
-
-impl PartSpeaker {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            PartSpeaker::User => "user",
-            PartSpeaker::Assistant => "assistant",
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) enum ConversationPart<'a> {
-    Text(PartSpeaker, Cow<'a, str>),
+    /// By the user or the assistant; system texts in the middle are labelled and spoken by the user.
+    Text(Role, Cow<'a, str>),
     /// Tool calls, each answered by one of the `Result`s that follow; the text said with them may be empty.
     Calls(Cow<'a, str>, Vec<&'a ToolCall>),
     Result {
@@ -96,14 +81,13 @@ impl<'a> FlatConversation<'a> {
                 }
                 None => self.system = Some(text.into_owned()),
             },
-            Role::System => self.text(PartSpeaker::User, format!("[system message]\n{text}").into()),
-            Role::User => self.text(PartSpeaker::User, text),
-            Role::Assistant => self.text(PartSpeaker::Assistant, text),
-            Role::Tool => self.text(PartSpeaker::User, format!("[tool result]\n{text}").into()),
+            Role::System => self.text(Role::User, format!("[system message]\n{text}").into()),
+            Role::User | Role::Assistant => self.text(role, text),
+            Role::Tool => self.text(Role::User, format!("[tool result]\n{text}").into()),
         }
     }
 
-    fn text(&mut self, speaker: PartSpeaker, text: Cow<'a, str>) {
+    fn text(&mut self, speaker: Role, text: Cow<'a, str>) {
         self.parts.push(ConversationPart::Text(speaker, text));
     }
 
@@ -153,7 +137,7 @@ impl<'a> FlatConversation<'a> {
             self.parts.push(ConversationPart::Result { call, text });
         } else {
             let text = if text.is_empty() { "(empty)" } else { text };
-            self.text(PartSpeaker::User, format!("[tool result {call}]\n{text}").into());
+            self.text(Role::User, format!("[tool result {call}]\n{text}").into());
         }
     }
 }

@@ -11,21 +11,21 @@ mod responses;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::provider::base_url::{host, is_below};
 use crate::provider::call::{Billing, Call, Completion, Operation, ReadFault};
 use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
 use json::lenient;
 
-pub(crate) use anthropic::DEFAULT_MAX_TOKENS;
+pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
 pub(crate) use json::{beginning, error_text};
 pub use request::{Auth, BuildFault, HttpRequest};
-pub(crate) use request::{address, host};
 
 /// The header in which the key travels to an endpoint.
 pub(crate) fn auth(dialect: Dialect, base_url: &str) -> Auth {
     match dialect {
         Dialect::Anthropic => anthropic::auth(&host(base_url)),
-        _ if request::is_below(&host(base_url), "azure.com") => Auth::ApiKey,
+        _ if is_below(&host(base_url), "azure.com") => Auth::ApiKey,
         _ => Auth::Bearer,
     }
 }
@@ -40,7 +40,7 @@ pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFau
     }
 }
 
-/// Reads the body of a successful reply; done again at every use of a kept one. `expected` is the first value of
+/// Reads the body of a successful reply, or what the built-in rules wrote; done again at every use of a kept one. `expected` is the first value of
 /// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that Ollama cut is noticed.
 pub fn read(
     dialect: Dialect,
@@ -51,8 +51,8 @@ pub fn read(
     match dialect {
         Dialect::OpenaiChat => {
             let reply = chat::open(body)?;
-            if let Some((reported, expected)) = missing_prompt(&reply.usage(), expected)
-                && reply.is_from_ollama()
+            if reply.is_from_ollama()
+                && let Some((reported, expected)) = missing_prompt(&read_billing(dialect, body).usage, expected)
             {
                 return Err(ReadFault::PromptCut { reported: reported.0, expected: expected.0 });
             }
@@ -60,7 +60,11 @@ pub fn read(
         }
         Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
         Dialect::Anthropic => anthropic::open(body)?.completion(operation),
-        Dialect::Lexical => Err(ReadFault::Malformed("the built-in rules send no request".into())),
+        // The built-in rules write their words as they are.
+        Dialect::Lexical => {
+            let text = std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
+            Ok(Completion { text: text.to_owned(), items: None, truncated: false })
+        }
     }
 }
 

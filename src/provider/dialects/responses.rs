@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::provider::base_url::{host, is_below};
 use crate::provider::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
@@ -67,13 +68,13 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
         }
     };
-    let host = request::host(&spec.base_url);
-    let azure = request::is_below(&host, "azure.com");
+    let host = host(&spec.base_url);
+    let azure = is_below(&host, "azure.com");
     Ok(HttpRequest {
         path,
         auth: if azure { Auth::ApiKey } else { Auth::Bearer },
         headers: Vec::new(),
-        body: body(call, azure || request::is_below(&host, "openai.com"))?,
+        body: body(call, azure || is_below(&host, "openai.com"))?,
     })
 }
 
@@ -131,8 +132,6 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
 #[derive(Deserialize)]
 pub(crate) struct ResponsesReply<'a> {
     #[serde(default, deserialize_with = "lenient")]
-    model: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
     status: Option<String>,
     #[serde(default)]
     error: Option<Value>,
@@ -140,8 +139,6 @@ pub(crate) struct ResponsesReply<'a> {
     incomplete_details: Option<Value>,
     #[serde(default, borrow)]
     output: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "lenient")]
-    usage: Option<ResponsesUsage>,
 }
 
 /// What this dialect says a call used.
@@ -191,32 +188,21 @@ impl From<ResponsesUsage> for Usage {
 }
 
 impl ResponsesReply<'_> {
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage.map(Usage::from).unwrap_or_default()
-    }
-
     pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(upstream(error));
         }
-        let usage = self.usage();
         let raw = self.output.ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
         let output: Vec<OutputItem> =
             serde_json::from_str(raw.get()).map_err(|e| ReadFault::Malformed(format!("its `output`: {e}")))?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
-            return Ok(Completion {
-                text: String::new(),
-                items: Some(items),
-                model: self.model,
-                usage,
-                truncated: false,
-            });
+            return Ok(Completion { text: String::new(), items: Some(items), truncated: false });
         }
         let truncated = self.is_truncated()?;
         match answer(&output) {
             Err(ReadFault::Empty) if truncated => Err(ReadFault::Truncated),
-            text => Ok(Completion { text: text?, items: None, model: self.model, usage, truncated }),
+            text => Ok(Completion { text: text?, items: None, truncated }),
         }
     }
 
@@ -270,6 +256,7 @@ fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::dialects::read_billing;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
         open(body.as_bytes())?.completion(operation)
@@ -289,7 +276,7 @@ mod tests {
         let body = format!(r#"{{"object":"response.compaction","output":{output},"usage":{{"input_tokens":9}}}}"#);
         let completion = read(Operation::Compact, &body).unwrap();
         assert_eq!(completion.items.as_deref(), Some(output));
-        assert_eq!(completion.usage.input, Some(Tokens(9)));
+        assert_eq!(read_billing(Dialect::OpenaiResponses, body.as_bytes()).usage.input, Some(Tokens(9)));
         let without = r#"{"output":[{"type":"message","content":[]}]}"#;
         assert!(matches!(read(Operation::Compact, without), Err(ReadFault::Malformed(_))));
     }

@@ -14,32 +14,28 @@ use super::headers::{AnnouncedLimits, LimitWindow};
 use super::rate_estimator::{RateEstimator, Seconds};
 use crate::provider::classify::LimitKind;
 
-impl LimitKind {
-    const ALL: [LimitKind; 4] = [LimitKind::Requests, LimitKind::Tokens, LimitKind::Input, LimitKind::Output];
-
-    fn amount(self, need: TokenDemand) -> f64 {
-        match self {
-            LimitKind::Requests => 1.0,
-            LimitKind::Tokens => need.total() as f64,
-            LimitKind::Input => need.input as f64,
-            LimitKind::Output => need.output as f64,
-        }
+fn amount(kind: LimitKind, need: TokenDemand) -> f64 {
+    match kind {
+        LimitKind::Requests => 1.0,
+        LimitKind::Tokens => need.total() as f64,
+        LimitKind::Input => need.input as f64,
+        LimitKind::Output => need.output as f64,
     }
+}
 
-    fn window(self, announced: &AnnouncedLimits) -> LimitWindow {
-        match self {
-            LimitKind::Requests => announced.requests,
-            LimitKind::Tokens => announced.tokens,
-            LimitKind::Input => announced.input,
-            LimitKind::Output => announced.output,
-        }
+fn window(kind: LimitKind, announced: &AnnouncedLimits) -> LimitWindow {
+    match kind {
+        LimitKind::Requests => announced.requests,
+        LimitKind::Tokens => announced.tokens,
+        LimitKind::Input => announced.input,
+        LimitKind::Output => announced.output,
     }
+}
 
-    /// The one kind of which nothing remains.
-    fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
-        let mut used_up = LimitKind::ALL.into_iter().filter(|kind| kind.window(announced).remaining == Some(0));
-        used_up.next().filter(|_| used_up.next().is_none())
-    }
+/// The one kind of which nothing remains.
+fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
+    let mut used_up = LimitKind::ALL.into_iter().filter(|kind| window(*kind, announced).remaining == Some(0));
+    used_up.next().filter(|_| used_up.next().is_none())
 }
 
 /// A request that a group admitted.
@@ -74,7 +70,7 @@ impl LimitGroup {
     /// Admits a request, or says how long it has to wait.
     pub(crate) fn admit(&self, need: TokenDemand) -> Result<Ticket, Duration> {
         let (mut estimators, now) = (self.estimators(), self.now());
-        let kinds = || LimitKind::ALL.into_iter().map(|kind| kind.amount(need));
+        let kinds = || LimitKind::ALL.into_iter().map(|kind| amount(kind, need));
         let waits = estimators.iter_mut().zip(kinds()).map(|(estimator, amount)| estimator.wait(amount, now));
         let wait = waits.fold(0.0, f64::max);
         if wait > 0.0 {
@@ -102,7 +98,7 @@ impl LimitGroup {
     pub(crate) fn announced(&self, announced: &AnnouncedLimits) {
         let now = self.now();
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
-            let LimitWindow { limit, remaining, reset } = kind.window(announced);
+            let LimitWindow { limit, remaining, reset } = window(kind, announced);
             if let Some(limit) = limit.filter(|limit| *limit > 0) {
                 let remaining = remaining.map(|remaining| remaining as f64);
                 let part = 1.0 / f64::from(self.sharers.get());
@@ -119,7 +115,7 @@ impl LimitGroup {
         asked: Option<Duration>,
         announced: &AnnouncedLimits,
     ) {
-        let refused = kind.or_else(|| LimitKind::used_up(announced)).unwrap_or(LimitKind::Requests);
+        let refused = kind.or_else(|| used_up(announced)).unwrap_or(LimitKind::Requests);
         let now = self.now();
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
             if kind == refused {
@@ -134,7 +130,7 @@ impl LimitGroup {
     /// Corrects the tokens reserved for a request to those it used.
     pub(crate) fn settle(&self, Ticket(id): Ticket, reserved: TokenDemand, used: TokenDemand) {
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
-            estimator.settle(id, kind.amount(reserved), kind.amount(used));
+            estimator.settle(id, amount(kind, reserved), amount(kind, used));
         }
     }
 

@@ -12,9 +12,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::plan::completion;
-use crate::provider::Lane;
-use crate::provider::Operation;
+use crate::provider::{self, Lane, Operation};
 use crate::transcript::{Message, render};
 use crate::units::{Usage, Usd};
 
@@ -225,7 +223,7 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
         Some(_) => Operation::Summarize,
         None => Operation::Generate,
     };
-    let Ok(reply) = completion(dialect, operation, bytes) else { return plain() };
+    let Ok(reply) = provider::read(dialect, operation, bytes, None) else { return plain() };
     if reply.text.is_empty() && reply.items.is_some() {
         return EntryOutput::Opaque(bytes.len());
     }

@@ -19,8 +19,8 @@ use crate::cli::terminal::{
     Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
 };
 use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
-use crate::pipeline::{JudgeIx, Matrix, Pipeline};
-use crate::plan::Preparer;
+use crate::pipeline::{JudgeIx, Pipeline};
+use crate::plan::selftest;
 use crate::provider::Prices;
 use crate::results::{FailedAction, FailureLocation};
 use crate::scheduler::{Budget, RunOutcome};
@@ -83,10 +83,8 @@ pub(super) fn run(
 
 /// Writes the cases that are in the cache to a file.
 fn write_cases(pipeline: &Pipeline, file: &Path, console: &Console) -> Result<(), Failure> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
     let snapshot = open_snapshot(&pipeline.cache)?;
-    let cases = (0..pipeline.judges.len()).filter_map(|judge| preparer.selftest(JudgeIx(judge)).ok()).flatten();
+    let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
     let keys: Vec<ActionKey> = cases.map(|case| case.action.key).filter(|key| snapshot.find(key).is_some()).collect();
     export_entries(&snapshot, &keys, file).map_err(import_failure)?;
     console.note(&format!("Wrote {} cases to {}.", keys.len(), file.display()));

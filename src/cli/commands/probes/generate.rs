@@ -15,7 +15,7 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, Progress, RunLog};
 use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
-use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
+use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError, asking_without_context, generation};
 use crate::provider::Prices;
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, generate};
 
@@ -116,7 +116,7 @@ impl Generation<'_, '_, '_> {
         for (index, loaded) in pipeline.fixtures.iter().enumerate() {
             let texts = FixtureTexts::new(FixtureIx(index), loaded);
             for point in (0..loaded.points.len()).map(PointIx) {
-                tasks.push(self.executor.preparer.generation(generator, &texts, point).map_err(unprepared)?);
+                tasks.push(generation(generator, &texts, point).map_err(unprepared)?);
             }
         }
         let mut outputs = self.ask(&tasks).await?.into_iter();
@@ -132,7 +132,8 @@ impl Generation<'_, '_, '_> {
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {
                 let point = probe.point.map_or(1, |point| point.0);
-                tasks.push(self.executor.preparer.floor(&draft.fixture, point, probe).map_err(unprepared)?);
+                let task = asking_without_context(self.executor.preparer.pipeline(), &draft.fixture, point, probe);
+                tasks.push(task.map_err(unprepared)?);
             }
         }
         let mut answers = self.ask(&tasks).await?.into_iter();

@@ -26,7 +26,7 @@ use crate::cli::remote::transfers;
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, RequestLog, TextStyle};
 use crate::files::{FileError, write_whole};
-use crate::pipeline::{Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline, data_files};
 use crate::plan::CostEstimate;
 use crate::provider::{Lane, Prices};
 use crate::remote::{SharedCache, SharedSummary};
@@ -245,7 +245,7 @@ impl PreparedRun {
         let pipeline = &self.pipeline;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
         manifest.shard = self.shard.as_ref().map(|shard| shard.record);
-        for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+        for file in pipeline.sources.iter().cloned().chain(data_files(pipeline)) {
             store.text(file.digest, &file.text);
             manifest.files.insert(file.path, file.digest);
         }

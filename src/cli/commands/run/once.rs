@@ -11,8 +11,8 @@ use crate::cli::commands::import_failure;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given, open_store, print_notices, with_store};
 use crate::cli::terminal::Console;
-use crate::pipeline::{JudgeIx, Matrix, Pipeline};
-use crate::plan::{Preparer, SelftestTask};
+use crate::pipeline::{JudgeIx, Pipeline};
+use crate::plan::{SelftestTask, selftest};
 use crate::results::names;
 
 /// Validates the run and opens its cache.
@@ -73,9 +73,7 @@ fn import_selftest(pipeline: &Pipeline, store: &Store, file: &Path, console: &Co
         return Err(Failure::input(message).hinted("compeval judge selftest --export FILE   writes it"));
     }
     store.import(file, None).map_err(import_failure)?;
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    let cases = (0..pipeline.judges.len()).filter_map(|judge| preparer.selftest(JudgeIx(judge)).ok()).flatten();
+    let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
     let is_missing = |case: &SelftestTask| !store.find(&case.action.key).is_some_and(|record| record.is_usable());
     let missing = cases.filter(is_missing).count();
     if missing > 0 {

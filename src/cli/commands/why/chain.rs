@@ -9,7 +9,7 @@ use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, SourceText, StaleExplanation, StaleReason,
-    TaskOutcome, cache_coordinate, hunks, look_up, reason,
+    TaskOutcome, cache_coordinate, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
 
@@ -182,10 +182,10 @@ impl StepComparison<'_> {
             Some((origin.label(), hunks(&text, origin.text, AROUND)))
         };
         let mut files: Vec<FileDiff> = now.current.source_texts().filter_map(lines).collect();
-        if let Some(edited) = self.edited.filter(|_| reason.touches_messages()) {
+        if let Some(edited) = self.edited.filter(|_| touches_messages(reason)) {
             files.extend(edited.messages(now.point));
         }
-        if let Some((edited, probe)) = self.edited.filter(|_| reason.touches_probe()).zip(now.current.probe) {
+        if let Some((edited, probe)) = self.edited.filter(|_| touches_probe(reason)).zip(now.current.probe) {
             files.extend(edited.probe(probe));
         }
         StepDifference { explained, files }

@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use crate::cache::{CacheSnapshot, Lookup};
-use crate::pipeline::{LoadedFixture, Pipeline};
+use crate::pipeline::{LoadedFixture, Pipeline, data_files};
 use crate::plan::{DiffSide, Hunk, hunks};
 use crate::probe::ParsedBank;
 use crate::results::Manifest;
@@ -36,7 +36,7 @@ impl SourceChanges<'_> {
     /// The lines of the bank that are the probe's.
     pub(crate) fn probe(&self, id: &str) -> Option<FileDiff> {
         let path = &self.fixture()?.bank_path;
-        let (old, new) = (self.earlier(path)?, self.pipeline.data_files().find(|file| file.path == *path)?.text);
+        let (old, new) = (self.earlier(path)?, data_files(self.pipeline).find(|file| file.path == *path)?.text);
         let parsed = ParsedBank::read(&new).ok()?;
         let at = parsed.bank.probes.iter().position(|probe| *probe.id.0 == *id)?;
         let lines = lines_of(&new, &parsed.places.get(at)?.probe);

@@ -1,0 +1,326 @@
+//! The shape of `pipeline.toml`: its tables, and how a profile is merged into them.
+
+use std::ops::Range;
+
+use serde_json::{Map as JsonMap, Value, json};
+
+use super::{
+    DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
+    TomlReader, described, merge, parse, suggest,
+};
+
+table! {
+    /// Everything that can be declared, and that a profile can override.
+    Declared {
+        /// Settings of the whole.
+        pipeline: PipelineTable,
+        /// A cache that several machines share.
+        cache: CacheTable,
+        /// Endpoints: built-in ones with other settings, or new ones.
+        providers: Map<ProviderTable>,
+        /// Who writes probes; used by `compeval probes generate` alone.
+        probes: TableArray<StructuredReplyTable>,
+        /// The methods to compare.
+        compress: TableArray<CompressTable>,
+        /// Who answers from the compressed contexts.
+        answer: TableArray<AnswerTable>,
+        /// Who grades the answers.
+        judge: TableArray<StructuredReplyTable>,
+        /// Rules of the user that are put into sessions and looked for in the contexts.
+        constraints: ConstraintsTable,
+        /// US dollars per million tokens, by `PROVIDER/MODEL`.
+        prices: Map<PriceTable>,
+    }
+}
+
+table! {
+    CacheTable {
+        /// fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://… or https://…. In CI, COMPEVAL_REMOTE names it.
+        remote: String,
+        /// The writers whose entries are used: "NAME PUBLIC-KEY".
+        trust: StringList,
+        /// "write": upload what is made here, signed with the key in COMPEVAL_SIGNING_KEY. Default: "read".
+        remote_mode: String,
+        /// Whether source texts (prompts, transcripts) are uploaded, too. Default: false.
+        remote_texts: bool,
+    }
+}
+
+table! {
+    /// `[pipeline]`
+    PipelineTable {
+        /// A folder, or a list of globs. Default: "fixtures".
+        fixtures: FixturePaths,
+        /// The folder of the banks, NAME.probes.json for the fixture NAME. Default: "probes".
+        probes: String,
+        /// Where result sets are written. Default: "results".
+        results: String,
+        /// Whether result sets have cells.jsonl.zst in place of cells.jsonl. Default: where they have more than 25,000 rows.
+        compress_rows: bool,
+        /// Where outputs are stored. Default: "cache"; COMPEVAL_CACHE overrides it.
+        cache: String,
+        /// Repetitions: a number, or compressions, answers per compression and judgements per answer. Default: 3.
+        runs: RunsTable,
+        /// Language of the rubric, the built-in prompts and the report. Default: "en".
+        locale: String,
+        /// A rubric file in place of the built-in one.
+        rubric: String,
+        /// "verbatim": the answerer also gets the messages after the point. Default: "none".
+        tail: String,
+        /// Whether judges get the compressed context. Default: true.
+        judge_context: bool,
+        /// "all": every criterion on every probe. Default: "by-type".
+        rubric_scope: String,
+        /// Whether paths may lead out of the folder of this file. Default: false.
+        allow_outside: bool,
+    }
+}
+
+table! {
+    /// `[providers.NAME]`
+    ProviderTable {
+        /// The API dialect.
+        kind: String,
+        /// The root of its API.
+        base_url: String,
+        /// The NAME of the variable that holds the key; never the key.
+        api_key_env: String,
+        /// What cache keys call this endpoint. Default: kind and base_url.
+        identity: String,
+        /// Whether a key may go over http:// to another machine. Default: false.
+        insecure: bool,
+        /// How requests are sent: "live", "flex" (OpenAI), "batch" (answers and grades) or "file". Default: "live".
+        lane: String,
+        /// Rates and limits of requests.
+        limits: LimitsTable,
+    }
+}
+
+table! {
+    /// `[providers.NAME.limits]`
+    LimitsTable {
+        /// Requests per minute. No default.
+        requests_per_minute: u32,
+        /// Input and output tokens per minute. No default.
+        tokens_per_minute: u64,
+        /// Input tokens per minute. No default.
+        input_tokens_per_minute: u64,
+        /// Output tokens per minute. No default.
+        output_tokens_per_minute: u64,
+        /// Models that share the provider's limits: each entry names some, separated by commas. Default: at OpenAI each
+        /// model has its own, at Anthropic each class of models, elsewhere the account.
+        limit_groups: StringList,
+        /// Requests at once. Default: 64, approached step by step.
+        max_in_flight: u32,
+        /// Attempts per action. Default: 6.
+        max_attempts: u32,
+        /// Seconds for one reply. Default: 180; in the flex lane at least 900.
+        timeout_s: f64,
+        /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
+        flex_fallback: bool,
+        /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.
+        batch_poll_s: f64,
+        /// Input tokens that the open batches of one model may have together: the vendor's limit of its queue. No default.
+        batch_queue_tokens: u64,
+        /// The longest prompt in tokens. Default: from the price table.
+        context_window: u64,
+    }
+}
+
+table! {
+    /// `[[compress]]`
+    CompressTable by name {
+        /// Its name in results.
+        name: String,
+        /// How it compresses.
+        strategy: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// "system": the prompt is the system message, and the conversation follows it. Default: "inline".
+        placement: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// The requested size.
+        target_tokens: u64,
+        /// The newest tool results that `mask` keeps. Default: 10.
+        keep_results: u32,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// How its requests are sent: "live", "flex", "batch" or "file"; in a batch each point of a session takes up to a day.
+        /// Default: as the provider says, but never in a batch or a file.
+        lane: String,
+        /// Appends a list of files, failed commands, decisions, demands and open tasks. Default: false.
+        artifact_index: bool,
+        /// Names of the [[answer]] tables that answer from it. Default: all.
+        answerers: StringList,
+        /// Program and arguments, started without a shell.
+        command: StringList,
+        /// Files and globs whose content makes old outputs stale.
+        inputs: StringList,
+        /// The variables that the program sees besides PATH and HOME.
+        env: StringList,
+        /// Whether one execution serves all runs. Default: false.
+        deterministic: bool,
+        /// Seconds for one execution. Default: 180.
+        timeout_s: f64,
+    }
+}
+
+table! {
+    /// `[[answer]]`
+    AnswerTable by name {
+        /// Its name in results.
+        name: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// How its requests are sent: "live", "flex", "batch" or "file". Default: as the provider says.
+        lane: String,
+        /// What happens to an answer that the token limit cut off. Default: "grade".
+        truncated_replies: String,
+    }
+}
+
+table! {
+    /// `[[judge]]` and `[[probes]]`: a model that is asked for a reply in a format.
+    StructuredReplyTable by name {
+        /// Its name in results.
+        name: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// How its requests are sent: "live", "flex", "batch" or "file". Default: as the provider says.
+        lane: String,
+        /// How often it is asked for a reply in the right format. Default: 3.
+        attempts: u32,
+    }
+}
+
+table! {
+    /// `[constraints]`
+    ConstraintsTable {
+        /// Whether rules are put into the sessions, which takes more compressions. Default: false.
+        enabled: bool,
+        /// A file of rules in place of the built-in set.
+        set: String,
+    }
+}
+
+table! {
+    /// `[prices."PROVIDER/MODEL"]`
+    PriceTable {
+        /// Required.
+        input: f64,
+        /// Input that the provider served from its prompt cache.
+        cached_input: f64,
+        /// Input that the provider wrote into its prompt cache.
+        cache_write: f64,
+        /// Required.
+        output: f64,
+        /// What all of these cost in the flex lane, as a part of the live price. Default: 0.5.
+        flex: f64,
+        /// What all of these cost in a batch, as a part of the live price. Default: 0.5.
+        batch: f64,
+    }
+}
+
+table! {
+    /// `runs = { .. }`; a bare number is the first of them, the others 1.
+    RunsByStage {
+        /// Compressions.
+        compress: u32,
+        /// Answers per compression.
+        answer: u32,
+        /// Judgements per answer.
+        judge: u32,
+    }
+}
+
+/// `runs`, in either form.
+#[derive(Clone, Debug, Default)]
+pub(in crate::pipeline) struct RunsTable(pub(in crate::pipeline) RunsByStage);
+
+impl ReadToml for RunsTable {
+    const MERGES: bool = true;
+
+    fn schema() -> Value {
+        json!({ "anyOf": [u32::schema(), RunsByStage::schema()] })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
+        match value.get_ref() {
+            DeValue::Table(table) => Some(RunsTable(RunsByStage::of(table, reader))),
+            DeValue::Integer(_) => {
+                let number = |value: u32, at: Range<usize>| Some(Located { value, place: at.clone(), key: at });
+                let runs = u32::read(value, reader)?;
+                let (compress, one) = (number(runs, value.span()), number(1, value.span()));
+                Some(RunsTable(RunsByStage { compress, answer: one.clone(), judge: one }))
+            }
+            _ => reader.mistyped(value, "a number of runs, or a table of `compress`, `answer` and `judge`"),
+        }
+    }
+
+    fn merge(&mut self, top: RunsTable) {
+        self.0.merge(top.0);
+    }
+}
+
+/// A folder, or a list of globs.
+#[derive(Clone, Debug)]
+pub(in crate::pipeline) enum FixturePaths {
+    Folder(String),
+    Globs(StringList),
+}
+
+impl ReadToml for FixturePaths {
+    fn schema() -> Value {
+        json!({ "anyOf": [String::schema(), StringList::schema()] })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<FixturePaths> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
+            DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
+            _ => reader.mistyped(value, "a folder, or a list of globs"),
+        }
+    }
+}
+
+/// Reads `pipeline.toml`, and all profiles for their faults; merges in the one selected. `None`: this is not TOML.
+pub(in crate::pipeline) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
+    let mut root = parse(file, problems)?;
+    let profiles = root.remove("profile");
+    let mut reader = TomlReader { file, problems, settings: PipelineTable::KEYS };
+    let mut declared = Declared::of(&root, &mut reader);
+    let profiles: Map<Declared> = profiles.and_then(|value| Map::read(&value, &mut reader)).unwrap_or_default();
+    match profile.map(|name| (name, profiles.get(name))) {
+        None => {}
+        Some((_, Some(top))) => declared.merge(top.value.clone()),
+        Some((name, None)) => {
+            let help = match profiles.is_empty() {
+                true => format!("{} declares no profiles; one begins with [profile.{name}]", file.path),
+                false => suggest(name, profiles.keys().map(String::as_str)),
+            };
+            problems.push(Problem::error(format!("there is no profile `{name}` in {}", file.path)).help(help));
+        }
+    }
+    Some(declared)
+}
