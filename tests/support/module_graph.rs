@@ -61,14 +61,20 @@ impl CrateModules {
     }
 
     /// `impl` blocks in a file that defines neither their type nor, where they are of a trait, that trait or an argument
-    /// of either. A trait may also be implemented by a module that connects two others, which must not know each other.
+    /// of either. A module that connects two others, or another module with another crate, may also implement a trait:
+    /// those two must not know each other.
     pub(crate) fn misplaced_impls(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (path, module) in &self.modules {
             for block in &module.impls {
                 let homes: BTreeSet<String> = block.of.iter().filter_map(|of| self.file_of(path, of, 0)).collect();
                 let top = |file: &String| file.split('/').nth(1).map(str::to_owned);
-                let connects = homes.len() > 1 && homes.iter().all(|home| top(home) != top(&module.file));
+                let is_foreign = |of: &ModulePath| {
+                    of.first().is_some_and(|first| module.imports.contains_key(first))
+                        && self.file_of(path, of, 0).is_none()
+                };
+                let sides = homes.len() + usize::from(block.of.iter().any(is_foreign));
+                let connects = sides > 1 && homes.iter().all(|home| top(home) != top(&module.file));
                 if !homes.is_empty() && !homes.contains(&module.file) && !connects {
                     let homes = homes.into_iter().collect::<Vec<_>>().join(" or ");
                     found.push(format!("{}: {} belongs into {homes}", module.file, block.head));

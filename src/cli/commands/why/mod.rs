@@ -80,26 +80,24 @@ fn explain(
     Ok(Exit::Done)
 }
 
-impl StepState {
-    /// The state in a word, what differs, its style, and its meaning in words.
-    fn describe(&self) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
-        match self {
-            StepState::Cached => ("cached", None, TextStyle::Good, "nothing has changed"),
-            StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad, "it would run again"),
-            StepState::Superseded(differs) => {
-                let meaning = "changed since; the current version has already run";
-                ("superseded", Some(differs), TextStyle::Warning, meaning)
-            }
-            StepState::Blocked => ("blocked", None, TextStyle::Warning, "waits for a stale action above"),
-            StepState::Absent => ("absent", None, TextStyle::Dim, "not in the current project"),
+/// A state in a word, what differs, its style, and its meaning in words.
+fn describe(state: &StepState) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
+    match state {
+        StepState::Cached => ("cached", None, TextStyle::Good, "nothing has changed"),
+        StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad, "it would run again"),
+        StepState::Superseded(differs) => {
+            let meaning = "changed since; the current version has already run";
+            ("superseded", Some(differs), TextStyle::Warning, meaning)
         }
+        StepState::Blocked => ("blocked", None, TextStyle::Warning, "waits for a stale action above"),
+        StepState::Absent => ("absent", None, TextStyle::Dim, "not in the current project"),
     }
 }
 
 fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
     let place = &subject.place;
     let step = |step: &ChainStep<'_>| {
-        let (state, differs, ..) = step.state.describe();
+        let (state, differs, ..) = describe(&step.state);
         let explained = differs.map(|differs| &differs.explained);
         let blocked = matches!(step.state, StepState::Blocked).then_some(StaleExplanation::UPSTREAM);
         StepJson {
@@ -166,7 +164,7 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
 }
 
 fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
-    let (state, differs, style, meaning) = step.state.describe();
+    let (state, differs, style, meaning) = describe(&step.state);
     let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
