@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
-use super::row::{Row, RowCost, RowKeys};
+use super::files::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+use super::files::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
 use crate::locale::Locale;

@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use super::folder::{FolderError, ResultsFolder, names};
-use super::manifest::{FORMAT, Manifest};
-use super::row::ROWS;
+use super::files::folder::{FolderError, ResultsFolder, names};
+use super::files::manifest::{FORMAT, Manifest};
+use super::files::row::ROWS;
 use super::summary::Summary;
 use crate::action::{Digest, DigestBuilder};
 use crate::files;

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::Ordered;
-use super::design::FixtureInfo;
-use super::selection::{Selection, Subset, VariantRuns};
-use super::set::{MethodVariant, ResultSet};
+use super::files::design::FixtureInfo;
+use super::result_set::selection::{Selection, Subset, VariantRuns};
+use super::result_set::set::{MethodVariant, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::stats;

@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Ordered;
-use super::age::SurvivalByAge;
-use super::answers::Answers;
-use super::cells::{CellCounts, cell_counts, truncated_share};
-use super::compare::Comparison;
-use super::constraints::ConstraintSummary;
-use super::design::MethodInfo;
-use super::economy::{Economy, answered_facts};
-use super::groups::{GroupSelections, Groups};
-use super::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
-use super::needed::{
+use super::aggregates::age::SurvivalByAge;
+use super::aggregates::answers::Answers;
+use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
+use super::aggregates::constraints::ConstraintSummary;
+use super::aggregates::economy::{Economy, answered_facts};
+use super::aggregates::groups::{GroupSelections, Groups};
+use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
 };
-use super::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
-use super::scale::{ScaleCheck, scale_check};
-use super::selection::{Selection, Subset, VariantRuns};
-use super::set::ResultSet;
+use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
+use super::aggregates::scale::{ScaleCheck, scale_check};
+use super::comparison::compare::Comparison;
+use super::files::design::MethodInfo;
+use super::result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
+use super::result_set::selection::{Selection, Subset, VariantRuns};
+use super::result_set::set::ResultSet;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use crate::stats::{self, Components, Retention};
@@ -177,7 +177,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
     let noise = average_components(&noise);
     Summary {
-        format: super::manifest::FORMAT,
+        format: super::files::manifest::FORMAT,
         label: set.manifest.label.clone(),
         runs: set.design().runs.compress,
         fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),

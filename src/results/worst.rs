@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
-use super::design::{Design, FixtureInfo};
-use super::row::Row;
+use super::files::design::{Design, FixtureInfo};
+use super::files::row::Row;
 use crate::judge::{CriterionId, Score};
 
 /// A probe on which a method does badly.

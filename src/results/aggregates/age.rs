@@ -1,0 +1,107 @@
+//! Survival by age: what contexts still have of what was last said so many compressions ago.
+//!
+//! Ages differ in which references they are made of: what is rarely said again grows old. Age 5 against age 1 therefore
+//! compares other references, and a fit over ages describes this set of sessions.
+
+use serde::{Deserialize, Serialize};
+
+use super::needed::{at, counted_points};
+use super::shares::shares_by;
+use crate::results::result_set::set::ResultSet;
+use crate::results::{Ordered, Share};
+
+/// References and fixtures that an age needs to take part in the fit.
+const FEWEST: (u64, usize) = (20, 3);
+
+/// `survival_by_age` of a method in `summary.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SurvivalByAge {
+    /// Needed references, by compressions since they last occurred, from 1.
+    pub references: Ordered<Share>,
+    /// Expected facts likewise; of results that lack their ages `1`, and `2+` of what an earlier span alone says.
+    pub facts: Ordered<Share>,
+    /// The share of references that each further compression loses, from the ages that have 20 references and 3
+    /// fixtures; null under two such ages.
+    pub drift: Option<f64>,
+    /// Compressions after which half of them is lost at that rate; null where nothing is lost.
+    pub half_life: Option<f64>,
+}
+
+impl SurvivalByAge {
+    /// Of a method; `None` where nothing has an age.
+    pub(in crate::results) fn of(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
+        let counted = counted_points(set);
+        let own = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
+        let references = own.flat_map(|context| context.references.iter().map(move |one| (&context.fixture, one)));
+        let shares = shares_by(references.map(|(fixture, reference)| (reference.age, fixture, reference.kept)));
+        if shares.is_empty() && facts.is_empty() {
+            return None;
+        }
+        let runs = u64::from(set.design().runs.compress).max(1);
+        let is_large = |share: &Share| share.of / runs >= FEWEST.0 && share.fixtures >= FEWEST.1;
+        let drift = decay_rate(shares.iter().filter(|(_, share)| is_large(share)).map(|(age, share)| (*age, share)));
+        let half_life = drift.filter(|drift| (0.0..1.0).contains(drift) && *drift > 0.0);
+        Some(SurvivalByAge {
+            references: shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect(),
+            facts,
+            drift,
+            half_life: half_life.map(|drift| 0.5_f64.ln() / (1.0 - drift).ln()),
+        })
+    }
+}
+
+/// The loss per compression of a geometric decay through the shares: the least-squares line through their logarithms. A
+/// share of 0 has none, and ends the decay.
+fn decay_rate<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
+    let logarithm =
+        |(age, share): (u32, &Share)| Some((f64::from(age), share.share.filter(|share| *share > 0.0)?.ln()));
+    let points: Vec<(f64, f64)> = shares.map_while(logarithm).collect();
+    if points.len() < 2 {
+        return None;
+    }
+    let count = points.len() as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
+    let product: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    Some(1.0 - (product / square).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::aggregates::needed::fakes::{context, set};
+    use crate::results::files::context_row::{AgedReference, ContextFigures};
+
+    /// Contexts of three sessions whose compressor keeps three quarters of what it had.
+    fn decaying(ages: u32, references: usize) -> Vec<ContextFigures> {
+        let of = |age: u32| {
+            let kept = (0.75_f64.powi(age as i32) * references as f64).round() as usize;
+            (0..references).map(move |at| AgedReference { age, kept: at < kept })
+        };
+        let with = |name: &str| {
+            let references = (1..=ages).flat_map(of).collect();
+            (1..=2)
+                .map(|run| ContextFigures { references: Clone::clone(&references), ..context(name, 1, run, 0.5) })
+                .collect::<Vec<_>>()
+        };
+        ["a", "b", "c"].into_iter().flat_map(with).collect()
+    }
+
+    #[test]
+    fn a_known_loss_a_round_is_recovered_as_drift() {
+        let found = SurvivalByAge::of(&set(decaying(4, 256)), "m", Ordered::new()).expect("ages");
+        assert_eq!(found.references.keys().collect::<Vec<_>>(), ["1", "2", "3", "4"]);
+        assert_eq!(found.references["2"].share, Some(0.5625));
+        assert!((found.drift.expect("a drift") - 0.25).abs() < 1e-3, "{found:?}");
+        assert!((found.half_life.expect("a half-life") - 2.409).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn few_references_have_shares_and_no_drift() {
+        let found = SurvivalByAge::of(&set(decaying(4, 6)), "m", Ordered::new()).expect("ages");
+        assert_eq!((found.references.len(), found.drift, found.half_life), (4, None, None));
+        let one = SurvivalByAge::of(&set(decaying(1, 256)), "m", Ordered::new()).expect("ages");
+        assert_eq!((one.references.len(), one.drift), (1, None));
+        assert_eq!(SurvivalByAge::of(&set(decaying(0, 0)), "m", Ordered::new()), None);
+    }
+}

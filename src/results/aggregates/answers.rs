@@ -1,0 +1,60 @@
+//! The answers of one variant, and means over them: what is not graded is averaged here.
+
+use crate::results::result_set::grade::MeasuredAnswer;
+use crate::results::result_set::selection::Subset;
+use crate::results::result_set::set::ResultSet;
+use crate::stats;
+
+/// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
+pub(in crate::results) struct Answers<'s> {
+    pub set: &'s ResultSet,
+    pub variant: usize,
+    pub measured: Vec<&'s MeasuredAnswer>,
+}
+
+impl<'s> Answers<'s> {
+    /// Those on the probes `kept`.
+    pub(in crate::results) fn of(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
+        let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
+        Answers { set, variant, measured }
+    }
+
+    /// The mean over fixtures of the means over probes of the means over answers, of what is known; a fixture counts
+    /// the same however many probes it has.
+    pub(in crate::results) fn mean(&self, of: impl Fn(&MeasuredAnswer) -> Option<f64>) -> Option<f64> {
+        stats::mean_of(self.fixture_means(of).map(|(_, mean)| mean))
+    }
+
+    /// The same fixture by fixture.
+    pub(super) fn fixture_means<'a>(
+        &'a self,
+        of: impl Fn(&MeasuredAnswer) -> Option<f64> + 'a,
+    ) -> impl Iterator<Item = (usize, f64)> + 'a {
+        let of_fixture = move |answers: &[&MeasuredAnswer]| {
+            let probes = answers.chunk_by(|a, b| a.at.probe == b.at.probe);
+            let mean = stats::mean_of(
+                probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| of(measured)))),
+            );
+            Some((self.fixture(answers.first()?)?, mean?))
+        };
+        self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b)).filter_map(of_fixture)
+    }
+
+    /// Share of expected facts that occur in the context.
+    pub(in crate::results) fn fact_survival(&self) -> Option<f64> {
+        self.mean(|m| m.survival)
+    }
+
+    pub(in crate::results) fn context_tokens(&self) -> Option<f64> {
+        self.mean(|m| m.context_tokens.map(|tokens| tokens as f64))
+    }
+
+    /// 1 − context tokens / replaced tokens.
+    pub(in crate::results) fn compression_ratio(&self) -> Option<f64> {
+        self.mean(|m| m.ratio)
+    }
+
+    pub(in crate::results) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
+        self.set.scores.fixture_of(measured.at.probe)
+    }
+}

@@ -1,0 +1,93 @@
+//! Cells judged, failed and missing, and whose fault it was.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::StageName;
+use crate::pipeline::CellCoordinate;
+use crate::provider::ErrorClass;
+use crate::results::files::failure::{Blame, FailedAction};
+use crate::results::result_set::grade::equal_range;
+use crate::results::result_set::set::ResultSet;
+
+/// Cells of the judge stage of one variant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellCounts {
+    /// Cells with a grade.
+    pub judged: u64,
+    /// Without a grade because something failed.
+    pub failed: u64,
+    /// Of those, the method's own fault.
+    pub failed_by_method: u64,
+    /// Not there for another reason: never reached, held back.
+    pub missing: u64,
+}
+
+pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
+    let design = set.design();
+    let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
+    let per_cell = per_run * design.judges.len() as u64;
+    let (grades, failures) = (set.grades(variant), failures(set, variant));
+    let mut counts = CellCounts { judged: grades.len() as u64, ..CellCounts::default() };
+    for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
+    {
+        let lacking =
+            per_cell.saturating_sub(equal_range(grades, |grade| grade.at.cell(), (variant, probe, run)).len() as u64);
+        match (lacking > 0).then(|| cause(set, &failures, variant, probe, run)).flatten() {
+            Some(Blame::Method) => {
+                counts.failed += lacking;
+                counts.failed_by_method += lacking;
+            }
+            Some(Blame::Infrastructure) => counts.failed += lacking,
+            None => counts.missing += lacking,
+        }
+    }
+    counts
+}
+
+/// The share of a variant's answers that the token limit cut off, graded or failed for it; `None` where there is none.
+pub(in crate::results) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
+    let name = set.variants.get(variant).map(|variant| variant.answerer.as_str());
+    let is_truncated = |failure: &&&FailedAction| {
+        let answerer = failure.place.cell().and_then(|at| at.answerer.as_deref());
+        failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == name
+    };
+    let failed = failures(set, variant).values().flatten().filter(is_truncated).count();
+    let answers = set.answers(variant);
+    let truncated = failed + answers.iter().filter(|answer| answer.truncated).count();
+    let all = failed + answers.len();
+    (all > 0).then(|| truncated as f64 / all as f64)
+}
+
+/// The failures of a variant's method, by fixture.
+type Failures<'s> = BTreeMap<&'s str, Vec<&'s FailedAction>>;
+
+fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
+    let method = set.method(variant).map(|method| &*method.name);
+    let mut failures = Failures::new();
+    for failure in &set.manifest.failures {
+        if let Some(at) = failure.place.cell().filter(|at| Some(&*at.method) == method) {
+            failures.entry(&at.fixture).or_default().push(failure);
+        }
+    }
+    failures
+}
+
+/// Why a cell has no grade; `None` if no failure explains it. A failed compression takes with it what follows; one that
+/// serves all runs fails in all of them, though it is listed once. A method's own failure goes first.
+fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize, run: u32) -> Option<Blame> {
+    let (method, variant, probe) = (set.method(variant)?, set.variants.get(variant)?, set.probes.get(probe)?);
+    let is_hit = |at: &CellCoordinate| {
+        let is_compression = at.probe.is_none();
+        let same_run = at.run == run || (is_compression && method.deterministic);
+        let same_point = if is_compression { at.point.0 <= probe.point } else { at.point.0 == probe.point };
+        let same_probe = at.probe.as_deref().is_none_or(|id| id == probe.id);
+        let same_answerer = at.answerer.as_deref().is_none_or(|name| name == variant.answerer);
+        same_run && same_point && same_probe && same_answerer
+    };
+    let of_fixture = failures.get(set.fixture_name(probe.fixture)?)?.iter();
+    let hits = of_fixture.filter(|failure| failure.place.cell().is_some_and(is_hit));
+    let blames: Vec<Blame> = hits.map(|failure| failure.blame).collect();
+    blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
+}

@@ -1,0 +1,176 @@
+//! What contexts keep and cost: survival, attribution, tokens, fabrication.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::answers::Answers;
+use super::shares::{self, Overclaim, Share};
+use crate::action::StageName;
+use crate::measure::{DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
+use crate::results::Ordered;
+use crate::results::result_set::grade::MeasuredAnswer;
+use crate::results::result_set::set::ResultSet;
+
+/// Expected facts of all answers, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactCounts {
+    /// In the context and in the answer.
+    pub answered: u64,
+    /// In the context, missed by the answerer.
+    pub missed: u64,
+    /// Lost in compression.
+    pub lost: u64,
+    /// Answered though not literally in the context.
+    pub answered_elsewhere: u64,
+    /// Of contexts that cannot be read: answered.
+    pub unreadable_answered: u64,
+    /// Of contexts that cannot be read: not answered.
+    pub unreadable_missed: u64,
+}
+
+/// What contexts keep, and what they cost. Means are over fixtures of the means within a fixture.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Economy {
+    /// 1 − context tokens / replaced tokens.
+    pub compression_ratio: Option<f64>,
+    /// Tokens of a context.
+    pub context_tokens: Option<f64>,
+    /// Tokens of the messages it replaces.
+    pub replaced_tokens: Option<f64>,
+    /// Share of expected facts that occur in the context.
+    pub fact_survival: Option<f64>,
+    /// The same without the facts that the floor method answers too; null where there is none.
+    pub fact_survival_lift: Option<f64>,
+    /// Expected facts by what became of them.
+    pub facts: FactCounts,
+    /// Share of expected facts that occur in the answer.
+    pub answered_share: Option<f64>,
+    /// Tokens of a context, on the probes that `refetch_tokens` is known of: C.
+    pub task_context_tokens: Option<f64>,
+    /// Tokens of finding again what one probe needs and the context lost: r̄.
+    pub refetch_tokens: Option<f64>,
+    /// The price of a cached input token of the answerer as a part of that of another one: ρ; 1 where it is not known.
+    pub cached_price_ratio: f64,
+    /// C·(1 + ρ(k−1)) + k·r̄ tokens for a task of k probes with a context of C tokens, by k.
+    pub tokens_per_task: Ordered<f64>,
+    /// The k at which it equals that of the whole transcript; null if it never does, from k = 1 on.
+    pub break_even_k: Option<f64>,
+    /// Survival by where the transcript said a fact last: in an earlier span, or in which third of the span; empty where
+    /// it was not recorded.
+    pub survival_by_depth: Ordered<Share>,
+    /// For [`crate::results::SurvivalByAge`].
+    #[serde(skip)]
+    pub(in crate::results) facts_by_age: Ordered<Share>,
+    /// Survival by how many messages say a fact.
+    pub survival_by_mentions: Ordered<Share>,
+    /// Survival by the heading of the compression prompt that facts belong under, by words; empty without headings.
+    pub survival_by_heading: Ordered<Share>,
+    /// What answers do whose context lost every expected fact; null where it was not recorded, or no context can be read.
+    pub overclaim: Option<Overclaim>,
+    /// Share of answers to unanswerable probes that assert something; `fabrication` has its interval.
+    pub fabrication_rate: Option<f64>,
+    /// The same with its interval and denominator.
+    pub fabrication: Share,
+    /// Names in answers that occur nowhere in the transcript, a hundred answers.
+    pub invented_per_100: Option<f64>,
+    /// Superseded facts stated as current, in all answers.
+    pub stale_facts: u64,
+    /// What its distinct actions cost when they were executed, in dollars, by stage; null where a price is unknown.
+    pub usd: BTreeMap<StageName, Option<f64>>,
+}
+
+/// Numbers of probes that `tokens_per_task` is given for.
+pub const PROBES_OF_TASK: [u32; 4] = [1, 3, DEFAULT_PROBES, 30];
+
+/// A fact of a probe.
+type FactAt = (usize, usize);
+
+/// The facts that a variant answers, in any run.
+pub(in crate::results) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
+    let of = |measured: &MeasuredAnswer| -> Vec<FactAt> {
+        let said = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
+        said.map(|(fact, _)| (measured.at.probe, fact)).collect()
+    };
+    set.answers(variant).iter().flat_map(of).collect()
+}
+
+impl Economy {
+    /// What contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
+    /// ceiling.
+    pub(in crate::results) fn of(
+        answers: &Answers<'_>,
+        guessable: Option<&BTreeSet<FactAt>>,
+        full: Option<&Answers<'_>>,
+    ) -> Economy {
+        let fabrication = shares::fabrication(answers);
+        let own = task_tokens(answers);
+        let cached = answers.set.answerer(answers.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0);
+        let per_task = |k: u32| {
+            own.map(|(context, refetch)| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
+        };
+        let full = full.and_then(task_tokens);
+        Economy {
+            compression_ratio: answers.compression_ratio(),
+            context_tokens: answers.context_tokens(),
+            replaced_tokens: answers.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
+            fact_survival: answers.fact_survival(),
+            fact_survival_lift: guessable.and_then(|guessable| answers.mean(|m| lift(m, guessable))),
+            facts: FactCounts::of(answers),
+            answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
+            task_context_tokens: own.map(|(context, _)| context),
+            refetch_tokens: own.map(|(_, refetch)| refetch),
+            cached_price_ratio: cached,
+            tokens_per_task: PROBES_OF_TASK.into_iter().filter_map(per_task).collect(),
+            break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
+            facts_by_age: shares::survival_by_age(answers),
+            survival_by_depth: shares::survival_by_depth(answers),
+            survival_by_mentions: shares::survival_by_mentions(answers),
+            survival_by_heading: shares::survival_by_heading(answers),
+            overclaim: Overclaim::of(answers),
+            fabrication_rate: fabrication.share,
+            fabrication,
+            invented_per_100: answers.mean(|m| Some(100.0 * m.invented as f64)),
+            stale_facts: answers.measured.iter().map(|m| m.stale).sum(),
+            usd: costs(answers.set, answers.variant),
+        }
+    }
+}
+
+/// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need nothing,
+/// and would let an empty context look cheap.
+fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
+    let known = |m: &MeasuredAnswer| m.context_tokens.zip(m.refetch);
+    let context = answers.mean(|m| known(m).map(|(context, _)| context as f64))?;
+    Some((context, answers.mean(|m| known(m).map(|(_, refetch)| refetch as f64))?))
+}
+
+impl FactCounts {
+    fn of(answers: &Answers<'_>) -> FactCounts {
+        let mut counts = FactCounts::default();
+        for fact in answers.measured.iter().flat_map(|measured| &measured.facts) {
+            let count = match (fact.class, fact.answered) {
+                (Some(FactClass::Answered), _) => &mut counts.answered,
+                (Some(FactClass::Missed), _) => &mut counts.missed,
+                (Some(FactClass::Lost), _) => &mut counts.lost,
+                (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,
+                (None, true) => &mut counts.unreadable_answered,
+                (None, false) => &mut counts.unreadable_missed,
+            };
+            *count += 1;
+        }
+        counts
+    }
+}
+
+fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> {
+    let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
+    let present: Option<Vec<bool>> = own.map(|(_, fact)| fact.is_present()).collect();
+    share(present?)
+}
+
+/// The sums over distinct actions; one unknown price makes a sum unknown.
+fn costs(set: &ResultSet, variant: usize) -> BTreeMap<StageName, Option<f64>> {
+    let of_variant = set.costs.get(variant).into_iter().flatten();
+    of_variant.map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum())).collect()
+}

@@ -1,0 +1,69 @@
+//! The groups of probes that a summary has lines for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::probe::ProbeType;
+use crate::results::result_set::selection::{Selection, Subset};
+use crate::results::result_set::set::{ProbeAt, ResultSet};
+
+/// Lengths of transcripts: upper ends in tokens, and their names.
+const LENGTHS: [(f64, &str); 4] =
+    [(10_000.0, "under 10k"), (30_000.0, "10k to 30k"), (100_000.0, "30k to 100k"), (f64::INFINITY, "over 100k")];
+
+/// Groups by what they have in common, each with its part of a selection. None is empty.
+pub(in crate::results) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
+
+/// All groups, the same for every method.
+pub(in crate::results) struct Groups<'s> {
+    pub by_probe_type: GroupSelections<'s, String>,
+    pub by_fixture: GroupSelections<'s, String>,
+    pub by_tag: GroupSelections<'s, String>,
+    /// By the number of the point.
+    pub by_cycle: GroupSelections<'s, u32>,
+    pub by_length: GroupSelections<'s, String>,
+}
+
+impl<'s> Groups<'s> {
+    /// The parts of `whole`.
+    pub(in crate::results) fn of(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
+        let fixtures = &set.design().fixtures;
+        let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
+        let has = |tag: &String, fixture: usize| fixtures.get(fixture).is_some_and(|info| info.tags.contains(tag));
+        let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();
+        let lengths = lengths(set);
+        let group = |keep: &dyn Fn(&ProbeAt) -> bool| -> Subset {
+            set.probes.iter().enumerate().filter(|(_, probe)| keep(probe)).map(|(ix, _)| ix).collect()
+        };
+        let kind = |kind: ProbeType| (kind.name().to_owned(), group(&|probe| probe.kind == kind));
+        let fixture = |(ix, name): (usize, String)| (name, set.scores.span(ix).collect());
+        let tag = |tag: &String| (tag.clone(), group(&|probe| has(tag, probe.fixture)));
+        let cycle = |point: u32| (point, group(&|probe| probe.point == point));
+        let length = |name: &str| (name.to_owned(), group(&|probe| lengths.get(&probe.fixture) == Some(&name)));
+        let names = fixtures.iter().map(|fixture| fixture.name.clone());
+        Groups {
+            by_probe_type: parts(whole, ProbeType::ALL.into_iter().map(kind)),
+            by_fixture: parts(whole, names.enumerate().map(fixture)),
+            by_tag: parts(whole, tags.into_iter().map(tag)),
+            by_cycle: parts(whole, points.into_iter().map(cycle)),
+            by_length: parts(whole, LENGTHS.iter().map(|(_, name)| length(name))),
+        }
+    }
+}
+
+fn parts<'s, Name>(whole: &Selection<'s>, groups: impl Iterator<Item = (Name, Subset)>) -> GroupSelections<'s, Name> {
+    groups.map(|(name, group)| (name, whole.only(&group))).filter(|(_, part)| !part.kept.is_empty()).collect()
+}
+
+/// The names of the lengths of the fixtures that have an answer.
+fn lengths(set: &ResultSet) -> BTreeMap<usize, &'static str> {
+    let mut longest: BTreeMap<usize, f64> = BTreeMap::new();
+    for measured in &set.answers {
+        let fixture = set.probes.get(measured.at.probe).map(|probe| probe.fixture);
+        if let Some((fixture, tokens)) = fixture.zip(measured.replaced_tokens) {
+            let length = longest.entry(fixture).or_insert(0.0);
+            *length = length.max(tokens as f64);
+        }
+    }
+    let name = |length: f64| LENGTHS.iter().find(|(end, _)| length < *end).map(|(_, name)| *name);
+    longest.into_iter().filter_map(|(fixture, length)| Some((fixture, name(length)?))).collect()
+}

@@ -1,0 +1,13 @@
+//! Figures of one result set, method by method: what a summary consists of.
+
+pub(super) mod age;
+pub(super) mod answers;
+pub(super) mod shares;
+pub(super) mod economy;
+pub(super) mod needed;
+pub(super) mod cells;
+pub(super) mod noise;
+pub(super) mod scale;
+pub(super) mod groups;
+pub(super) mod spending;
+pub(super) mod constraints;

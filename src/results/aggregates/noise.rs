@@ -1,0 +1,127 @@
+//! Where the noise comes from, and how far judges agree.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::judge::Dimension;
+use crate::results::Ordered;
+use crate::results::result_set::scores::{AnswerScores, Scores};
+use crate::results::result_set::selection::Subset;
+use crate::results::result_set::set::ResultSet;
+use crate::stats::{self, Coefficient, Components, Observation, RepeatSpread};
+
+/// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
+pub(in crate::results) fn components(
+    scores: &Scores,
+    variant: usize,
+    kept: &Subset,
+    deterministic: bool,
+) -> Ordered<Components> {
+    let counts = |graded: &&AnswerScores| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
+    let graded: Vec<&AnswerScores> = scores.graded(variant).iter().filter(counts).collect();
+    let observation = |graded: &AnswerScores, dimension: Dimension| {
+        Some(Observation {
+            cluster: scores.fixture_of(graded.at.probe)?,
+            item: graded.at.probe,
+            run: graded.at.run as usize,
+            answer: graded.at.answer_n as usize,
+            value: graded.dimensions.get(dimension)?,
+        })
+    };
+    let of = |dimension: Dimension| {
+        let observations: Vec<Observation> =
+            graded.iter().filter_map(|graded| observation(graded, dimension)).collect();
+        let found = stats::components(&observations);
+        (!found.components.is_empty()).then(|| (dimension.name().to_owned(), found))
+    };
+    Dimension::ALL.into_iter().filter_map(of).collect()
+}
+
+/// The average over variants, dimension by dimension.
+pub(in crate::results) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<Components> {
+    let of = |dimension: Dimension| {
+        let chains: Vec<Components> =
+            variants.iter().filter_map(|variant| variant.get(dimension.name()).cloned()).collect();
+        Some((dimension.name().to_owned(), Components::average(&chains)?))
+    };
+    Dimension::ALL.into_iter().filter_map(of).collect()
+}
+
+/// The share of each component in the variance of scores, the mean over dimensions; the largest first. Empty where no
+/// variance is known.
+pub(in crate::results) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
+    let mut sums: Vec<(String, f64)> = Vec::new();
+    for component in noise.iter().flat_map(|(_, found)| &found.components) {
+        let Some(variance) = component.variance else { continue };
+        match sums.iter_mut().find(|(name, _)| *name == component.name) {
+            Some((_, sum)) => *sum += variance,
+            None => sums.push((component.name.clone(), variance)),
+        }
+    }
+    let all: f64 = sums.iter().map(|(_, sum)| sum).sum();
+    sums.retain(|_| all > 0.0);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sums.into_iter().map(|(name, sum)| (name, sum / all)).collect()
+}
+
+/// How judges agree with one another, and each with itself. Ceiling and floor are left out: they would flatter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JudgeQuality {
+    /// Krippendorff's ordinal alpha of the panel over all criteria; `None` with one judge.
+    pub alpha: Option<Coefficient>,
+    /// The same by dimension.
+    pub alpha_by_dimension: Ordered<Coefficient>,
+    /// Each judge's spread over repeated grading of one answer; empty without repeats.
+    pub repeats: Ordered<RepeatSpread>,
+}
+
+/// Integer scores of one unit (an answer, a number of the judgement, a criterion), one a judge.
+type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
+
+pub(in crate::results) fn judge_quality(set: &ResultSet) -> JudgeQuality {
+    let design = set.design();
+    let is_real = |variant: usize| set.method(variant).is_some_and(|info| !info.is_anchor());
+    let repeats = (design.judges.iter().enumerate())
+        .filter(|_| design.runs.judge > 1)
+        .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge, &is_real)?)))
+        .collect();
+    if design.judges.len() < 2 {
+        return JudgeQuality { repeats, ..JudgeQuality::default() };
+    }
+    let units = units(set, &is_real);
+    let alpha_of = |dimension: Option<Dimension>| {
+        let dimension_of = |criterion: u16| design.rubric.criteria.get(usize::from(criterion)).map(|c| c.dimension);
+        let own = units.iter().filter(|((_, _, c), _)| dimension.is_none() || dimension_of(*c) == dimension);
+        let scores: Vec<Vec<u8>> = own.map(|(_, scores)| scores.clone()).collect();
+        stats::krippendorff_alpha(&scores)
+    };
+    let by_dimension = Dimension::ALL.into_iter().map(|d| (d.name().to_owned(), alpha_of(Some(d))));
+    JudgeQuality { alpha: Some(alpha_of(None)), alpha_by_dimension: by_dimension.collect(), repeats }
+}
+
+fn units(set: &ResultSet, is_real: &impl Fn(usize) -> bool) -> Units {
+    let mut units = Units::new();
+    let (mut answer, mut before) = (0, None);
+    for grade in set.grades.iter().filter(|grade| is_real(grade.at.variant)) {
+        if before != Some(grade.at) {
+            answer += 1;
+            before = Some(grade.at);
+        }
+        for (criterion, points) in &grade.points {
+            units.entry((answer, grade.judge_n, *criterion)).or_default().push(*points);
+        }
+    }
+    units
+}
+
+fn repeat_spread(set: &ResultSet, judge: usize, is_real: &impl Fn(usize) -> bool) -> Option<RepeatSpread> {
+    let mut repeats: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for grade in set.grades.iter().filter(|grade| grade.judge == judge && is_real(grade.at.variant)) {
+        for (criterion, points) in &grade.points {
+            repeats.entry((grade.at, *criterion)).or_default().push(f64::from(*points));
+        }
+    }
+    let repeats: Vec<Vec<f64>> = repeats.into_values().collect();
+    stats::repeat_spread(&repeats)
+}

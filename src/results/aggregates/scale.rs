@@ -1,0 +1,137 @@
+//! Whether ceiling and floor lie apart: if the whole transcript is graded hardly better than an empty context, no figure
+//! between them means anything.
+//!
+//! Per answerable probe that `full` and `none` of one answerer were both graded on, the difference of their overalls.
+//! Probes that the transcript does not answer are left out: on them an empty context is as good as the whole. The scale
+//! is too narrow if the mean difference is under [`NEEDED`], or if its one-sided 95% bound over probes is not above 0.
+//! Literal fact matching then names who to suspect, without the judge: facts that `full` states and `none` does not
+//! should have been graded apart.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::results::files::design::MethodInfo;
+use crate::results::result_set::grade::MeasuredAnswer;
+use crate::results::result_set::set::{MethodVariant, ResultSet};
+use crate::stats::{lower_bound, mean, mean_of};
+
+/// How far, in points, `full` must lie above `none`.
+const NEEDED: f64 = 1.0;
+/// Probes from which on a gate refuses a scale that is too narrow.
+const PROBES_TO_REFUSE: usize = 8;
+
+/// What was found out about ceiling and floor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScaleCheck {
+    /// Probes graded on both; 0 where nothing was checked, for lack of a ceiling or a floor.
+    pub probes: usize,
+    /// Mean over probes of ceiling − floor.
+    pub difference: Option<f64>,
+    /// Lower end of its one-sided 95% interval; `None` under 2 probes.
+    pub lower_bound: Option<f64>,
+    /// What to suspect, if the scale is too narrow.
+    pub cause: Option<NarrowScaleCause>,
+}
+
+/// What makes ceiling and floor look alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NarrowScaleCause {
+    /// The facts are in the answers of `full` and not in those of `none`: the judge does not see the difference.
+    Judge,
+    /// The facts are in both: the probes can be answered without the transcript.
+    Bank,
+    /// The facts are in neither: who answers does not find them in the whole transcript.
+    Answerer,
+}
+
+impl ScaleCheck {
+    /// Whether figures between them mean little.
+    pub fn is_narrow(&self) -> bool {
+        is_narrow(self.difference, self.lower_bound)
+    }
+
+    /// Whether a gate has to refuse: too narrow by its mean, on enough probes to say so.
+    pub fn refuses_gate(&self) -> bool {
+        self.probes >= PROBES_TO_REFUSE && self.difference.is_some_and(|difference| difference < NEEDED)
+    }
+}
+
+fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
+    difference.is_some_and(|difference| difference < NEEDED) || lower_bound.is_some_and(|bound| bound <= 0.0)
+}
+
+/// Checks the first answerer that both a ceiling and a floor were graded with.
+pub(in crate::results) fn scale_check(set: &ResultSet) -> ScaleCheck {
+    let ends = set.variants.iter().find_map(|MethodVariant { answerer, .. }| {
+        Some((set.variant_of(answerer, MethodInfo::is_ceiling)?, set.variant_of(answerer, MethodInfo::is_floor)?))
+    });
+    let Some((full, none)) = ends else {
+        return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
+    };
+    let (ceiling, floor) = (overalls(set, full), overalls(set, none));
+    let apart: Vec<f64> = ceiling.iter().filter_map(|(probe, high)| Some(high - floor.get(probe)?)).collect();
+    let (difference, bound) = (mean(&apart), lower_bound(&apart));
+    let cause = is_narrow(difference, bound).then(|| cause(stated(set, full), stated(set, none)));
+    ScaleCheck { probes: apart.len(), difference, lower_bound: bound, cause }
+}
+
+/// The mean overall of each answerable probe of a variant.
+fn overalls(set: &ResultSet, variant: usize) -> BTreeMap<usize, f64> {
+    let is_answerable = |probe: usize| set.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty());
+    let mut by_probe: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for grade in set.grades(variant).iter().filter(|grade| is_answerable(grade.at.probe)) {
+        by_probe.entry(grade.at.probe).or_default().extend(mean_of(grade.dimensions.measured()));
+    }
+    by_probe.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
+}
+
+/// Of the expected facts, the share that a variant's answers state.
+fn stated(set: &ResultSet, variant: usize) -> f64 {
+    let of = |measured: &MeasuredAnswer| measured.facts.iter().map(|fact| f64::from(u8::from(fact.answered))).collect();
+    let stated: Vec<f64> = set.answers(variant).iter().flat_map(|measured| -> Vec<f64> { of(measured) }).collect();
+    mean(&stated).unwrap_or(0.0)
+}
+
+/// What to suspect, by the shares of facts that the answers of ceiling and floor state.
+fn cause(full: f64, none: f64) -> NarrowScaleCause {
+    const MOST: f64 = 0.5;
+    match (full >= MOST, none >= MOST) {
+        (true, false) => NarrowScaleCause::Judge,
+        (true, true) => NarrowScaleCause::Bank,
+        (false, _) => NarrowScaleCause::Answerer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(probes: usize, difference: f64, lower_bound: f64) -> ScaleCheck {
+        ScaleCheck { probes, difference: Some(difference), lower_bound: Some(lower_bound), cause: None }
+    }
+
+    #[test]
+    fn a_scale_is_narrow_by_its_mean_or_by_its_bound() {
+        assert!(!check(8, 1.0, 0.1).is_narrow());
+        assert!(check(8, 0.99, 0.5).is_narrow());
+        assert!(check(3, 2.0, 0.0).is_narrow(), "a mean that is not shown to be above 0");
+        let unchecked = ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
+        assert!(unchecked.difference.is_none() && !unchecked.is_narrow() && !unchecked.refuses_gate());
+    }
+
+    #[test]
+    fn a_gate_refuses_by_the_mean_alone_and_from_eight_probes_on() {
+        assert!(check(8, 0.99, 0.5).refuses_gate());
+        assert!(!check(7, 0.2, -0.5).refuses_gate());
+        assert!(!check(20, 1.2, -0.1).refuses_gate());
+    }
+
+    #[test]
+    fn the_cause_is_named_by_where_facts_stand() {
+        assert_eq!(cause(0.9, 0.1), NarrowScaleCause::Judge);
+        assert_eq!(cause(0.9, 0.8), NarrowScaleCause::Bank);
+        assert_eq!(cause(0.2, 0.1), NarrowScaleCause::Answerer);
+    }
+}

@@ -1,0 +1,251 @@
+//! Shares of answers and facts with their intervals over fixtures: answers without their facts, fabrication, and survival
+//! by where and how often the transcript says a fact.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::answers::Answers;
+use crate::measure::{AnswerWhenLost, Depth};
+use crate::results::Ordered;
+use crate::results::result_set::grade::{MeasuredAnswer, MeasuredFact};
+use crate::stats::{self, Interval};
+
+/// A share of answers or facts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// The mean over fixtures of the share within each; null where there is nothing to count.
+    pub share: Option<f64>,
+    /// 95% cluster t interval, clipped to 0 and 1; null with one fixture, and where all fixtures have the same share.
+    pub ci95: Option<Interval>,
+    /// How many, in all runs.
+    pub count: u64,
+    /// Of how many.
+    pub of: u64,
+    /// Fixtures that have any.
+    pub fixtures: usize,
+}
+
+impl Share {
+    fn new(by_fixture: &[f64], count: u64, of: u64) -> Share {
+        let estimate = stats::share(by_fixture);
+        Share {
+            share: estimate.map(|estimate| estimate.center),
+            ci95: estimate.and_then(|estimate| estimate.ci95),
+            count,
+            of,
+            fixtures: by_fixture.len(),
+        }
+    }
+
+    /// From the counts of each fixture that has any: how many, of how many.
+    pub(super) fn of_fixtures<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
+        let by_fixture: Vec<f64> = counts.clone().map(|(count, of)| *count as f64 / *of as f64).collect();
+        Share::new(&by_fixture, counts.clone().map(|counts| counts.0).sum(), counts.map(|counts| counts.1).sum())
+    }
+}
+
+/// What the answers do whose context lost every expected fact of their probe. All four shares are of the same answers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overclaim {
+    /// They assert another value: an overclaim.
+    pub other_value: Share,
+    /// They say that they do not know.
+    pub admission: Share,
+    /// They neither admit nor name a value.
+    pub vague: Share,
+    /// They are right all the same.
+    pub right: Share,
+}
+
+/// A share on both sides of a comparison. Descriptive: no verdict rests on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ShareDifference {
+    /// In the baseline; null where it was not recorded.
+    pub before: Option<Share>,
+    /// Now; null likewise.
+    pub after: Option<Share>,
+    /// The mean of the differences over fixtures that have both.
+    pub difference: Option<f64>,
+    /// Its 95% cluster t interval over these fixtures; null as that of a share.
+    pub ci95: Option<Interval>,
+}
+
+impl ShareDifference {
+    /// `differences` are those of the fixtures that both sides have.
+    pub(in crate::results) fn new(before: Option<Share>, after: Option<Share>, differences: &[f64]) -> ShareDifference {
+        let estimate = stats::share_difference(differences);
+        ShareDifference {
+            before,
+            after,
+            difference: estimate.map(|estimate| estimate.center),
+            ci95: estimate.and_then(|estimate| estimate.ci95),
+        }
+    }
+
+    /// Whether both sides counted something.
+    pub fn has_both_denominators(&self) -> bool {
+        [self.before, self.after].iter().all(|side| side.is_some_and(|share| share.of > 0))
+    }
+
+    /// Whether the counts of the two sides differ.
+    pub fn is_any(&self) -> bool {
+        let counts = |side: Option<Share>| side.map(|share| (share.count, share.of));
+        counts(self.before) != counts(self.after)
+    }
+}
+
+/// Whether an answer counts towards a share; `None` of one that does not belong to it.
+type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
+
+fn is_overclaim(measured: &MeasuredAnswer) -> Option<bool> {
+    measured.has_lost_all().then(|| measured.when_lost == Some(AnswerWhenLost::OtherValue))
+}
+
+fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
+    measured.fabricated
+}
+
+/// Of the answers for which `counts` says so, the share.
+fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
+    let by_fixture: Vec<f64> = fixture_shares(answers, counts).into_values().collect();
+    let (mut count, mut of) = (0, 0);
+    for counted in answers.measured.iter().filter_map(|measured| counts(measured)) {
+        count += u64::from(counted);
+        of += 1;
+    }
+    Share::new(&by_fixture, count, of)
+}
+
+/// The same fixture by fixture.
+fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, f64> {
+    answers.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
+}
+
+/// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
+fn records_overclaims(answers: &Answers<'_>) -> bool {
+    let is_readable = |measured: &MeasuredAnswer| measured.facts.iter().any(|fact| fact.class.is_some());
+    let mut lost = answers.measured.iter().filter(|measured| measured.has_lost_all());
+    lost.all(|measured| measured.when_lost.is_some()) && answers.measured.iter().any(|measured| is_readable(measured))
+}
+
+impl Overclaim {
+    /// What answers do without their facts; `None` where it was not recorded or no context can be read.
+    pub(in crate::results) fn of(answers: &Answers<'_>) -> Option<Overclaim> {
+        let share = |wanted: AnswerWhenLost| {
+            share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
+        };
+        records_overclaims(answers).then(|| Overclaim {
+            other_value: share(AnswerWhenLost::OtherValue),
+            admission: share(AnswerWhenLost::Admission),
+            vague: share(AnswerWhenLost::Vague),
+            right: share(AnswerWhenLost::Right),
+        })
+    }
+}
+
+/// The answers to unanswerable probes that assert something.
+pub(in crate::results) fn fabrication(answers: &Answers<'_>) -> Share {
+    share_of(answers, &is_fabricated)
+}
+
+/// Survival by where the transcript said a fact last, oldest first.
+pub(in crate::results) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |_, fact| fact.depth);
+    Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
+}
+
+/// Survival by the compressions since the transcript last said a fact. Older results know only what has been through
+/// more than one: `2+`.
+pub(in crate::results) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |_, fact| match (fact.age, fact.depth) {
+        (Some(age), _) => Some((age, "")),
+        (None, Some(Depth::EarlierSpan)) => Some((2, "+")),
+        (None, depth) => depth.map(|_| (1, "")),
+    });
+    shares.into_iter().map(|((age, more), share)| (format!("{age}{more}"), share)).collect()
+}
+
+/// Survival by how many messages say a fact.
+pub(in crate::results) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |_, fact| {
+        Some(match fact.mentions? {
+            0 | 1 => "1",
+            2 | 3 => "2-3",
+            _ => "4+",
+        })
+    });
+    shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
+}
+
+/// Survival by the heading of the compression prompt that facts belong under.
+pub(in crate::results) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
+    let shares = survival_by(answers, |measured, _| measured.heading.clone());
+    shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
+}
+
+/// The share of facts that occur in the context, group by group: within a fixture all its facts count the same.
+fn survival_by<N: Ord>(
+    answers: &Answers<'_>,
+    group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>,
+) -> BTreeMap<N, Share> {
+    let facts = answers.measured.iter().flat_map(|measured| measured.facts.iter().map(move |fact| (*measured, fact)));
+    shares_by(
+        facts.filter_map(|(measured, fact)| {
+            Some((group(measured, fact)?, answers.fixture(measured)?, fact.is_present()?))
+        }),
+    )
+}
+
+/// By fixture: how many, of how many.
+pub(in crate::results) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
+
+/// Counts one of a fixture.
+pub(in crate::results) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {
+    let (count, of) = counts.entry(fixture).or_default();
+    *count += u64::from(is_counted);
+    *of += 1;
+}
+
+/// The share of each group, of what is given with its group, its fixture and whether it counts.
+pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
+    all: impl Iterator<Item = (Group, Fixture, bool)>,
+) -> BTreeMap<Group, Share> {
+    let mut groups: BTreeMap<Group, FixtureCounts<Fixture>> = BTreeMap::new();
+    all.for_each(|(group, fixture, is_counted)| count(groups.entry(group).or_default(), fixture, is_counted));
+    groups.into_iter().map(|(group, fixtures)| (group, Share::of_fixtures(fixtures.values()))).collect()
+}
+
+/// How the share of overclaims differs. `fixtures` are those of `after` with theirs in `before`.
+pub(in crate::results) fn overclaim_difference(
+    after: &Answers<'_>,
+    before: &Answers<'_>,
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    let [after, before] = [after, before].map(|side| Some(side).filter(|side| records_overclaims(side)));
+    difference(&is_overclaim, after, before, fixtures)
+}
+
+/// How the share of fabrications differs.
+pub(in crate::results) fn fabrication_difference(
+    after: &Answers<'_>,
+    before: &Answers<'_>,
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    difference(&is_fabricated, Some(after), Some(before), fixtures)
+}
+
+/// Of sides of which it was recorded what counts.
+fn difference(
+    counts: Counts<'_>,
+    after: Option<&Answers<'_>>,
+    before: Option<&Answers<'_>>,
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    let shares = |side: Option<&Answers<'_>>| side.map(|side| fixture_shares(side, counts)).unwrap_or_default();
+    let (now, earlier) = (shares(after), shares(before));
+    let differences: Vec<f64> =
+        now.iter().filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?)).collect();
+    let share = |side: Option<&Answers<'_>>| side.map(|side| share_of(side, counts));
+    ShareDifference::new(share(before), share(after), &differences)
+}

@@ -1,0 +1,122 @@
+//! How differences of two methods varied in a result set: what a plan of another run is judged by.
+
+use std::collections::BTreeMap;
+
+use crate::action::StageName;
+use crate::results::result_set::scores::AnswerScores;
+use crate::results::result_set::set::ResultSet;
+use crate::stats::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
+use crate::stats::{CallCosts, Components, DifferenceVariances, Observation, components, mean, mean_of, sample_sd};
+
+/// Variances of `overall`, averaged over all pairs of methods but ceiling and floor, and how many pairs; `None` without a
+/// pair that has four fixtures in common.
+pub fn difference_variances(set: &ResultSet) -> Option<(DifferenceVariances, usize)> {
+    let measured: Vec<MeasuredMethod> = candidates(set).map(|variant| MeasuredMethod::of(set, variant)).collect();
+    let pairs = measured.iter().enumerate().flat_map(|(at, a)| measured.iter().skip(at + 1).map(move |b| (a, b)));
+    let found: Vec<DifferenceVariances> = pairs.filter_map(|(a, b)| of_pair(set, a, b)).collect();
+    let average = |part: fn(&DifferenceVariances) -> f64| mean_of(found.iter().map(part));
+    Some((
+        DifferenceVariances {
+            fixture: average(|v| v.fixture)?,
+            probe: average(|v| v.probe)?,
+            compress_run: average(|v| v.compress_run)?,
+            compress_probe: average(|v| v.compress_probe)?,
+            answer: average(|v| v.answer)?,
+            judge: average(|v| v.judge)?,
+        },
+        found.len(),
+    ))
+}
+
+/// What a call of these methods cost on average; `None` where a price is not known.
+pub fn mean_call_costs(set: &ResultSet) -> Option<CallCosts> {
+    let mean = |stage: StageName| {
+        let of = |variant: usize| set.costs.get(variant).and_then(|costs| costs.get(&stage)).into_iter().flatten();
+        let known: Option<Vec<f64>> = candidates(set).flat_map(of).map(|(_, usd)| *usd).collect();
+        mean(&known?)
+    };
+    Some(CallCosts {
+        compress: mean(StageName::Compress)?,
+        answer: mean(StageName::Answer)?,
+        judge: mean(StageName::Judge)?,
+    })
+}
+
+/// The variants of methods that are neither ceiling nor floor.
+fn candidates(set: &ResultSet) -> impl Iterator<Item = usize> {
+    (0..set.variants.len()).filter(move |variant| set.method(*variant).is_some_and(|info| !info.is_anchor()))
+}
+
+/// The means of the probes of a variant, and the noise of its runs.
+struct MeasuredMethod {
+    probes: BTreeMap<usize, f64>,
+    noise: Components,
+    /// The fewest runs of a probe that did work of their own.
+    runs: usize,
+}
+
+impl MeasuredMethod {
+    fn of(set: &ResultSet, variant: usize) -> MeasuredMethod {
+        let scores = &set.scores;
+        let runs = scores.judged(variant).iter().filter_map(|probe| scores.distinct_runs(variant, *probe)).min();
+        let runs = runs.unwrap_or(1);
+        let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let mut observations = Vec::new();
+        for AnswerScores { at, dimensions } in scores.graded(variant).iter().filter(|s| runs > 1 || s.at.run == 1) {
+            let overall = mean_of(dimensions.measured());
+            let Some((value, cluster)) = overall.zip(scores.fixture_of(at.probe)) else { continue };
+            values.entry(at.probe).or_default().push(value);
+            let (run, answer) = (at.run as usize, at.answer_n as usize);
+            observations.push(Observation { cluster, item: at.probe, run, answer, value });
+        }
+        let probes = values.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect();
+        MeasuredMethod { probes, noise: components(&observations), runs }
+    }
+
+    /// A component by what it is called alone or merged with finer ones, which then count as it.
+    fn variance(&self, names: &[&str]) -> f64 {
+        names.iter().find_map(|name| self.noise.named(name)?.variance).unwrap_or(0.0)
+    }
+
+    /// The noise of its runs, and the variance of a probe's mean that it makes.
+    fn run_noise(&self, set: &ResultSet) -> (DifferenceVariances, f64) {
+        let noise = DifferenceVariances {
+            compress_run: self.variance(&["compress_run"]),
+            compress_probe: self.variance(&["compress_probe", "answer+compress_probe", "judge+answer+compress_probe"]),
+            answer: self.variance(&["answer", "judge+answer"]),
+            judge: self.variance(&["judge"]),
+            ..DifferenceVariances::default()
+        };
+        let (answers, gradings) = (f64::from(set.design().runs.answer), f64::from(set.design().runs.judge));
+        let of_probe = noise.compress_probe + noise.answer / answers + noise.judge / (answers * gradings);
+        (noise, of_probe / self.runs as f64)
+    }
+}
+
+/// The variances of one difference: what runs make is taken off how it varies over probes and fixtures.
+fn of_pair(set: &ResultSet, a: &MeasuredMethod, b: &MeasuredMethod) -> Option<DifferenceVariances> {
+    let mut differences: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (probe, value) in &a.probes {
+        if let Some((fixture, other)) = set.scores.fixture_of(*probe).zip(b.probes.get(probe)) {
+            differences.entry(fixture).or_default().push(value - other);
+        }
+    }
+    if differences.len() < MIN_CLUSTERS_FOR_VARIANCE {
+        return None;
+    }
+    let ((noise_a, probe_a), (noise_b, probe_b)) = (a.run_noise(set), b.run_noise(set));
+    let fixtures: Option<Vec<f64>> = differences.values().map(|values| mean(values)).collect();
+    let between = sample_sd(&fixtures?)?.powi(2);
+    // half the mean squared difference of two probes of a fixture is the variance of one
+    let within = mean_of(differences.values().filter_map(|values| sample_sd(values)).map(|sd| sd * sd)).unwrap_or(0.0);
+    let probes = differences.values().map(Vec::len).sum::<usize>() as f64 / differences.len() as f64;
+    let runs = noise_a.compress_run / a.runs as f64 + noise_b.compress_run / b.runs as f64;
+    Some(DifferenceVariances {
+        fixture: (between - within / probes - runs).max(0.0),
+        probe: (within - probe_a - probe_b).max(0.0),
+        compress_run: noise_a.compress_run + noise_b.compress_run,
+        compress_probe: noise_a.compress_probe + noise_b.compress_probe,
+        answer: noise_a.answer + noise_b.answer,
+        judge: noise_a.judge + noise_b.judge,
+    })
+}

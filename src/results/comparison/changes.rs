@@ -1,0 +1,291 @@
+//! What changed between the two sides of a method: fixtures, contexts, probes and facts.
+//!
+//! A fixture is *unchanged* if every cell that both sides have rests on the same answer and judgement and has the same
+//! recorded grades. The compression's key is not looked at: a reworded prompt that yields the same context changed
+//! nothing. Grades are looked at besides the keys, since a stage that was asked again (`--refresh`) replaces outputs
+//! under the same key; such a fixture is *asked again*, and is tested like a changed one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::comparable::VariantPair;
+use crate::action::KeyHalf;
+use crate::judge::Dimension;
+use crate::results::aggregates::answers::Answers;
+use crate::results::aggregates::constraints::constraint_difference;
+use crate::results::aggregates::shares::{ShareDifference, fabrication_difference, overclaim_difference};
+use crate::results::result_set::grade::{Grade, MeasuredAnswer, equal_range};
+use crate::results::result_set::set::ResultSet;
+use crate::stats;
+use crate::stats::thresholds::{GOOD, MIN_FLIP};
+
+/// The fixtures of a pair of methods by what became of their common cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FixtureChanges {
+    /// Another answer or judgement in at least one cell.
+    pub changed: Vec<String>,
+    /// The same actions, graded otherwise: they were asked again.
+    pub asked_again: Vec<String>,
+    /// The same answers, judgements and grades.
+    pub unchanged: Vec<String>,
+    /// No cell in common.
+    pub not_comparable: Vec<String>,
+    /// Cells that only the judged side has, a line for each probe.
+    pub only_judged: Vec<String>,
+    /// Cells that only the baseline has.
+    pub only_baseline: Vec<String>,
+}
+
+impl FixtureChanges {
+    /// How many fixtures are tested.
+    pub fn tested(&self) -> usize {
+        self.changed.len() + self.asked_again.len()
+    }
+
+    /// How many fixtures have a cell on both sides.
+    pub fn compared(&self) -> usize {
+        self.tested() + self.unchanged.len()
+    }
+
+    /// Whether the fixture of this name has to be tested.
+    pub(super) fn is_tested(&self, fixture: &str) -> bool {
+        self.changed.iter().chain(&self.asked_again).any(|known| known == fixture)
+    }
+}
+
+/// What became different for a method, as far as rows say it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Differences {
+    /// Contexts that are byte for byte the same; null where the answerer differs, so that rows do not say.
+    pub contexts: Option<SameContexts>,
+    /// Probes that went from good to bad or back, the largest step first.
+    pub flipped: Vec<Flip>,
+    /// Expected facts that occurred in the context of most answers and no longer do.
+    pub facts_lost: Vec<ProbeFact>,
+    /// Expected facts that occur in the context of most answers and did not.
+    pub facts_gained: Vec<ProbeFact>,
+    /// Answers that assert another value, of those whose context lost every expected fact.
+    pub overclaim: ShareDifference,
+    /// Answers that assert something, of those to unanswerable probes.
+    pub fabrication: ShareDifference,
+    /// Rules put into the sessions that contexts have word for word or nearly so.
+    pub constraints: ShareDifference,
+}
+
+/// How many contexts are the same on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SameContexts {
+    /// Byte for byte the same.
+    pub same: usize,
+    /// Contexts that both sides have: one for each fixture, point and run.
+    pub compared: usize,
+}
+
+/// A probe that was answered well on one side and badly on the other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flip {
+    /// The fixture in whose bank the probe is.
+    pub fixture: String,
+    /// The point, from 1.
+    pub point: u32,
+    /// The probe's id in the bank.
+    pub probe: String,
+    /// Its score in the baseline: the mean over dimensions of the mean over runs.
+    pub before: f64,
+    /// Its score on the judged side, likewise.
+    pub after: f64,
+}
+
+/// An expected fact of a probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbeFact {
+    /// The fixture in whose bank the probe is.
+    pub fixture: String,
+    /// The point, from 1.
+    pub point: u32,
+    /// The probe's id in the bank.
+    pub probe: String,
+    /// The fact as rows name it.
+    pub fact: String,
+}
+
+/// Two methods that are compared, with the probes that both sides asked alike.
+#[derive(Clone, Copy)]
+pub(in crate::results) struct ComparedVariants<'s> {
+    pub judged: &'s ResultSet,
+    pub baseline: &'s ResultSet,
+    /// By a probe's place on the judged side, its place in the baseline.
+    pub probes: &'s BTreeMap<usize, usize>,
+    pub pair: VariantPair<'s>,
+}
+
+/// A cell within a probe: run, answer, judgement, judge.
+type CellAt = (u32, u32, u32, usize);
+
+type ProbeGrades<'s> = HashMap<CellAt, &'s Grade>;
+
+#[derive(Clone, Copy, Default)]
+struct CommonCells {
+    any: bool,
+    other_keys: bool,
+    other_grades: bool,
+}
+
+impl<'s> ComparedVariants<'s> {
+    /// The fixtures by what became of them.
+    pub(super) fn fixture_changes(&self) -> FixtureChanges {
+        let (judged, baseline) = (by_probe(self.judged, self.pair.a.place), by_probe(self.baseline, self.pair.b.place));
+        let mut found = FixtureChanges::default();
+        let mut fixtures: BTreeMap<usize, CommonCells> = BTreeMap::new();
+        for (probe, other) in self.probes {
+            let Some(at) = self.judged.probes.get(*probe) else { continue };
+            let common = fixtures.entry(at.fixture).or_default();
+            let none = ProbeGrades::new();
+            let (own, theirs) = (judged.get(probe).unwrap_or(&none), baseline.get(other).unwrap_or(&none));
+            for (cell, grade) in own {
+                let Some(earlier) = theirs.get(cell) else { continue };
+                common.any = true;
+                common.other_keys |= answer_and_judge(grade) != answer_and_judge(earlier);
+                common.other_grades |= !grade.is_graded_like(earlier);
+            }
+            found.only_judged.extend(self.one_sided(*probe, own, theirs));
+            found.only_baseline.extend(self.one_sided(*probe, theirs, own));
+        }
+        for (fixture, common) in fixtures {
+            let list = match common {
+                CommonCells { any: false, .. } => &mut found.not_comparable,
+                CommonCells { other_keys: true, .. } => &mut found.changed,
+                CommonCells { other_grades: true, .. } => &mut found.asked_again,
+                _ => &mut found.unchanged,
+            };
+            list.extend(self.judged.fixture_name(fixture).map(str::to_owned));
+        }
+        found
+    }
+
+    /// The cells of a probe that `own` has and `other` lacks, in words.
+    fn one_sided(&self, probe: usize, own: &ProbeGrades<'_>, other: &ProbeGrades<'_>) -> Option<String> {
+        let lone = || own.keys().filter(|cell| !other.contains_key(cell));
+        let runs: BTreeSet<u32> = lone().map(|(run, ..)| *run).collect();
+        let at = self.judged.probes.get(probe)?;
+        let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
+        let place = format!("{} · point {} · {}", self.judged.fixture_name(at.fixture)?, at.point, at.id);
+        (!runs.is_empty()).then(|| format!("{place} · run {}", runs.join(", ")))
+    }
+
+    pub(in crate::results) fn differences(&self) -> Differences {
+        let mut found = Differences { contexts: self.same_contexts(), ..Differences::default() };
+        for (probe, other) in self.probes {
+            found.flipped.extend(self.flip(*probe, *other));
+            self.compare_facts(*probe, *other, &mut found);
+        }
+        // stable: probes that moved by the same stay in the order of the matrix
+        (found.overclaim, found.fabrication) = self.share_differences();
+        found.constraints = constraint_difference(self.methods());
+        found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+        found
+    }
+
+    /// The judged set and the baseline, each with the name of its method.
+    pub(in crate::results) fn methods(&self) -> [(&'s ResultSet, &'s str); 2] {
+        [(self.judged, &self.pair.a.method.name), (self.baseline, &self.pair.b.method.name)]
+    }
+
+    /// Overclaims and fabrications on the probes that both sides asked.
+    fn share_differences(&self) -> (ShareDifference, ShareDifference) {
+        let (own, theirs) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
+        let after = Answers::of(self.judged, self.pair.a.place, &own);
+        let before = Answers::of(self.baseline, self.pair.b.place, &theirs);
+        let fixture = |(probe, other): (&usize, &usize)| {
+            Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
+        };
+        let fixtures = self.probes.iter().filter_map(fixture).collect();
+        let of = |difference: fn(&Answers<'_>, &Answers<'_>, &BTreeMap<usize, usize>) -> ShareDifference| {
+            difference(&after, &before, &fixtures)
+        };
+        (of(overclaim_difference), of(fabrication_difference))
+    }
+
+    /// An answer's key holds the context that was read, besides question, answerer and repetition: the same key of the
+    /// same cell is the same context. With another answerer no key is the same, and nothing can be said.
+    fn same_contexts(&self) -> Option<SameContexts> {
+        let (own, other) = (self.pair.a.answerer?, self.pair.b.answerer?);
+        if !own.is_same(other) || own.endpoint != other.endpoint {
+            return None;
+        }
+        let baseline = by_probe(self.baseline, self.pair.b.place);
+        let mut contexts: BTreeMap<(usize, u32, u32), bool> = BTreeMap::new();
+        for grade in self.judged.grades(self.pair.a.place) {
+            let Some(at) = self.judged.probes.get(grade.at.probe) else { continue };
+            let earlier = self.probes.get(&grade.at.probe).and_then(|other| baseline.get(other)?.get(&cell(grade)));
+            let Some(earlier) = earlier else { continue };
+            *contexts.entry((at.fixture, at.point, grade.at.run)).or_default() |=
+                answer_key(grade) == answer_key(earlier);
+        }
+        let same = contexts.values().filter(|same| **same).count();
+        Some(SameContexts { same, compared: contexts.len() })
+    }
+
+    fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
+        let (after, before) =
+            (score(self.judged, self.pair.a.place, probe)?, score(self.baseline, self.pair.b.place, other)?);
+        let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
+        let at = self.judged.probes.get(probe).filter(|_| is_flip)?;
+        let fixture = self.judged.fixture_name(at.fixture)?.to_owned();
+        Some(Flip { fixture, point: at.point, probe: at.id.clone(), before, after })
+    }
+
+    fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
+        let Some(at) = self.judged.probes.get(probe) else { return };
+        let Some(fixture) = self.judged.fixture_name(at.fixture) else { return };
+        // of a context that cannot be read, whether the answer has it
+        let held = |set: &ResultSet, variant: usize, probe: usize, fact: usize| {
+            let answers = answers_of(set, variant, probe).iter().filter_map(|measured| measured.facts.get(fact));
+            let held = answers.map(|fact| f64::from(u8::from(fact.is_present().unwrap_or(fact.answered))));
+            stats::mean_of(held).map(|share| share >= 0.5)
+        };
+        for (fact, name) in at.facts.iter().enumerate() {
+            let now = held(self.judged, self.pair.a.place, probe, fact);
+            let list = match (held(self.baseline, self.pair.b.place, other, fact), now) {
+                (Some(true), Some(false)) => &mut found.facts_lost,
+                (Some(false), Some(true)) => &mut found.facts_gained,
+                _ => continue,
+            };
+            let (fixture, probe, fact) = (fixture.to_owned(), at.id.clone(), name.clone());
+            list.push(ProbeFact { fixture, point: at.point, probe, fact });
+        }
+    }
+}
+
+fn cell(grade: &Grade) -> CellAt {
+    (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge)
+}
+
+fn answer_and_judge(grade: &Grade) -> [KeyHalf; 2] {
+    let [_, answer, judge] = grade.keys;
+    [answer, judge]
+}
+
+fn answer_key(grade: &Grade) -> KeyHalf {
+    let [_, answer, _] = grade.keys;
+    answer
+}
+
+fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> {
+    let mut found: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
+    for grade in set.grades(variant) {
+        found.entry(grade.at.probe).or_default().insert(cell(grade), grade);
+    }
+    found
+}
+
+fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[MeasuredAnswer] {
+    equal_range(set.answers(variant), |measured| measured.at.probe, probe)
+}
+
+/// A probe's score, for display: the mean over its dimensions of the mean over runs.
+fn score(set: &ResultSet, variant: usize, probe: usize) -> Option<f64> {
+    let of = |dimension| stats::mean_of(set.scores.by_run(variant, probe, dimension).iter().flatten().copied());
+    stats::mean_of(Dimension::ALL.into_iter().filter_map(of))
+}

@@ -1,0 +1,233 @@
+//! Whether two result sets may be compared: by digests, not by names.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::action::StageName;
+use crate::answer::TruncatedReplies;
+use crate::fault::suggestion;
+use crate::provider::ErrorClass;
+use crate::results::files::design::{FixtureInfo, ModelInfo};
+use crate::results::files::failure::FailedAction;
+use crate::results::files::manifest::ComparisonScope;
+use crate::results::result_set::set::{MethodVariant, ResultSet, VariantRef};
+
+/// What differs between two result sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incompatibility {
+    /// The end of a sentence, as in "the rubric".
+    what: String,
+    /// The scope from which on a comparison may leave it out; `None` if it never may.
+    allowed_from: Option<ComparisonScope>,
+    /// The fixture of which no cell can be compared.
+    pub(super) excluded_fixture: Option<String>,
+}
+
+impl Incompatibility {
+    /// One that no comparison may leave out.
+    pub(in crate::results) fn new(what: impl Into<String>) -> Incompatibility {
+        Incompatibility { what: what.into(), allowed_from: None, excluded_fixture: None }
+    }
+
+    fn allowed_from(scope: ComparisonScope, what: String) -> Incompatibility {
+        Incompatibility { allowed_from: Some(scope), ..Incompatibility::new(what) }
+    }
+
+    /// Whether the comparison may leave out what differs.
+    pub(super) fn is_allowed_by(&self, scope: ComparisonScope) -> bool {
+        self.allowed_from.is_some_and(|from| scope >= from)
+    }
+}
+
+impl fmt::Display for Incompatibility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+/// Two sides that cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incomparable {
+    /// All that differs; at least one entry.
+    pub differences: Vec<Incompatibility>,
+    /// What the comparison was allowed to leave out.
+    pub scope: ComparisonScope,
+}
+
+impl fmt::Display for Incomparable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the two results cannot be compared; what differs:")?;
+        for difference in &self.differences {
+            write!(f, "\n  - {difference}")?;
+        }
+        let is_all_common = self.differences.iter().all(|barrier| barrier.is_allowed_by(ComparisonScope::Common));
+        if self.scope != ComparisonScope::Common && is_all_common {
+            f.write_str("\n`--only-common` compares the cells that do match")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Incomparable {}
+
+impl Incomparable {
+    pub(super) fn no_such_method(label: &str, method: &str, variants: &[MethodVariant]) -> Incomparable {
+        let known: Vec<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
+        let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
+        Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All }
+    }
+}
+
+/// Two variants that are compared.
+#[derive(Clone, Copy)]
+pub(in crate::results) struct VariantPair<'s> {
+    pub a: VariantRef<'s>,
+    pub b: VariantRef<'s>,
+    /// Whether the user named both.
+    pub explicit: bool,
+}
+
+impl VariantPair<'_> {
+    /// Whether both are read by the same model with the same settings and prompt; not where one of them is unknown.
+    pub(super) fn has_same_answerer(&self) -> bool {
+        self.a.answerer.zip(self.b.answerer).is_some_and(|(own, other)| own.is_same(other))
+    }
+}
+
+/// All that stands between two result sets.
+pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+    let (left, right) = (a.design(), b.design());
+    let mut found = if has_answers(a) && has_answers(b) { barriers_of_grades(a, b, pairs) } else { Vec::new() };
+    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
+    found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
+    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Incompatibility> {
+        let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
+        let what = |info: &FixtureInfo| format!("fixture `{}`, which only one side has", info.name);
+        missing.map(|info| Incompatibility::allowed_from(ComparisonScope::Selected, what(info))).collect()
+    };
+    found.extend(lone(&left.fixtures, &right.fixtures));
+    found.extend(lone(&right.fixtures, &left.fixtures));
+    found
+}
+
+/// Whether anything was answered and graded. Where a side has contexts alone, contexts are compared.
+fn has_answers(set: &ResultSet) -> bool {
+    !set.design().answerers.is_empty()
+}
+
+fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+    let (left, right) = (a.design(), b.design());
+    let mut found = Vec::new();
+    if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
+        found.push(Incompatibility::new("the rubric"));
+    }
+    if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
+        let how = versus(&all(&left.judges), &all(&right.judges));
+        found.push(Incompatibility::new(format!("the judges ({how})")));
+    }
+    if left.judge_context != right.judge_context {
+        found.push(Incompatibility::new("whether judges see the context (`judge_context`)"));
+    }
+    if left.tail != right.tail {
+        found.push(Incompatibility::new("what answerers see after the point (`tail`)"));
+    }
+    found.extend(answerers(pairs));
+    found.extend(truncated_replies(a, b, pairs));
+    found
+}
+
+fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
+    let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
+    let common = |what: &str| Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{}`", a.name));
+    if a.digests.transcript != b.digests.transcript {
+        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..common("the messages of fixture") })
+    } else if a.digests.points != b.digests.points {
+        Some(common("the compression points of fixture"))
+    } else if !has_answers {
+        None
+    } else if a.digests.bank != b.digests.bank {
+        Some(common("the probes of fixture"))
+    } else if probes(a) != probes(b) {
+        let what = format!("the selection of probes of fixture `{}`", a.name);
+        Some(Incompatibility::allowed_from(ComparisonScope::Selected, what))
+    } else {
+        None
+    }
+}
+
+/// Answerers that differ where the user did not ask for these very methods.
+fn answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+    let mut found: Vec<Incompatibility> = Vec::new();
+    for pair in pairs.iter().filter(|pair| !pair.explicit && !pair.has_same_answerer()) {
+        let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
+        let how = versus(&name(pair.a.answerer), &name(pair.b.answerer));
+        let barrier = Incompatibility::new(format!("the answerer ({how})"));
+        if !found.contains(&barrier) {
+            found.push(barrier);
+        }
+    }
+    found
+}
+
+/// Answerers of which one fails what the other grades, also where the user asked for these very methods.
+fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
+    let mut both = pairs.iter().filter_map(|pair| Some((rule(a, &pair.a)?, rule(b, &pair.b)?)));
+    let (own, other) = both.find(|(own, other)| own != other)?;
+    let how = format!("`truncated_replies`: {own} against {other}");
+    Some(Incompatibility::new(format!("what is done with truncated answers ({how})")))
+}
+
+/// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
+/// difference only where there was one.
+fn rule(set: &ResultSet, variant: &VariantRef<'_>) -> Option<TruncatedReplies> {
+    let failed =
+        |failure: &FailedAction| failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated);
+    variant
+        .answerer?
+        .truncated_replies
+        .or_else(|| set.manifest.failures.iter().any(failed).then_some(TruncatedReplies::Fail))
+}
+
+fn all(asked: &[ModelInfo]) -> String {
+    asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn versus(a: &str, b: &str) -> String {
+    if a == b { format!("{a}, with other settings or another prompt") } else { format!("{a} against {b}") }
+}
+
+/// What differs and bars nothing.
+pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<String> {
+    let (left, right) = (a.design(), b.design());
+    let mut found = Vec::new();
+    if left.runs != right.runs {
+        let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
+        found.push(format!("repetitions differ: {} against {}", of(&left.runs), of(&right.runs)));
+    }
+    let mut endpoint = |own: &ModelInfo, other: &ModelInfo| {
+        if own.endpoint != other.endpoint {
+            let text = format!("`{}` was asked at {} and at {}", own.model, own.endpoint, other.endpoint);
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+    };
+    left.judges.iter().zip(&right.judges).for_each(|(own, other)| endpoint(own, other));
+    for (own, other) in pairs.iter().filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)) {
+        endpoint(own, other);
+    }
+    found.extend(served_models(a, b));
+    found
+}
+
+/// Models that were asked for by one name on both sides and answered by another one.
+fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
+    let names =
+        |served: &BTreeSet<String>| served.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let (now, before) = (&a.manifest.models, &b.manifest.models);
+    let changed = now.iter().filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));
+    changed.filter(|(_, served, earlier)| served != earlier).map(move |(asked, served, earlier)| {
+        let (now, before) = (names(served), names(earlier));
+        format!("`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model")
+    })
+}

@@ -1,0 +1,378 @@
+//! Comparisons through rows: the worked one, its properties, and what is refused.
+
+use proptest::prelude::*;
+
+use crate::action::Digest;
+use crate::judge::Dimension;
+use crate::results::fakes::{design, row};
+use crate::results::*;
+use crate::stats::{NoEvidenceReason, Verdict};
+
+/// Texts are not at hand: a file is named without lines.
+const NO_LINES: fn(&str, &Digest, &Digest) -> Vec<String> = |path, _, _| vec![path.to_owned()];
+
+type RunScores = [f64; 3];
+const A: [RunScores; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];
+const B: [RunScores; 4] = [[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]];
+const FIXTURES: [&str; 4] = ["f1", "f2", "f3", "f4"];
+
+fn rows(method: &str, values: &[RunScores]) -> Vec<Row> {
+    let of = |(fixture, runs): (&str, &RunScores)| -> Vec<Row> {
+        let scores = |value: f64| [(Dimension::Accuracy, value), (Dimension::Completeness, value)];
+        (1..).zip(runs).map(|(run, value)| row(fixture, method, run, &scores(*value))).collect()
+    };
+    FIXTURES.into_iter().zip(values).flat_map(of).collect()
+}
+
+fn manifest(label: &str, methods: &[(&str, &str)]) -> Manifest {
+    Manifest::begin(label, "t", design(methods, &FIXTURES.map(|name| (name, 1)), 3))
+}
+
+fn gather(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
+    ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap()
+}
+
+fn set(label: &str, values: &[RunScores]) -> ResultSet {
+    gather(manifest(label, &[("mine", "command")]), rows("mine", values))
+}
+
+fn side(set: &ResultSet) -> Side<'_> {
+    Side { set, method: None }
+}
+
+fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
+    compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap().methods.swap_remove_index(0).unwrap().1
+}
+
+fn near(value: f64, expected: f64) -> bool {
+    (value - expected).abs() < 5e-7
+}
+
+#[test]
+fn the_worked_comparison_comes_out_through_rows() {
+    let compared = against(&set("a", &A), &set("b", &B));
+    let overall = compared.overall.unwrap();
+    assert_eq!((overall.verdict, overall.reason), (Verdict::Improved, None));
+    assert!(near(overall.difference, 0.475) && near(overall.p.unwrap(), 0.0021775));
+    let ci95 = overall.ci95.unwrap();
+    assert!(near(ci95.low(), 0.322652) && near(ci95.high(), 0.627348));
+    let rerun = overall.ci95_rerun.unwrap();
+    assert!(near(rerun.low(), 0.267613) && near(rerun.high(), 0.599054));
+    assert!(near(overall.mdd.unwrap(), 0.346841));
+    assert_eq!(compared.dimensions.len(), 2);
+    let accuracy = compared.dimensions.get("accuracy").unwrap();
+    assert!(near(accuracy.p_adjusted.unwrap(), 2.0 * accuracy.p.unwrap()));
+}
+
+#[test]
+fn swapping_the_sides_negates_and_a_set_does_not_differ_from_itself() {
+    let (a, b) = (set("a", &A), set("b", &B));
+    let (there, back) = (against(&a, &b).overall.unwrap(), against(&b, &a).overall.unwrap());
+    assert_eq!((there.difference, there.p), (-back.difference, back.p));
+    assert_eq!(back.verdict, Verdict::Regressed);
+    let same = against(&a, &a).overall.unwrap();
+    assert_eq!((same.difference, same.p, same.verdict), (0.0, Some(1.0), Verdict::NoEvidence));
+}
+
+#[test]
+fn two_methods_of_one_label_are_compared_by_name() {
+    let all = [rows("one", &A), rows("two", &B)].concat();
+    let set = gather(manifest("a", &[("one", "command"), ("two", "command")]), all);
+    let side = |method| Side { set: &set, method: Some(method) };
+    let found = compare(side("one"), side("two"), ComparisonScope::All, &NO_LINES).unwrap();
+    assert_eq!((found.baseline.as_str(), found.unmatched.len()), ("a:two", 0));
+    assert!(near(found.methods.get("one").unwrap().overall.unwrap().difference, 0.475));
+    let error = compare(side("onne"), side("two"), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
+    assert!(error.contains("`a` has no method `onne`; did you mean `one`?"), "{error}");
+}
+
+#[test]
+fn changed_methods_alone_make_a_family() {
+    let methods = [("one", "command"), ("two", "command"), ("gone", "command")];
+    let all = |x: &[RunScores], y: &[RunScores]| [rows("one", x), rows("two", y)].concat();
+    let a = gather(manifest("a", &methods), all(&A, &A));
+    let compared = |b: ResultSet| compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    let found = compared(gather(manifest("b", &methods[..2]), all(&B, &B)));
+    assert_eq!((found.unmatched.as_slice(), found.tested), (&["gone".to_owned()][..], 2));
+    let overall = found.methods.get("one").unwrap().overall.unwrap();
+    assert!(near(overall.p_adjusted.unwrap(), 2.0 * overall.p.unwrap()));
+    assert!(near(found.primary.unwrap().difference, overall.difference));
+    let found = compared(gather(manifest("b", &methods[..2]), all(&B, &A)));
+    assert_eq!((found.tested, found.primary), (1, None));
+    let overall = found.methods.get("one").unwrap().overall.unwrap();
+    assert_eq!(overall.p_adjusted, overall.p);
+    let unchanged = found.methods.get("two").unwrap();
+    assert_eq!(unchanged.overall.unwrap().reason, Some(NoEvidenceReason::Unchanged));
+    assert_eq!(unchanged.fixtures.unchanged.len(), 4);
+}
+
+/// The rows of `mine`, with other keys where the values are other ones: the method was edited.
+fn edited(values: &[RunScores], before: &[RunScores]) -> Vec<Row> {
+    let mut edited = rows("mine", values);
+    for (row, (now, then)) in edited.iter_mut().zip(values.iter().flatten().zip(before.iter().flatten())) {
+        if now != then {
+            row.keys.answer = crate::action::ActionKey(Digest::of("edited"));
+            row.keys.judge = row.keys.answer;
+        }
+    }
+    edited
+}
+
+#[test]
+fn a_method_is_tested_over_the_fixtures_that_changed() {
+    let b = set("b", &A);
+    let three = [B[0], B[1], B[2], A[3]];
+    let found = against(&gather(manifest("a", &[("mine", "command")]), edited(&three, &A)), &b);
+    assert_eq!((found.fixtures.changed.len(), found.fixtures.unchanged.as_slice()), (3, &["f4".to_owned()][..]));
+    let overall = found.overall.unwrap();
+    assert!(near(overall.difference, -1.4 / 3.0) && near(overall.difference_all, -1.4 / 4.0));
+    assert_eq!((overall.clusters, overall.unchanged, overall.verdict), (3, 1, Verdict::Regressed));
+    let two = [B[0], B[1], A[2], A[3]];
+    let found = against(&gather(manifest("a", &[("mine", "command")]), edited(&two, &A)), &b);
+    let overall = found.overall.unwrap();
+    assert!(found.is_untestable() && overall.ci95_rerun.is_some());
+    assert_eq!((overall.reason, overall.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
+}
+
+#[test]
+fn the_same_keys_with_other_grades_were_asked_again() {
+    let found = against(&set("a", &B), &set("b", &A));
+    assert_eq!((found.fixtures.asked_again.len(), found.fixtures.changed.len()), (4, 0));
+    assert_eq!(found.overall.unwrap().verdict, Verdict::Regressed);
+    assert_eq!(found.differences.contexts, Some(SameContexts { same: 12, compared: 12 }));
+}
+
+#[test]
+fn cells_that_one_side_lacks_are_named_and_no_common_cell_is_not_comparable() {
+    let less: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.fixture != "f2" || row.run != 3).collect();
+    let found = against(&set("a", &A), &gather(manifest("b", &[("mine", "command")]), less));
+    assert_eq!(found.fixtures.only_judged, ["f2 · point 1 · p1 · run 3"]);
+    let other: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.fixture != "f2").collect();
+    let found = against(&set("a", &A), &gather(manifest("b", &[("mine", "command")]), other));
+    assert_eq!(found.fixtures.not_comparable, ["f2"]);
+}
+
+#[test]
+fn probes_that_flipped_come_largest_first_and_facts_with_their_place() {
+    let (low, high) = ([1.0; 3], [4.0; 3]);
+    let mut after = rows("mine", &[low, [2.0; 3], high, high]);
+    after[0].facts[0].class = Some(crate::measure::FactClass::Lost);
+    after[1].facts[0].class = Some(crate::measure::FactClass::Lost);
+    let a = gather(manifest("a", &[("mine", "command")]), after);
+    let found = against(&a, &set("b", &[high, high, low, high])).differences;
+    let flips: Vec<_> = found.flipped.iter().map(|flip| (flip.fixture.as_str(), flip.before, flip.after)).collect();
+    assert_eq!(flips, [("f1", 4.0, 1.0), ("f3", 1.0, 4.0), ("f2", 4.0, 2.0)]);
+    assert_eq!((found.facts_lost.len(), found.facts_lost[0].fact.as_str()), (1, "8081"));
+    assert!(found.facts_gained.is_empty());
+}
+
+#[test]
+fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
+    let (mut now, mut then) = (manifest("a", &[("mine", "command")]), manifest("b", &[("mine", "command")]));
+    now.design.methods[0].target_tokens = Some(150);
+    then.design.methods[0].target_tokens = Some(2000);
+    let model = |prompt: &str, effort: Option<&str>| {
+        let mut asked = crate::results::fakes::asked("mine", "test/agent-1");
+        asked.prompt = Some(Digest::of(prompt));
+        asked.prompt_path = Some("prompts/mine.md".into());
+        asked.settings.effort = effort.map(str::to_owned);
+        Some(asked)
+    };
+    now.design.methods[0].model = model("now", Some("high"));
+    then.design.methods[0].model = model("then", None);
+    now.models.insert("test/agent-1".into(), ["agent-1-2026".to_owned()].into());
+    then.models.insert("test/agent-1".into(), ["agent-1-2025".to_owned()].into());
+    let (a, b) = (gather(now, rows("mine", &A)), gather(then, rows("mine", &A)));
+    let found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    let edits = &found.methods.get("mine").unwrap().edits;
+    assert_eq!(*edits, ["target_tokens: 2000 → 150", "effort: not set → \"high\"", "prompts/mine.md"]);
+    assert!(found.warnings[0].contains("served by `agent-1-2026`, in the baseline by `agent-1-2025`"), "{found:?}");
+}
+
+#[test]
+fn what_differs_is_listed_and_refused() {
+    let (a, mut other) = (set("a", &A), manifest("b", &[("mine", "command")]));
+    other.design.judge_context = false;
+    other.design.judges[0].model = "test/judge-2".into();
+    other.design.answerers[0].prompt = Some(Digest::of("another"));
+    other.design.rubric.digest = Digest::of("another");
+    let error =
+        compare(side(&a), side(&gather(other, rows("mine", &B))), ComparisonScope::Common, &NO_LINES).unwrap_err();
+    let text = error.to_string();
+    for part in [
+        "the rubric",
+        "the judges (test/judge-1 against test/judge-2)",
+        "`judge_context`",
+        "the answerer (test/agent-1, with other settings or another prompt)",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("--only-common"));
+}
+
+#[test]
+fn only_common_leaves_out_what_was_asked_differently() {
+    let (a, mut other) = (set("a", &A), manifest("b", &[("mine", "command")]));
+    other.design.fixtures[3].digests.bank = Digest::of("another");
+    other.design.fixtures[3].probes[0].digest = Digest::of("another");
+    other.design.fixtures[2].digests.transcript = Digest::of("another");
+    let b = gather(other, rows("mine", &B));
+    let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
+    assert!(error.contains("the probes of fixture `f4`") && error.contains("the messages of fixture `f3`"), "{error}");
+    assert!(error.contains("`--only-common` compares"), "{error}");
+    let found = compare(side(&a), side(&b), ComparisonScope::Common, &NO_LINES).unwrap();
+    assert_eq!((found.fixtures.len(), found.probes, found.left_out), (2, 2, 4));
+    assert_eq!(found.methods[0].overall.unwrap().reason, Some(NoEvidenceReason::FewClusters));
+}
+
+#[test]
+fn another_endpoint_is_a_warning_and_another_answerer_of_named_methods_a_confound() {
+    let (a, mut other) = (set("a", &A), manifest("b", &[("mine", "command")]));
+    other.design.answerers[0].endpoint = "elsewhere".into();
+    let b = gather(other.clone(), rows("mine", &B));
+    assert_eq!(
+        compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap().warnings,
+        ["`test/agent-1` was asked at test and at elsewhere"]
+    );
+    other.design.answerers[0].model = "test/agent-2".into();
+    let b = gather(other, rows("mine", &B));
+    assert!(compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).is_err());
+    let named = |set| Side { set, method: Some("mine") };
+    let found = compare(named(&a), named(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    assert_eq!(found.methods[0].overall.unwrap().reason, Some(NoEvidenceReason::Confounded));
+}
+
+#[test]
+fn labels_without_a_common_cell_are_told_so() {
+    let (a, b) = (set("a", &A), set("b", &[]));
+    let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
+    assert!(error.contains("no cell was judged on both sides"), "{error}");
+    let other = gather(manifest("b", &[("yours", "command")]), rows("yours", &B));
+    let error = compare(side(&a), side(&other), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
+    assert!(error.contains("none has the same name (mine, yours)"), "{error}");
+}
+
+#[test]
+fn runs_that_repeat_one_another_have_no_rerun_interval() {
+    let mut same = rows("mine", &A);
+    for row in &mut same {
+        row.keys = rows("mine", &A)[0].keys.clone();
+    }
+    let a = gather(manifest("a", &[("mine", "command")]), same);
+    let overall = against(&a, &set("b", &B)).overall.unwrap();
+    assert_eq!((overall.ci95_rerun, overall.no_rerun), (None, Some(crate::stats::NoRerun::Deterministic)));
+}
+
+#[test]
+fn many_missing_cells_forbid_a_verdict() {
+    let short: Vec<Row> = rows("mine", &A).into_iter().skip(2).collect();
+    let a = gather(manifest("a", &[("mine", "command")]), short);
+    assert_eq!(against(&a, &set("b", &B)).overall.unwrap().reason, Some(NoEvidenceReason::Missing));
+}
+
+#[test]
+fn the_gate_names_what_got_worse_in_a_line() {
+    let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
+    let gate = regressions(&compared(&set("a", &B), &set("b", &A)));
+    assert_eq!(gate.iter().map(|r| r.what.as_str()).collect::<Vec<_>>(), ["overall", "accuracy", "completeness"]);
+    assert_eq!(gate[0].why, "mine: overall -0.47 [-0.63, -0.32] on 4 fixtures, p 0.002, against b");
+    assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());
+}
+
+/// The comparison of a side whose method failed these chains with one that failed none.
+fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
+    let design = |mut manifest: Manifest| {
+        manifest.design.methods[0].deterministic = deterministic;
+        manifest
+    };
+    let mut broken = design(manifest("a", &[("mine", "command")]));
+    let failure = |(fixture, run): &(&str, u32)| FailedAction {
+        place: serde_json::from_value(
+            serde_json::json!({"fixture": fixture, "point": 1, "method": "mine", "run": run}),
+        )
+        .unwrap(),
+        stage: crate::action::StageName::Compress,
+        key: None,
+        blame: Blame::Method,
+        class: None,
+        message: "exit status 1".into(),
+        hint: None,
+    };
+    broken.failures.extend(chains.iter().map(failure));
+    let is_left = |row: &Row| !chains.contains(&(row.fixture.as_str(), row.run));
+    let left: Vec<Row> = rows("mine", &A).into_iter().filter(is_left).collect();
+    let whole = gather(design(manifest("b", &[("mine", "command")])), rows("mine", &B));
+    compare(side(&gather(broken, left)), side(&whole), ComparisonScope::All, &NO_LINES).unwrap()
+}
+
+#[test]
+fn one_more_failure_is_listed_and_no_regression() {
+    let found = failing(&[("f1", 3)], false);
+    assert!(regressions(&found).is_empty());
+    let new: Vec<String> = newly_failing(&found).map(|(method, chain)| format!("{method} · {chain}")).collect();
+    assert_eq!(new, ["mine · f1 · run 3: exit status 1"]);
+}
+
+#[test]
+fn a_method_that_fails_two_fixtures_in_all_runs_is_less_reliable_whatever_it_scores() {
+    let chains = [("f1", 1), ("f1", 2), ("f1", 3), ("f2", 1), ("f2", 2), ("f2", 3)];
+    let found = failing(&chains, false);
+    let gate = regressions(&found);
+    let reliability = gate.iter().find(|regression| regression.what == "reliability").unwrap();
+    let why = "mine: failed 6 of 12 chains (fixture and run), in b 0 of 12, p 0.003 on these fixtures";
+    assert_eq!(reliability.why, why);
+    assert_eq!(newly_failing(&found).count(), 6);
+    // one compression that serves all runs is one chain
+    let found = failing(&chains, true);
+    assert!(!regressions(&found).iter().any(|regression| regression.what == "reliability"));
+    assert_eq!(newly_failing(&found).count(), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn the_order_of_rows_changes_no_byte(shuffled in Just(rows("mine", &A)).prop_shuffle()) {
+        let bytes = |rows: Vec<Row>| {
+            let set = gather(manifest("a", &[("mine", "command")]), rows);
+            let found = compare(side(&set), side(&self::set("b", &B)), ComparisonScope::All, &NO_LINES).unwrap();
+            serde_json::to_string(&summarize(&set, Some(found))).unwrap()
+        };
+        prop_assert_eq!(bytes(shuffled), bytes(rows("mine", &A)));
+    }
+
+    #[test]
+    fn swapping_negates_every_difference(a in proptest::array::uniform4(proptest::array::uniform3(0.0f64..5.0)),
+                                         b in proptest::array::uniform4(proptest::array::uniform3(0.0f64..5.0))) {
+        let (a, b) = (set("a", &a), set("b", &b));
+        let (there, back) = (against(&a, &b), against(&b, &a));
+        for ((_, x), (_, y)) in there.dimensions.iter().zip(back.dimensions.iter()) {
+            prop_assert!((x.difference + y.difference).abs() < 1e-9);
+            prop_assert_eq!(x.verdict == Verdict::Improved, y.verdict == Verdict::Regressed);
+        }
+    }
+}
+
+#[test]
+fn overclaims_are_paired_by_fixture_and_unknown_where_one_side_did_not_record_them() {
+    use crate::measure::{AnswerWhenLost, FactClass};
+    let set = |label: &str, when_lost: [Option<AnswerWhenLost>; 4]| {
+        let mut rows = rows("mine", &A);
+        for row in &mut rows {
+            let place = FIXTURES.iter().position(|fixture| *fixture == row.fixture).unwrap();
+            row.facts[0].class = Some(FactClass::Lost);
+            row.answer_when_lost = when_lost[place];
+        }
+        gather(manifest(label, &[("mine", "command")]), rows)
+    };
+    let (other, admits) = (Some(AnswerWhenLost::OtherValue), Some(AnswerWhenLost::Admission));
+    let (before, after) = (set("b", [admits; 4]), set("a", [other, other, admits, other]));
+    let found = against(&after, &before).differences.overclaim;
+    assert_eq!((found.before.unwrap().share, found.after.unwrap().share), (Some(0.0), Some(0.75)));
+    assert_eq!(found.difference, Some(0.75));
+    // 1, 1, 0, 1: s .5, t(.975, 3) 3.182446, clipped
+    let ci95 = found.ci95.unwrap();
+    assert!(near(ci95.low(), -0.0456115) && ci95.high() == 1.0);
+    let found = against(&after, &set("old", [None; 4])).differences.overclaim;
+    assert_eq!((found.before, found.difference, found.ci95), (None, None, None));
+    assert_eq!(found.after.unwrap().count, 9);
+}

@@ -1,0 +1,95 @@
+//! The gate: what got worse, a line each.
+
+use super::compare::{Comparison, MethodComparison};
+use super::reliability::FailedChain;
+use crate::results::result_set::level::OVERALL;
+use crate::stats::{DifferenceTest, NoEvidenceReason, Verdict};
+
+/// One thing that got worse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Regression {
+    /// The method; `None` for the mean over the methods tested.
+    pub method: Option<String>,
+    /// `overall`, a dimension, `needed`, or `reliability`.
+    pub what: String,
+    /// A sentence with the figures that decided it.
+    pub why: String,
+}
+
+/// All regressions of a comparison: of the mean over the methods tested, then of each method, in the order of tables.
+pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
+    let primary = comparison.primary.as_ref().filter(|judged| judged.verdict == Verdict::Regressed);
+    let primary = primary.map(|judged| Regression {
+        method: None,
+        what: OVERALL.to_owned(),
+        why: format!("mean of {} methods: {OVERALL} {}", comparison.tested, describe_difference(judged, comparison)),
+    });
+    let of_method = |(method, compared): (&String, &MethodComparison)| of_method(comparison, method, compared);
+    primary.into_iter().chain(comparison.methods.iter().flat_map(of_method)).collect()
+}
+
+fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
+    let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
+    let dimensions = compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged));
+    let worse = overall.chain(dimensions).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
+    let regression = |what: &str, why: String| {
+        let why = format!("{method}: {why}");
+        Regression { method: Some(method.to_owned()), what: what.to_owned(), why }
+    };
+    let scores =
+        worse.map(|(what, judged)| regression(what, format!("{what} {}", describe_difference(judged, comparison))));
+    let reliability = Some(&compared.reliability).filter(|reliability| reliability.regressed).map(|found| {
+        let why = format!(
+            "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
+            found.failed,
+            found.chains,
+            comparison.baseline,
+            found.baseline_failed,
+            found.baseline_chains,
+            probability(found.p_adjusted),
+        );
+        regression("reliability", why)
+    });
+    let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
+    let needed = needed
+        .map(|judged| regression(NEEDED, format!("needed-later recall {}", describe_difference(judged, comparison))));
+    scores.chain(needed).chain(reliability).collect()
+}
+
+/// The name of the needed-later recall among what can regress.
+const NEEDED: &str = "needed";
+
+/// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
+fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> String {
+    let interval = judged.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
+    let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
+    let fixtures = match judged.unchanged {
+        0 => format!("{} fixtures", judged.clusters),
+        unchanged => {
+            let all = judged.clusters + unchanged;
+            format!("{} of {all} fixtures that changed (over all {:+.2})", judged.clusters, judged.difference_all)
+        }
+    };
+    format!("{:+.2}{interval} on {fixtures}{p}, against {}", judged.difference, comparison.baseline)
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable difference where there is
+/// one on the scale. A method that differs by the same on all fixtures says nothing about noise, and one with a verdict
+/// was seen: neither is among them, nor is one that changed in too few fixtures for a test, which is said otherwise.
+pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
+    let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
+    let blind =
+        overall.filter(|(_, judged)| judged.is_underpowered() && judged.reason != Some(NoEvidenceReason::FewClusters));
+    blind.map(|(method, judged)| (method.as_str(), judged.mdd)).collect()
+}
+
+/// Every chain that fails now and did not in the baseline, with its method.
+pub fn newly_failing(comparison: &Comparison) -> impl Iterator<Item = (&str, &FailedChain)> {
+    comparison.methods.iter().flat_map(|(method, compared)| {
+        compared.reliability.newly_failing.iter().map(move |chain| (method.as_str(), chain))
+    })
+}

@@ -1,0 +1,10 @@
+//! Two result sets compared: what is comparable, what changed, verdicts and the gate.
+
+pub(super) mod comparable;
+pub(super) mod changes;
+pub(super) mod reliability;
+pub(super) mod compare;
+pub(super) mod gate;
+
+#[cfg(test)]
+mod compare_tests;

@@ -1,0 +1,382 @@
+//! The design of a result set: the pipeline as resolved, with the digests that make two result sets comparable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{BuiltInStrategy, Digest};
+use crate::answer::TruncatedReplies;
+use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
+use crate::judge::{CriterionId, Dimension, Rubric, Scope};
+use crate::locale::Locale;
+use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
+use crate::probe::ProbeType;
+use crate::provider::{Endpoint, ModelUse, Prices, Settings};
+
+/// What was measured, and by which models. The order of its lists is the order of tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// How often each stage repeats its work.
+    pub runs: Runs,
+    /// Language of rubric, built-in prompts and reports.
+    pub locale: Locale,
+    /// What the answerer saw after the point.
+    pub tail: TailMode,
+    /// Whether judges saw the compacted context.
+    pub judge_context: bool,
+    /// The topic that compressions focus on.
+    pub focus_topic: Option<String>,
+    /// The methods that compress, ceiling and floor among them.
+    pub methods: Vec<MethodInfo>,
+    /// The models that answered the probes; none where contexts alone were made.
+    pub answerers: Vec<ModelInfo>,
+    /// The models that graded the answers; several are a panel.
+    pub judges: Vec<ModelInfo>,
+    /// By what the answers were graded.
+    pub rubric: RubricInfo,
+    /// The transcripts and their probes.
+    pub fixtures: Vec<FixtureInfo>,
+    /// Of the rules that are put into the transcripts; `None` where none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Digest>,
+}
+
+/// A method of the pipeline, with all that decides its contexts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodInfo {
+    /// Its name, unique in the pipeline.
+    pub name: String,
+    /// Its strategy, as a pipeline writes it.
+    pub strategy: String,
+    /// Who compresses, where a model does.
+    pub model: Option<ModelInfo>,
+    /// The size asked for.
+    pub target_tokens: Option<u64>,
+    /// Where its prompt stands in the request, if not inside it: `system`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// The newest tool results that stay, where old ones are masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_results: Option<u32>,
+    /// Whether the artifact index stands behind its contexts.
+    pub artifact_index: bool,
+    /// Whether one compression serves all runs.
+    pub deterministic: bool,
+    /// The names of those who answer from its contexts.
+    pub readers: Vec<String>,
+    /// The user's own program, where one compresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramInfo>,
+}
+
+/// A method's program: what decides its output, as a comparison names edits by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramInfo {
+    /// The program and its arguments, as the pipeline gives them.
+    pub command: Vec<String>,
+    /// The model that it was asked to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its declared input files.
+    pub inputs: BTreeMap<String, Digest>,
+    /// The names of its declared variables. Their values are part of the cache key alone: a manifest is shared, and a
+    /// short secret can be guessed from its digest.
+    pub variables: BTreeSet<String>,
+    /// Whether one execution serves all runs.
+    pub deterministic: bool,
+}
+
+impl ProgramInfo {
+    fn of(spec: &CommandSpec) -> ProgramInfo {
+        ProgramInfo {
+            command: spec.argv.clone(),
+            model: spec.model.clone(),
+            inputs: spec.files.iter().cloned().collect(),
+            variables: spec.environment.iter().map(|(name, _)| name.clone()).collect(),
+            deterministic: spec.deterministic,
+        }
+    }
+}
+
+/// A model in use: who is asked, with which settings and prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// The variant's name; part of no comparison.
+    pub name: String,
+    /// `provider/model`.
+    pub model: String,
+    /// Who the cache takes the endpoint for. Another one is a warning, not a bar.
+    pub endpoint: Endpoint,
+    /// What is sent with each request: temperature, limits, effort.
+    pub settings: Settings,
+    /// Of the prompt's text; `None` where there is no prompt.
+    pub prompt: Option<Digest>,
+    /// The prompt's file; `None` for a built-in one.
+    pub prompt_path: Option<String>,
+    /// The built-in rules answer in place of a model: every report says so.
+    pub lexical: bool,
+    /// Of an answerer, what is done with replies that the token limit cut off; `None` of others, and of older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated_replies: Option<TruncatedReplies>,
+    /// Of an answerer, the price of a cached input token as a part of that of another one; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_price_ratio: Option<f64>,
+}
+
+/// The rubric, as far as grades depend on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RubricInfo {
+    /// Of everything in it that can change a score.
+    pub digest: Digest,
+    /// Which criteria grade a probe.
+    pub scope: Scope,
+    /// Weights, so that panels can be averaged without the rubric's file.
+    pub criteria: Vec<CriterionWeight>,
+}
+
+/// A criterion's part in its dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CriterionWeight {
+    /// The criterion's id in the rubric.
+    pub id: CriterionId,
+    /// The dimension to which its points count.
+    pub dimension: Dimension,
+    /// Its weight there, above 0.
+    pub weight: f64,
+}
+
+/// A fixture with the probes that were selected of its bank.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FixtureInfo {
+    /// Its name, unique in the pipeline.
+    pub name: String,
+    /// Kinds of task that figures are broken down by.
+    pub tags: Vec<String>,
+    /// Of messages, points and bank.
+    pub digests: FixtureDigests,
+    /// Of what decides which references are needed later, besides the messages; `None` of older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub references: Option<Digest>,
+    /// The probes asked, in the order of the matrix.
+    pub probes: Vec<ProbeInfo>,
+}
+
+/// A probe as it was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeInfo {
+    /// The number of its point, from 1.
+    pub point: u32,
+    /// Its id, unique in the bank.
+    pub id: String,
+    /// What it tests: `recall`, `decision` and so on.
+    #[serde(rename = "type")]
+    pub kind: ProbeType,
+    /// The question as the answerer got it.
+    pub question: String,
+    /// Of the probe, and of the message index at which it is asked.
+    pub digest: Digest,
+}
+
+impl Design {
+    /// The design of everything that `pipeline` selects.
+    pub fn of(pipeline: &Pipeline) -> Design {
+        let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
+        let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
+            readers.iter().filter_map(|ix| Some(pipeline.answerers.get(ix.0)?.name.0.to_string())).collect()
+        };
+        let methods = pipeline.methods.iter().zip(&pipeline.method_answerers);
+        Design {
+            runs: settings.runs,
+            locale: settings.locale,
+            tail: settings.tail,
+            judge_context: settings.judge_context,
+            focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
+            methods: methods.map(|(method, readers)| MethodInfo::of(method, names(readers))).collect(),
+            answerers: (pipeline.answerers.iter())
+                .map(|a| ModelInfo {
+                    truncated_replies: Some(a.truncated_replies),
+                    cached_price_ratio: prices.cached_ratio(&a.model.reference),
+                    ..ModelInfo::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
+                })
+                .collect(),
+            judges: (pipeline.judges.iter())
+                .map(|j| ModelInfo::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
+                .collect(),
+            rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
+            fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
+            constraints: pipeline.constraints.as_ref().map(|rules| rules.digest),
+        }
+    }
+
+    /// The method of this name.
+    pub fn method(&self, name: &str) -> Option<&MethodInfo> {
+        self.methods.iter().find(|method| method.name == name)
+    }
+
+    /// The fixture of this name.
+    pub fn fixture(&self, name: &str) -> Option<&FixtureInfo> {
+        self.fixtures.iter().find(|fixture| fixture.name == name)
+    }
+
+    /// The probe of a fixture with this id at a point.
+    pub fn probe(&self, fixture: &str, point: u32, id: &str) -> Option<&ProbeInfo> {
+        self.fixture(fixture)?.probes.iter().find(|probe| probe.point == point && probe.id == id)
+    }
+
+    /// Whether the built-in rules stood in for a model anywhere.
+    pub fn is_lexical(&self) -> bool {
+        let models = self.methods.iter().filter_map(|method| method.model.as_ref());
+        models.chain(&self.answerers).chain(&self.judges).any(|asked| asked.lexical)
+    }
+
+    /// Cells of the judge stage that each method should have.
+    pub fn cells_of(&self, method: &MethodInfo) -> u64 {
+        let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
+        let runs = u64::from(self.runs.compress) * u64::from(self.runs.answer) * u64::from(self.runs.judge);
+        probes * runs * method.readers.len() as u64 * self.judges.len() as u64
+    }
+}
+
+impl MethodInfo {
+    fn of(method: &Method, readers: Vec<String>) -> MethodInfo {
+        let (template, path) = match &method.strategy {
+            Strategy::Prompted { template, prompt_path, .. } => (Some(template.text()), prompt_path.clone()),
+            Strategy::ProviderCompaction { template, prompt_path, .. } => {
+                (template.as_ref().map(|template| template.text()), prompt_path.clone())
+            }
+            Strategy::Opaque { .. } | Strategy::Command(_) | Strategy::Rule(_) => (None, None),
+        };
+        MethodInfo {
+            name: method.name.to_string(),
+            strategy: method.strategy.name().to_owned(),
+            model: method.strategy.model().map(|model| ModelInfo::of(&method.name.0, model, template, path)),
+            target_tokens: method.target_tokens.map(|tokens| tokens.0),
+            placement: match &method.strategy {
+                Strategy::Prompted { placement: PromptPlacement::System, .. } => Some("system".to_owned()),
+                _ => None,
+            },
+            keep_results: match &method.strategy {
+                Strategy::Rule(BuiltInStrategy::Mask { keep_results }) => Some(*keep_results),
+                _ => None,
+            },
+            artifact_index: method.wants_index(),
+            deterministic: method.strategy.is_deterministic(),
+            readers,
+            program: match &method.strategy {
+                Strategy::Command(spec) => Some(ProgramInfo::of(spec)),
+                _ => None,
+            },
+        }
+    }
+
+    /// The settings in which two methods of one strategy differ, as a pipeline writes them.
+    pub(in crate::results) fn differing_settings(&self, other: &MethodInfo) -> Vec<String> {
+        if self.strategy != other.strategy {
+            return Vec::new();
+        }
+        let differs = [
+            ("model", self.model.as_ref().map(|asked| &asked.model) != other.model.as_ref().map(|asked| &asked.model)),
+            ("settings", self.model.as_ref().map(|a| &a.settings) != other.model.as_ref().map(|a| &a.settings)),
+            ("prompt", self.model.as_ref().map(|a| a.prompt) != other.model.as_ref().map(|a| a.prompt)),
+            ("target_tokens", self.target_tokens != other.target_tokens),
+            ("keep_results", self.keep_results != other.keep_results),
+            ("artifact_index", self.artifact_index != other.artifact_index),
+            ("command", self.program != other.program),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Whether it keeps everything: the ceiling.
+    pub fn is_ceiling(&self) -> bool {
+        self.strategy == BuiltInStrategy::Full.name()
+    }
+
+    /// Whether it keeps nothing: the floor.
+    pub fn is_floor(&self) -> bool {
+        self.strategy == BuiltInStrategy::None.name()
+    }
+
+    /// Whether it is ceiling or floor: no candidate, but what candidates are measured by.
+    pub fn is_anchor(&self) -> bool {
+        self.is_ceiling() || self.is_floor()
+    }
+}
+
+impl ModelInfo {
+    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> ModelInfo {
+        ModelInfo {
+            name: name.to_owned(),
+            model: model.reference.to_string(),
+            endpoint: model.provider.endpoint.clone(),
+            settings: model.settings.clone(),
+            prompt: prompt.map(Digest::of),
+            prompt_path,
+            lexical: model.is_lexical(),
+            truncated_replies: None,
+            cached_price_ratio: None,
+        }
+    }
+
+    /// Whether cells fail whose answers the token limit cut off.
+    pub fn fails_truncated(&self) -> bool {
+        self.truncated_replies == Some(TruncatedReplies::Fail)
+    }
+
+    /// Whether both are the same for the purpose of a comparison: model, settings and prompt; not name or endpoint.
+    pub fn is_same(&self, other: &ModelInfo) -> bool {
+        let of = |asked: &ModelInfo| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
+        of(self) == of(other)
+    }
+
+    /// The model without the provider's name, which is a matter of the pipeline alone.
+    fn model_id<'m>(&self, reference: &'m str) -> &'m str {
+        reference.split_once('/').map_or(reference, |(_, model)| model)
+    }
+
+    /// The vendor's family of the model, by the beginning of its name: `gpt`, `claude`, `qwen`.
+    pub fn family(&self) -> String {
+        let name = self.model.rsplit('/').next().unwrap_or(&self.model);
+        name.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_lowercase()
+    }
+}
+
+impl RubricInfo {
+    fn of(rubric: &Rubric, scope: Scope) -> RubricInfo {
+        let weight = |criterion: &crate::judge::Criterion| CriterionWeight {
+            id: criterion.id.clone(),
+            dimension: criterion.dimension,
+            weight: criterion.weight,
+        };
+        RubricInfo { digest: rubric.digest(), scope, criteria: rubric.criteria().iter().map(weight).collect() }
+    }
+}
+
+impl FixtureInfo {
+    fn of(loaded: &LoadedFixture) -> FixtureInfo {
+        let at = |(point, selected): (usize, &Vec<ProbeIx>)| -> Vec<ProbeInfo> {
+            selected.iter().filter_map(|ix| ProbeInfo::of(loaded, PointIx(point), *ix)).collect()
+        };
+        FixtureInfo {
+            name: loaded.name().to_owned(),
+            tags: loaded.fixture.tags.clone(),
+            digests: loaded.digests,
+            references: Some(loaded.recorded),
+            probes: loaded.selected.iter().enumerate().flat_map(at).collect(),
+        }
+    }
+}
+
+impl ProbeInfo {
+    fn of(loaded: &LoadedFixture, point: PointIx, ix: ProbeIx) -> Option<ProbeInfo> {
+        let probe = loaded.probe(ix)?;
+        let asked_at = loaded.points.get(point.0)?;
+        let json = serde_json::to_string(&(asked_at, probe)).ok()?;
+        Some(ProbeInfo {
+            point: point.number().0,
+            id: probe.id.to_string(),
+            kind: probe.kind,
+            question: probe.question.clone(),
+            digest: Digest::of(json),
+        })
+    }
+}

@@ -1,0 +1,447 @@
+//! The folder of a label: its files, and how it is found.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::constraint_row::ConstraintRow;
+use super::context_row::ContextRow;
+use super::label::{Label, LabelError};
+use super::lines_file::LinesFile;
+use super::manifest::{FORMAT, Manifest, Outcome};
+use super::row::Row;
+use super::rows_file::{FEW, ListedRow, RowError, Rows};
+use crate::action::ActionKey;
+use crate::files::{self, FileError, StagedFile, is_temporary};
+
+/// Names of the files in a results folder.
+pub mod names {
+    /// The design of the set, and what its run did.
+    pub const MANIFEST: &str = "manifest.json";
+    /// One line per judged cell.
+    pub const CELLS: &str = crate::results::files::rows_file::PLAIN;
+    /// The same compressed, in place of it.
+    pub const COMPRESSED_CELLS: &str = crate::results::files::rows_file::COMPRESSED;
+    /// One line per compression.
+    pub const CONTEXTS: &str = "contexts.jsonl";
+    /// One line per compression of a session with a rule in it.
+    pub const CONSTRAINTS: &str = "constraints.jsonl";
+    /// The keys of the actions that it stands on, one a line.
+    pub const KEYS: &str = "keys.txt";
+    /// Levels, intervals, breakdowns and the comparison, for programs.
+    pub const SUMMARY: &str = "summary.json";
+    /// For a pull request.
+    pub const MARKDOWN: &str = "report.md";
+    /// The report as a page, for a browser.
+    pub const HTML: &str = "report.html";
+    /// Marks results whose reports show the published reference.
+    pub const REFERENCE: &str = "REFERENCE";
+    /// Marks results that no run and no `labels rm` may touch.
+    pub const PROTECTED: &str = "PROTECTED";
+}
+
+/// The folder of one result set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultsFolder {
+    path: PathBuf,
+}
+
+/// Why a result set cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The name can be no label.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// Nothing has this label.
+    #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
+    Missing {
+        /// What was asked for.
+        label: String,
+        /// Where it was looked for.
+        results: PathBuf,
+        /// The label that was probably meant.
+        near: Option<String>,
+    },
+    /// No result set at all.
+    #[error("there are no results in `{}`; make some with `compeval run`", .0.display())]
+    Empty(PathBuf),
+    /// Complete, where an incomplete set was asked for.
+    #[error("the results `{0}` are complete, and there is no incomplete set beside them")]
+    NotPartial(String),
+    /// Written in another format.
+    #[error(
+        "`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
+         run the label again, or read it with that version",
+        path.display()
+    )]
+    Format {
+        /// The manifest.
+        path: PathBuf,
+        /// The format found.
+        format: u32,
+        /// The program that wrote it.
+        version: String,
+    },
+    /// Not readable as what it should be.
+    #[error("`{}` is not a manifest of results: {source}; run the label again", path.display())]
+    Broken {
+        /// The manifest.
+        path: PathBuf,
+        /// What was found.
+        source: serde_json::Error,
+    },
+    /// A line that is no key.
+    #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
+    Key {
+        /// The file of keys.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The file system.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+fn hint(near: Option<&str>) -> String {
+    near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+/// What is read of a manifest before anything else is believed.
+#[derive(Deserialize)]
+pub(in crate::results) struct Head {
+    format: u32,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    pub(super) started: String,
+    #[serde(default)]
+    pub(in crate::results) compared_to: Option<String>,
+}
+
+impl ResultsFolder {
+    /// The folder that `label` has in `results`, whether or not it exists.
+    pub fn of(results: &Path, label: &Label) -> ResultsFolder {
+        ResultsFolder { path: results.join(label.as_str()) }
+    }
+
+    pub(in crate::results) fn at(path: impl Into<PathBuf>) -> ResultsFolder {
+        ResultsFolder { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The label, as the folder is named.
+    pub fn label(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Whether results were written to it.
+    pub fn exists(&self) -> bool {
+        self.path.join(names::MANIFEST).is_file()
+    }
+
+    /// The path of one of its files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The file of one fixture and run.
+    pub fn run_file(&self, fixture: &str, run: u32) -> PathBuf {
+        self.path.join(format!("{fixture}-run-{run}.json"))
+    }
+
+    /// Writes one of its files whole. Its name is durable after [`ResultsFolder::sync`].
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
+        files::create_private_folder(&self.path)?;
+        files::write_unsynced_name(&self.file(name), bytes)
+    }
+
+    /// Writes one of its files whole, as indented JSON. Its name is durable after [`ResultsFolder::sync`].
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), FileError> {
+        self.stage_json(name, value)?.commit()
+    }
+
+    /// Writes indented JSON under a temporary name.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn stage_json(&self, name: &str, value: &impl Serialize) -> Result<StagedFile, FileError> {
+        let path = self.file(name);
+        let mut text = serde_json::to_string_pretty(value).map_err(|e| FileError::new("write", &path, e.into()))?;
+        text.push('\n');
+        files::create_private_folder(&self.path)?;
+        StagedFile::write(&path, text)
+    }
+
+    /// Makes the names of its files durable.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn sync(&self) -> Result<(), FileError> {
+        files::sync_folder(&self.path)
+    }
+
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), FileError> {
+        self.write_json(names::MANIFEST, manifest)?;
+        self.sync()
+    }
+
+    /// Reads the manifest.
+    ///
+    /// # Errors
+    /// A manifest of another format, or none.
+    pub fn manifest(&self) -> Result<Manifest, FolderError> {
+        let path = self.file(names::MANIFEST);
+        let text = files::read_text(&path)?;
+        head(&path, &text)?;
+        let mut manifest: Manifest =
+            serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
+        // A set that was replaced has another name than it was written under.
+        if let Some(label) = Label::new(&self.label()).ok().filter(|l| l.successor() == Some(&manifest.label)) {
+            manifest.label = label.to_string();
+        }
+        Ok(manifest)
+    }
+
+    /// Whether no run and no `labels rm` may touch it.
+    pub fn is_protected(&self) -> bool {
+        self.file(names::PROTECTED).exists()
+    }
+
+    /// Protects it, or no longer.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn protect(&self, on: bool) -> Result<(), FileError> {
+        self.mark(names::PROTECTED, on.then_some("Runs and `compeval labels rm` leave these results as they are.\n"))
+    }
+
+    /// Whether its reports show the published reference.
+    pub fn shows_reference(&self) -> bool {
+        self.file(names::REFERENCE).exists()
+    }
+
+    /// Lets the reports of later runs show the published reference, or no longer.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn show_reference(&self, on: bool) -> Result<(), FileError> {
+        self.mark(names::REFERENCE, on.then_some("Reports of this label show the published reference.\n"))
+    }
+
+    /// Writes a file whose existence says something, or removes it.
+    fn mark(&self, name: &str, text: Option<&str>) -> Result<(), FileError> {
+        let path = self.file(name);
+        if let Some(text) = text {
+            return files::write_whole(&path, text);
+        }
+        files::remove_if_there(&path)
+    }
+
+    /// Whether it has a row, or a context.
+    pub fn has_rows(&self) -> bool {
+        let files = [names::CELLS, names::COMPRESSED_CELLS, names::CONTEXTS];
+        files.iter().any(|name| fs::metadata(self.file(name)).is_ok_and(|found| found.len() > 0))
+    }
+
+    /// The number of its rows.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn row_count(&self) -> Result<u64, FileError> {
+        self.rows()?.count_lines()
+    }
+
+    /// The keys of the actions that it stands on; none of a run that has not ended.
+    ///
+    /// # Errors
+    /// No manifest, or a file of keys that cannot be read.
+    pub fn keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
+        let path = self.file(names::KEYS);
+        if !path.exists() {
+            return Ok(self.manifest()?.keys);
+        }
+        let read = |(at, line): (usize, &str)| {
+            let key = line.parse().map(ActionKey);
+            key.map_err(|_| FolderError::Key { path: path.clone(), line: at + 1 })
+        };
+        files::read_text(&path)?.lines().enumerate().map(read).collect()
+    }
+
+    /// The keys of the actions that it is known to stand on: those that it lists, and those of its rows where its run has
+    /// not ended.
+    ///
+    /// # Errors
+    /// As [`ResultsFolder::keys`].
+    pub fn known_keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
+        let mut keys = self.keys()?;
+        let has_ended = self.manifest()?.outcome != Outcome::Running;
+        if let Some(rows) = self.rows().ok().filter(|_| !has_ended) {
+            keys.extend(rows.scored().flatten().flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]));
+        }
+        Ok(keys)
+    }
+
+    /// Begins one of its files of lines beside the rows anew; it appears when it is finished.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn begin_lines<P: Ord + Copy>(
+        &self,
+        name: &str,
+        earlier: Option<&ResultsFolder>,
+    ) -> Result<LinesFile<P>, FileError> {
+        let earlier = earlier.map(|earlier| earlier.file(name));
+        LinesFile::create_unnamed(&self.file(name), earlier.as_deref())
+    }
+
+    /// Reads the rows one by one.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn rows(&self) -> Result<Rows, FileError> {
+        Rows::of_folder(&self.path)
+    }
+
+    /// The compressions in `contexts.jsonl`; none of a folder that was written before there was such a file.
+    ///
+    /// # Errors
+    /// A line that is no compression.
+    pub fn contexts<T: DeserializeOwned>(&self) -> Result<Vec<ContextRow<T>>, RowError> {
+        self.lines_of(names::CONTEXTS)
+    }
+
+    /// The lines of `constraints.jsonl`; none where no rules were put into the sessions.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn constraints(&self) -> Result<Vec<ConstraintRow>, RowError> {
+        self.lines_of(names::CONSTRAINTS)
+    }
+
+    fn lines_of<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, RowError> {
+        let path = self.file(name);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = files::read_text(&path)?;
+        let read = |(at, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|source| RowError::Line { path: path.clone(), line: at + 1, source })
+        };
+        text.lines().enumerate().map(read).collect()
+    }
+
+    /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].
+    ///
+    /// # Errors
+    /// A file that is not there, a line that is no row.
+    pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, RowError> {
+        if !self.rows()?.are_at_most(FEW)? {
+            return Ok(None);
+        }
+        self.rows()?.listed().collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The rows in these places of `cells.jsonl`, counted from 0.
+    ///
+    /// # Errors
+    /// A file that is not there, a line that is no row.
+    pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
+        self.rows()?.behind(places.start)?.take(places.len()).collect()
+    }
+
+    /// The rows in these places, by place: the file is read once, up to the last of them.
+    ///
+    /// # Errors
+    /// As `rows_at`.
+    pub fn rows_in(&self, places: &BTreeSet<usize>) -> Result<BTreeMap<usize, Row>, RowError> {
+        let (mut rows, mut next, mut found) = (self.rows()?, 0, BTreeMap::new());
+        for place in places {
+            rows = rows.behind(place - next)?;
+            next = place + 1;
+            if let Some(row) = rows.next() {
+                found.insert(*place, row?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a
+    /// run with other fixtures.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
+        remove_files(self.run_files()?.iter().filter(|path| !kept.contains(*path)))
+    }
+
+    /// The files of fixtures and runs.
+    pub(in crate::results) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
+        Ok(entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
+    }
+
+    /// Removes what a process left that was killed while it wrote a file.
+    pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
+        remove_files(entries(&self.path)?.iter().filter(|path| is_temporary(&name_of(path))))
+    }
+
+    /// The files in it that no run writes: notes of the user.
+    pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
+        use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MANIFEST, MARKDOWN, SUMMARY};
+        let is_own = |name: &str| {
+            let own = [MANIFEST, CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
+            own.contains(&name) || is_run_file(name) || is_temporary(name)
+        };
+        Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())
+    }
+}
+
+fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), FileError> {
+    paths.try_for_each(|path| fs::remove_file(path).map_err(|e| FileError::new("remove", path, e)))
+}
+
+/// Whether it is the name of the file of a fixture and a run.
+fn is_run_file(name: &str) -> bool {
+    let number = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once("-run-")).map(|(_, k)| k);
+    number.is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+pub(super) fn head(path: &Path, text: &str) -> Result<Head, FolderError> {
+    let broken = |source| FolderError::Broken { path: path.to_owned(), source };
+    let head: Head = serde_json::from_str(text).map_err(broken)?;
+    if !(1..=FORMAT).contains(&head.format) {
+        return Err(FolderError::Format { path: path.to_owned(), format: head.format, version: head.version });
+    }
+    Ok(head)
+}
+
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let fault = |e| FileError::new("list", folder, e);
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| Ok(entry.map_err(fault)?.path())).collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(fault(error)),
+    }
+}

@@ -1,0 +1,310 @@
+//! Folders, manifests and rows on a real file system.
+
+use std::fs;
+
+use crate::action::{ActionKey, Digest, StageName};
+use crate::judge::Dimension;
+use crate::results::StageCounts;
+use crate::results::fakes::{design, row};
+use crate::results::*;
+
+fn a_row(run: u32) -> Row {
+    row("f1", "mine", run, &[(Dimension::Accuracy, 3.4)])
+}
+
+fn line(run: u32) -> String {
+    format!("{}\n", serde_json::to_string(&a_row(run)).unwrap())
+}
+
+fn listed(run: u32) -> ListedRow {
+    ListedRow::read(&line(run)).unwrap()
+}
+
+fn manifest(label: &str, started: &str) -> Manifest {
+    Manifest::begin(label, started, design(&[("mine", "extract")], &[("f1", 1)], 3))
+}
+
+fn with(results: &std::path::Path, label: &str, started: &str) -> ResultsFolder {
+    let folder = ResultsFolder::of(results, &Label::new(label).unwrap());
+    folder.write_manifest(&manifest(label, started)).unwrap();
+    folder
+}
+
+fn runs(folder: &ResultsFolder) -> Vec<u32> {
+    folder.rows().unwrap().map(|row| row.unwrap().run).collect()
+}
+
+#[test]
+fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
+    for run in [3, 1, 2] {
+        file.append(&[u64::from(run)], &line(run)).unwrap();
+    }
+    assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
+    let few = file.finish().unwrap().few.unwrap();
+    assert_eq!(runs(&folder), [1, 2, 3]);
+    assert_eq!(few, [1, 2, 3].map(listed), "what is handed over is what stands in the file");
+    let first = folder.rows().unwrap().next().unwrap().unwrap();
+    assert_eq!(first, a_row(1));
+    assert!(RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap().is_empty());
+    assert!(runs(&folder).is_empty(), "a run begins the file anew");
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let bytes = |label: &str, order: [u32; 4]| {
+        let folder = with(temp.path(), label, "t");
+        let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
+        for run in order {
+            file.append(&[u64::from(run)], &line(run)).unwrap();
+        }
+        file.finish().unwrap();
+        fs::read(folder.file(names::CELLS)).unwrap()
+    };
+    assert_eq!(bytes("a", [1, 2, 3, 4]), bytes("b", [4, 2, 1, 3]));
+}
+
+#[test]
+fn compressed_rows_are_the_same_lines_and_are_read_alike() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let write = |form| {
+        let mut file = RowsFile::create(folder.path(), 4, form, None).unwrap();
+        for run in [1, 3, 2] {
+            file.append(&[u64::from(run)], &line(run)).unwrap();
+        }
+        assert_eq!(runs(&folder), [1, 3, 2], "they are read while they are written");
+        file.finish().unwrap();
+        let files = [names::CELLS, names::COMPRESSED_CELLS].map(|name| folder.file(name).exists());
+        (files, runs(&folder), folder.row_count().unwrap(), folder.rows_at(1..3).unwrap(), folder.has_rows())
+    };
+    let (compressed, plain) = (write(RowsForm::Compressed), write(RowsForm::Plain));
+    assert_eq!((compressed.0, plain.0), ([false, true], [true, false]), "the other form goes");
+    assert_eq!((compressed.1, compressed.2, compressed.3, compressed.4), (plain.1, plain.2, plain.3, plain.4));
+}
+
+#[test]
+fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
+    let temp = tempfile::tempdir().unwrap();
+    for form in [RowsForm::Plain, RowsForm::Compressed] {
+        let earlier = with(temp.path(), "earlier", "t");
+        let of = |folder: &ResultsFolder, runs: &[u32], earlier: Option<&ResultsFolder>| {
+            let mut file = RowsFile::create(folder.path(), 9, form, earlier.map(ResultsFolder::path)).unwrap();
+            for run in runs {
+                file.append(&[u64::from(*run)], &line(*run)).unwrap();
+            }
+            let waiting = folder.rows().unwrap().count();
+            let finished = file.finish().unwrap();
+            assert_eq!(finished.few.unwrap().len(), runs.len());
+            (finished.unchanged, waiting)
+        };
+        assert_eq!(of(&earlier, &[1, 2, 4], None), (false, 3));
+        let folder = with(temp.path(), "a", "t");
+        for (now, unchanged, waiting, sorted) in [
+            (&[1, 2, 4][..], true, 0, &[1, 2, 4][..]),
+            (&[1, 2, 5], false, 3, &[1, 2, 5]),
+            (&[1, 3, 2], false, 3, &[1, 2, 3]),
+            (&[2, 1, 4], false, 3, &[1, 2, 4]),
+            (&[1, 2, 4, 5], false, 4, &[1, 2, 4, 5]),
+            (&[1, 2], false, 0, &[1, 2]),
+            (&[], false, 0, &[]),
+        ] {
+            assert_eq!(of(&folder, now, Some(&earlier)), (unchanged, waiting), "{now:?}");
+            assert_eq!(runs(&folder), sorted, "{now:?}");
+            assert_eq!(runs(&earlier), [1, 2, 4], "the earlier set stays as it is");
+        }
+    }
+}
+
+#[test]
+fn other_lines_appear_whole_and_in_order() {
+    let temp = tempfile::tempdir().unwrap();
+    let (earlier, folder) = (with(temp.path(), "earlier", "t"), with(temp.path(), "a", "t"));
+    let of = |folder: &ResultsFolder, lines: &[(u32, &str)], earlier: Option<&ResultsFolder>| {
+        let mut file = folder.begin_lines(names::CONTEXTS, earlier).unwrap();
+        for (place, line) in lines {
+            file.append(&[*place], line).unwrap();
+        }
+        let is_there = folder.file(names::CONTEXTS).exists();
+        let unchanged = file.finish().unwrap();
+        let text = fs::read_to_string(folder.file(names::CONTEXTS)).unwrap();
+        (is_there, unchanged, text)
+    };
+    assert_eq!(of(&earlier, &[(2, "b\n"), (1, "a\n")], None), (false, false, "a\nb\n".into()));
+    assert_eq!(of(&folder, &[(1, "a\n"), (2, "b\n")], Some(&earlier)), (false, true, "a\nb\n".into()));
+    fs::remove_file(folder.file(names::CONTEXTS)).unwrap();
+    assert_eq!(of(&folder, &[(1, "a\n"), (2, "c\n")], Some(&earlier)), (false, false, "a\nc\n".into()));
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 2, "no temporary file is left beside manifest and lines");
+}
+
+#[test]
+fn figures_are_taken_over_only_where_nothing_else_changed() {
+    let temp = tempfile::tempdir().unwrap();
+    let made = with(temp.path(), "a", "t");
+    let rows = (1..=3).map(|run| Ok::<_, SetError>(a_row(run)));
+    let set = ResultSet::gather(manifest("a", "t"), rows).unwrap();
+    let summary = summarize(&set, None);
+    made.write_json(names::SUMMARY, &summary).unwrap();
+    made.write(names::MARKDOWN, "a report").unwrap();
+    made.write("f1-run-1.json", "{}").unwrap();
+    let figures = figures_digest(&made, &set.manifest, false).unwrap();
+    assert!(figures.is_some());
+    made.write_manifest(&Manifest { figures, ..set.manifest.clone() }).unwrap();
+
+    let mut number = 0;
+    let mut taken = |manifest: &Manifest, reference| {
+        number += 1;
+        let folder = with(&temp.path().join(number.to_string()), "a", "later");
+        let taken = take_figures(&folder, &made, manifest, reference).unwrap();
+        let now = taken.is_some().then(|| figures_digest(&folder, manifest, reference).unwrap()).flatten();
+        assert_eq!(taken.as_ref().map(|(_, figures)| *figures), now, "the digest is that of what was taken");
+        let summary = taken.map(|(summary, _)| summary);
+        assert_eq!(summary.is_some(), folder.file("f1-run-1.json").exists() && folder.file(names::MARKDOWN).exists());
+        summary
+    };
+    let now = Manifest { started: "later".into(), requests_sent: 5, ..set.manifest.clone() };
+    assert_eq!(taken(&now, false), Some(summary));
+    assert_eq!(taken(&now, true), None, "the reference is shown in reports");
+    assert_eq!(taken(&Manifest { compared_to: Some("b".into()), ..now.clone() }, false), None);
+    let mut caveats = now.caveats.clone();
+    caveats.offline = true;
+    assert_eq!(taken(&Manifest { caveats, ..now.clone() }, false), None);
+    let other = Manifest { design: design(&[("mine", "extract")], &[("f1", 2)], 3), ..now.clone() };
+    assert_eq!(taken(&other, false), None);
+    made.write(names::MARKDOWN, "an edited report").unwrap();
+    assert_eq!(taken(&now, false), None, "an edited file is made anew");
+    made.write(names::MARKDOWN, "a report").unwrap();
+    assert!(taken(&now, false).is_some());
+    fs::remove_file(made.file("f1-run-1.json")).unwrap();
+    assert_eq!(taken(&now, false), None);
+}
+
+#[test]
+fn keys_are_listed_once_and_sorted_and_those_of_older_formats_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let keys = ["one", "two", "three"].map(|text| ActionKey(Digest::of(text)));
+    let mut file = KeysFile::create(&folder.file(names::KEYS)).unwrap();
+    for key in [keys[2], keys[0], keys[1], keys[0]] {
+        file.push(key).unwrap();
+    }
+    assert!(folder.keys().unwrap().is_empty(), "they are there when the run has ended");
+    file.finish().unwrap();
+    assert_eq!(folder.keys().unwrap(), keys.into());
+    let text = fs::read_to_string(folder.file(names::KEYS)).unwrap();
+    assert!(text.lines().is_sorted() && text.lines().count() == 3, "{text}");
+    folder.write(names::KEYS, format!("{text}none\n")).unwrap();
+    let error = folder.keys().unwrap_err().to_string();
+    assert!(error.starts_with("line 4 of `") && error.contains("is not the key of an action"), "{error}");
+
+    let older = with(temp.path(), "b", "t");
+    let listed = Manifest { format: 3, keys: keys.into(), ..manifest("b", "t") };
+    older.write_manifest(&listed).unwrap();
+    assert_eq!(older.keys().unwrap(), keys.into());
+}
+
+#[test]
+fn a_torn_last_line_is_passed_over_and_a_broken_one_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let whole = serde_json::to_string(&a_row(1)).unwrap();
+    folder.write(names::CELLS, format!("{whole}\n{}", &whole[..40])).unwrap();
+    assert_eq!(runs(&folder), [1]);
+    folder.write(names::CELLS, format!("{whole}\n{{}}\n")).unwrap();
+    let error = folder.rows().unwrap().nth(1).unwrap().unwrap_err().to_string();
+    assert!(error.starts_with("line 2 of `") && error.contains("missing field"), "{error}");
+}
+
+#[test]
+fn a_row_is_flat_json_as_promised() {
+    let json = serde_json::to_value(a_row(2)).unwrap();
+    assert_eq!(json["type"], "recall");
+    assert_eq!(json["keys"]["judge"].as_str().unwrap().len(), 64);
+    assert_eq!(json["dimensions"], serde_json::json!({"accuracy": 3.4}));
+    assert_eq!(json["criteria"][0]["criterionId"], "accuracy_factual");
+    assert_eq!(json["facts"][0]["class"], "answered");
+    assert!(json["fabricated"].is_null());
+}
+
+#[test]
+fn a_missing_label_names_the_nearest() {
+    let temp = tempfile::tempdir().unwrap();
+    let empty = open_results(temp.path(), "x").unwrap_err().to_string();
+    assert!(empty.contains("make some with `compeval run`"), "{empty}");
+    with(temp.path(), "baseline", "t");
+    let error = open_results(temp.path(), "basline").unwrap_err().to_string();
+    assert!(error.contains("there are no results `basline`") && error.ends_with("did you mean `baseline`?"), "{error}");
+    assert!(open_results(temp.path(), "../x").is_err());
+}
+
+#[test]
+fn a_label_a_path_and_a_side_are_all_found() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "base", "t");
+    assert_eq!(open_results(temp.path(), "base").unwrap(), folder);
+    let path = folder.path().to_string_lossy().into_owned();
+    assert_eq!(open_results(temp.path(), &path).unwrap(), folder);
+    let (side, method) = open_side(temp.path(), "base:mine").unwrap();
+    assert_eq!((side.label(), method.as_deref()), ("base".to_owned(), Some("mine")));
+    let (_, none) = open_side(temp.path(), "base").unwrap();
+    assert_eq!(none, None);
+}
+
+#[test]
+fn the_newest_label_is_the_one_that_began_last() {
+    let temp = tempfile::tempdir().unwrap();
+    assert!(matches!(newest(temp.path()), Err(FolderError::Empty(_))));
+    with(temp.path(), "z", "2026-01-01T00:00:00Z");
+    with(temp.path(), "a", "2026-01-02T00:00:00Z");
+    assert_eq!(newest(temp.path()).unwrap().label(), "a");
+    let all: Vec<String> = labels(temp.path()).unwrap().iter().map(Label::to_string).collect();
+    assert_eq!(all, ["a", "z"]);
+}
+
+#[test]
+fn a_manifest_survives_its_file_and_another_format_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    assert_eq!(folder.manifest().unwrap(), manifest("a", "t"));
+    folder.write(names::MANIFEST, r#"{"format": 7, "version": "9.1.0"}"#).unwrap();
+    let error = folder.manifest().unwrap_err().to_string();
+    assert!(
+        error.contains("compeval 9.1.0 in format 7") && error.contains(&format!("reads formats up to {FORMAT}")),
+        "{error}"
+    );
+    folder.write(names::MANIFEST, format!("{{\"format\": {FORMAT}}}")).unwrap();
+    assert!(folder.manifest().unwrap_err().to_string().contains("is not a manifest"));
+}
+
+#[test]
+fn a_manifest_of_format_1_is_read_with_the_names_of_today() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let mut old = manifest("a", "t");
+    old.stages.insert(StageName::Judge, StageCounts { early_cutoff: 3, skipped: 2, ..StageCounts::default() });
+    let text = serde_json::to_string(&old).unwrap();
+    let text = text
+        .replace(&format!("\"format\":{FORMAT}"), "\"format\":1")
+        .replace("early_cutoff", "cut_off")
+        .replace("skipped", "held_back");
+    assert!(text.contains("\"format\":1") && text.contains("cut_off") && text.contains("held_back"), "{text}");
+    folder.write(names::MANIFEST, text).unwrap();
+    assert_eq!(folder.manifest().unwrap().stages, old.stages);
+}
+
+#[test]
+fn files_of_fixtures_that_are_gone_are_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let (old, new) = (folder.run_file("gone", 1), folder.run_file("f1", 1));
+    for path in [&old, &new] {
+        crate::files::write_whole(path, "{}").unwrap();
+    }
+    folder.write("notes-run-x.json", "{}").unwrap();
+    folder.remove_run_files(&[new.clone()].into()).unwrap();
+    assert!(!old.exists() && new.exists() && folder.file("notes-run-x.json").exists());
+}

@@ -1,0 +1,215 @@
+//! The folders of a label, and how a set takes the place of another: a run writes beside the results of its label, and
+//! replaces them only when it is complete.
+//!
+//! 1. A run holds the lock of its label. It writes into `results/LABEL` if the label has no results, else into
+//!    `results/.incomplete/LABEL`. An earlier incomplete set there is begun anew: what it paid for is in the cache.
+//! 2. The manifest with the outcome is written last, when all other files are on disk. This is the commit.
+//! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`,
+//!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete
+//!    too and has no more rows.
+//! 4. What was replaced is removed if the new design has all of its rows, else it becomes `LABEL~1`.
+//!
+//! After a crash the files say which step is due: a complete set in `.incomplete` is past step 2, a set in `.replaced`
+//! past the first rename of step 3. Whoever opens the label next does the rest. Exchanging both folders in one system
+//! call was dropped: it needs a journal to say which of the two is the new one, and not every file system has it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::design_change::DesignChange;
+use super::folder::{ResultsFolder, names};
+use super::label::Label;
+use super::manifest::{Manifest, Outcome};
+use crate::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
+
+/// Where incomplete sets are that did not replace the results of their label.
+pub(super) const INCOMPLETE: &str = ".incomplete";
+/// Where sets are between the two renames that replace them.
+pub(super) const REPLACED: &str = ".replaced";
+const LOCKS: &str = ".locks";
+
+/// Why the lock of a label was not acquired.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelLockError {
+    /// Another process holds it.
+    #[error("the results `{label}` are being written by {holder}; wait until it has ended, or use another label")]
+    Held {
+        /// The label.
+        label: String,
+        /// The command and its process.
+        holder: String,
+    },
+    /// The file system.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::results) struct LabelFolders {
+    results: PathBuf,
+    label: Label,
+}
+
+impl LabelFolders {
+    pub(in crate::results) fn of(results: &Path, label: &Label) -> LabelFolders {
+        LabelFolders { results: results.to_owned(), label: label.clone() }
+    }
+
+    pub(in crate::results) fn results(&self) -> &Path {
+        &self.results
+    }
+
+    pub(super) fn published(&self) -> ResultsFolder {
+        ResultsFolder::of(&self.results, &self.label)
+    }
+
+    pub(super) fn incomplete(&self) -> ResultsFolder {
+        ResultsFolder::of(&self.results.join(INCOMPLETE), &self.label)
+    }
+
+    pub(super) fn replaced(&self) -> ResultsFolder {
+        ResultsFolder::of(&self.results.join(REPLACED), &self.label)
+    }
+
+    pub(super) fn numbered(&self, number: u32) -> ResultsFolder {
+        ResultsFolder::of(&self.results, &self.label.earlier(number))
+    }
+
+    /// `LABEL~1`, `LABEL~2` and so on, as many as follow one another.
+    pub(in crate::results) fn earlier(&self) -> Vec<(Label, ResultsFolder)> {
+        let numbered = (1..).map(|number| (self.label.earlier(number), self.numbered(number)));
+        numbered.take_while(|(_, folder)| folder.path().exists()).collect()
+    }
+
+    /// The lock that a run holds from beginning to end.
+    pub(super) fn lock_run(&self) -> Result<FileLock, LabelLockError> {
+        self.lock("run")
+    }
+
+    /// The lock of whoever writes reports or publishes.
+    pub(super) fn lock_files(&self) -> Result<FileLock, LabelLockError> {
+        self.lock("files")
+    }
+
+    fn lock(&self, what: &str) -> Result<FileLock, LabelLockError> {
+        let folder = self.results.join(LOCKS);
+        create_private_folder(&folder)?;
+        let path = folder.join(format!("{}.{what}", self.label));
+        FileLock::acquire(&path, &this_command()).map_err(|error| match error {
+            LockError::Held(holder) => LabelLockError::Held { label: self.label.to_string(), holder },
+            LockError::Io(error) => FileError::new("lock", &path, error).into(),
+        })
+    }
+
+    /// Finishes what a process left half done that was killed while it published the label.
+    ///
+    /// # Errors
+    /// The folder is in use for more than 2 s, or the file system refuses.
+    pub(super) fn recover(&self) -> Result<(), LabelLockError> {
+        let is_complete = || self.incomplete().manifest().is_ok_and(|manifest| manifest.outcome == Outcome::Complete);
+        let is_replaced = || self.replaced().path().exists();
+        if !is_replaced() && !is_complete() {
+            return Ok(());
+        }
+        let _lock = self.lock_files()?;
+        if is_replaced() {
+            if !self.published().path().exists() {
+                let next = self.incomplete();
+                let source = if next.exists() { next } else { self.replaced() };
+                rename(source.path(), self.published().path())?;
+            }
+            self.retire()?;
+        } else if is_complete() {
+            self.swap()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a finished run replaces the published set.
+    pub(super) fn is_due(&self, manifest: &Manifest) -> bool {
+        if manifest.outcome == Outcome::Complete {
+            return true;
+        }
+        let Ok(current) = self.published().manifest() else { return false };
+        let has_fewer = || match (self.incomplete().row_count(), self.published().row_count()) {
+            (Ok(new), Ok(old)) => new < old,
+            _ => true,
+        };
+        let is_other = || !DesignChange::between(&current.design, &manifest.design).conflicts.is_empty();
+        current.outcome != Outcome::Complete && (is_other() || !has_fewer())
+    }
+
+    pub(super) fn swap(&self) -> Result<(), FileError> {
+        let (published, next, old) = (self.published(), self.incomplete(), self.replaced());
+        if published.path().exists() {
+            share_alike(published.path(), next.path())?;
+            rename(published.path(), old.path())?;
+        }
+        rename(next.path(), published.path())?;
+        self.retire()
+    }
+
+    /// Removes the replaced set, or keeps it as `LABEL~1`. Files that are not ours move into the new set.
+    fn retire(&self) -> Result<(), FileError> {
+        let (old, new) = (self.replaced(), self.published());
+        if old.path().exists() {
+            // What cannot be read is kept.
+            let is_kept = old.exists()
+                && old.has_rows()
+                && old
+                    .manifest()
+                    .ok()
+                    .zip(new.manifest().ok())
+                    .is_none_or(|(old, new)| !DesignChange::between(&old.design, &new.design).conflicts.is_empty());
+            if is_kept {
+                self.shift(&old)?;
+            } else {
+                carry_over(&old, &new)?;
+                remove_folder(old.path())?;
+            }
+        }
+        for folder in [old.path(), self.incomplete().path()].into_iter().filter_map(Path::parent) {
+            // only if it is empty
+            let _ = fs::remove_dir(folder);
+        }
+        files::sync_folder(self.results())
+    }
+
+    /// `LABEL~2` becomes `LABEL~3`, `LABEL~1` becomes `LABEL~2`, and `old` becomes `LABEL~1`.
+    fn shift(&self, old: &ResultsFolder) -> Result<(), FileError> {
+        old.remove_temporaries()?;
+        for (number, (_, folder)) in (1..).zip(self.earlier()).collect::<Vec<_>>().into_iter().rev() {
+            rename(folder.path(), self.numbered(number + 1).path())?;
+        }
+        rename(old.path(), self.numbered(1).path())
+    }
+}
+
+fn carry_over(old: &ResultsFolder, new: &ResultsFolder) -> Result<(), FileError> {
+    for path in old.foreign_files()? {
+        let Some(name) = path.file_name() else { continue };
+        let target = new.path().join(name);
+        if !target.exists() {
+            rename(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+pub(in crate::results) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    if let Some(parent) = to.parent() {
+        create_private_folder(parent)?;
+    }
+    fs::rename(from, to).map_err(|e| FileError::new("rename", from, e))
+}
+
+/// Removes a result set, its manifest first: a folder without one is no result set, so a crash leaves none that lacks
+/// files.
+pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
+    let fault = |e| FileError::new("remove", folder, e);
+    let manifest = folder.join(names::MANIFEST);
+    if manifest.exists() {
+        fs::remove_file(manifest).map_err(fault)?;
+    }
+    fs::remove_dir_all(folder).map_err(fault)
+}

@@ -1,0 +1,155 @@
+//! A row as statistics need it: where it stands, its grade, and what was measured of its answer. There is one of each in
+//! memory for every cell, so they are small.
+
+use std::sync::Arc;
+
+use crate::action::KeyHalf;
+use crate::judge::Dimension;
+use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
+use crate::results::files::row::Row;
+
+/// Scores by dimension. Where nothing was measured stands what is no number: half of the space that `Option`s take.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::results) struct ByDimension([f64; Dimension::ALL.len()]);
+
+impl ByDimension {
+    pub(in crate::results) fn new(score: impl Fn(Dimension) -> Option<f64>) -> ByDimension {
+        ByDimension(Dimension::ALL.map(|dimension| score(dimension).unwrap_or(f64::NAN)))
+    }
+
+    pub(in crate::results) fn get(&self, dimension: Dimension) -> Option<f64> {
+        self.0.get(place(dimension)).copied().filter(|score| !score.is_nan())
+    }
+
+    /// The scores of the dimensions that were measured.
+    pub(in crate::results) fn measured(&self) -> impl Iterator<Item = f64> {
+        self.0.into_iter().filter(|score| !score.is_nan())
+    }
+}
+
+impl PartialEq for ByDimension {
+    fn eq(&self, other: &ByDimension) -> bool {
+        Dimension::ALL.into_iter().all(|dimension| self.get(dimension) == other.get(dimension))
+    }
+}
+
+/// Place of a dimension in lists by dimension: [`Dimension::ALL`] has them in the order of their declaration.
+pub(in crate::results) fn place(dimension: Dimension) -> usize {
+    dimension as usize
+}
+
+/// The part of a list sorted by `key` in which it is `wanted`.
+pub(in crate::results) fn equal_range<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> &[T] {
+    let from = sorted.partition_point(|one| key(one) < wanted);
+    let until = sorted.partition_point(|one| key(one) <= wanted);
+    sorted.get(from..until).unwrap_or_default()
+}
+
+/// Where an answer stands: variant, probe, run, number of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::results) struct AnswerAt {
+    pub variant: usize,
+    pub probe: usize,
+    pub run: u32,
+    pub answer_n: u32,
+}
+
+impl AnswerAt {
+    /// The run of a probe that it belongs to.
+    pub(in crate::results) fn cell(&self) -> (usize, usize, u32) {
+        (self.variant, self.probe, self.run)
+    }
+}
+
+/// One grade of one answer by one judge.
+#[derive(Clone, Debug)]
+pub(in crate::results) struct Grade {
+    pub at: AnswerAt,
+    pub judge_n: u32,
+    pub judge: usize,
+    pub dimensions: ByDimension,
+    /// Place of each criterion in the rubric, and its points.
+    pub points: Vec<(u16, u8)>,
+    /// Compression, answer, judgement.
+    pub keys: [KeyHalf; 3],
+    /// Whether the token limit cut the answer off.
+    pub truncated: bool,
+}
+
+impl Grade {
+    /// Whether both say the same: every criterion's points, and the dimensions recorded.
+    pub(in crate::results) fn is_graded_like(&self, other: &Grade) -> bool {
+        let sorted = |grade: &Grade| {
+            let mut points = grade.points.clone();
+            points.sort_unstable();
+            points
+        };
+        self.dimensions == other.dimensions && (self.points == other.points || sorted(self) == sorted(other))
+    }
+}
+
+/// What became of an expected fact, without its name.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::results) struct MeasuredFact {
+    pub answered: bool,
+    pub class: Option<FactClass>,
+    pub depth: Option<Depth>,
+    pub mentions: Option<u32>,
+    pub age: Option<u32>,
+}
+
+impl MeasuredFact {
+    fn of(fate: &FactOutcome) -> MeasuredFact {
+        let FactOutcome { answered, class, depth, mentions, age, .. } = *fate;
+        MeasuredFact { answered, class, depth, mentions, age }
+    }
+
+    /// Whether it occurs in the context; `None` where that is unknown.
+    pub(in crate::results) fn is_present(&self) -> Option<bool> {
+        self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
+    }
+}
+
+/// What was measured of one answer without a judge.
+#[derive(Clone, Debug)]
+pub(in crate::results) struct MeasuredAnswer {
+    pub at: AnswerAt,
+    pub facts: Vec<MeasuredFact>,
+    pub when_lost: Option<AnswerWhenLost>,
+    pub heading: Option<Arc<str>>,
+    pub survival: Option<f64>,
+    pub context_tokens: Option<u64>,
+    pub replaced_tokens: Option<u64>,
+    pub ratio: Option<f64>,
+    pub refetch: Option<u64>,
+    pub fabricated: Option<bool>,
+    pub stale: u64,
+    pub invented: u64,
+    pub truncated: bool,
+}
+
+impl MeasuredAnswer {
+    /// Whether the context is known to lack every expected fact.
+    pub(in crate::results) fn has_lost_all(&self) -> bool {
+        !self.facts.is_empty() && self.facts.iter().all(|fact| fact.is_present() == Some(false))
+    }
+
+    /// `heading` is that of the row: many rows have the same.
+    pub(in crate::results) fn of<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
+        MeasuredAnswer {
+            at,
+            facts: row.facts.iter().map(MeasuredFact::of).collect(),
+            when_lost: row.answer_when_lost,
+            heading,
+            survival: row.fact_survival,
+            context_tokens: row.context_tokens,
+            replaced_tokens: row.replaced_tokens,
+            ratio: row.compression_ratio,
+            refetch: row.fetch_tokens,
+            fabricated: row.fabricated,
+            stale: row.stale_facts.len() as u64,
+            invented: row.invented.len() as u64,
+            truncated: row.truncated,
+        }
+    }
+}

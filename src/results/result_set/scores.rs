@@ -1,0 +1,185 @@
+//! From grades to the scores of runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat_n;
+use std::ops::Range;
+
+use super::grade::{AnswerAt, ByDimension, Grade, equal_range, place};
+use crate::action::KeyHalf;
+use crate::judge::Dimension;
+use crate::results::files::design::{CriterionWeight, Design};
+use crate::stats;
+
+/// One answer's score in every dimension, at one number of the judgement: the median of its panel.
+#[derive(Clone, Debug)]
+pub(in crate::results) struct AnswerScores {
+    pub at: AnswerAt,
+    pub dimensions: ByDimension,
+}
+
+/// All scores of a result set, ready to be averaged.
+#[derive(Clone, Debug)]
+pub(in crate::results) struct Scores {
+    /// Each answer and judgement, panels merged; sorted by place.
+    graded: Vec<AnswerScores>,
+    grid: Grid,
+    /// By variant and probe: how many runs did work of their own, 0 where nothing was judged.
+    distinct_runs: Vec<Vec<usize>>,
+    /// By probe: which dimensions it measures, whoever answers.
+    measures: Vec<[bool; Dimension::ALL.len()]>,
+    /// By probe; those of a fixture stand side by side.
+    fixture_of: Vec<usize>,
+}
+
+impl Scores {
+    /// Of grades sorted by place.
+    pub(in crate::results) fn of(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
+        let graded = merge_panels(grades, &design.rubric.criteria);
+        let fixtures = design.fixtures.iter().enumerate();
+        let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
+        let probes = fixture_of.len();
+        let grid = Grid::of(&graded, variants, probes, design.runs.compress as usize);
+        let measured = |probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d)));
+        Scores {
+            measures: (0..probes).map(measured).collect(),
+            grid,
+            graded,
+            distinct_runs: distinct_runs(grades, variants, probes),
+            fixture_of,
+        }
+    }
+
+    /// How many runs there should be.
+    pub(in crate::results) fn runs(&self) -> usize {
+        self.grid.runs
+    }
+
+    /// The probes of a variant that were judged at least once.
+    pub(in crate::results) fn judged(&self, variant: usize) -> BTreeSet<usize> {
+        let counts = self.distinct_runs.get(variant).into_iter().flatten().enumerate();
+        counts.filter(|(_, runs)| **runs > 0).map(|(probe, _)| probe).collect()
+    }
+
+    /// How many runs of a probe did work of their own; `None` where nothing was judged.
+    pub(in crate::results) fn distinct_runs(&self, variant: usize, probe: usize) -> Option<usize> {
+        self.distinct_runs.get(variant)?.get(probe).copied().filter(|runs| *runs > 0)
+    }
+
+    pub(in crate::results) fn fixture_of(&self, probe: usize) -> Option<usize> {
+        self.fixture_of.get(probe).copied()
+    }
+
+    /// All probes of a fixture.
+    pub(in crate::results) fn span(&self, fixture: usize) -> Range<usize> {
+        let until = |fixture: usize| self.fixture_of.partition_point(|of| *of < fixture);
+        until(fixture)..until(fixture + 1)
+    }
+
+    /// Whether a probe measures a dimension, whoever answers.
+    pub(super) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
+        self.measures.get(probe).and_then(|measured| measured.get(place(dimension))).is_some_and(|measured| *measured)
+    }
+
+    /// The score of each run, the mean of its answers and judgements; `None` for a run without one.
+    pub(in crate::results) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+        self.grid.by_run(variant, probe, dimension)
+    }
+
+    /// Each answer and judgement of a variant, panels merged; sorted by place.
+    pub(in crate::results) fn graded(&self, variant: usize) -> &[AnswerScores] {
+        equal_range(&self.graded, |graded| graded.at.variant, variant)
+    }
+}
+
+/// One score an answer and judgement: of a panel the medians, criterion by criterion, weighted anew.
+fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<AnswerScores> {
+    let same = |a: &Grade, b: &Grade| (a.at, a.judge_n) == (b.at, b.judge_n);
+    let merge = |panel: &[Grade]| -> Option<AnswerScores> {
+        let first = panel.first()?;
+        let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
+        Some(AnswerScores { at: first.at, dimensions })
+    };
+    grades.chunk_by(same).filter_map(merge).collect()
+}
+
+fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
+    let mut by_criterion: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
+    for (criterion, points) in panel.iter().flat_map(|grade| &grade.points) {
+        by_criterion.entry(*criterion).or_default().push(f64::from(*points));
+    }
+    let medians: Vec<(&CriterionWeight, f64)> = (by_criterion.iter())
+        .filter_map(|(criterion, points)| Some((criteria.get(usize::from(*criterion))?, stats::median(points)?)))
+        .collect();
+    ByDimension::new(|dimension| {
+        let own = || medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
+        let weights: f64 = own().map(|(criterion, _)| criterion.weight).sum();
+        let total: f64 = own().map(|(criterion, median)| criterion.weight * median).sum();
+        (weights > 0.0).then(|| total / weights)
+    })
+}
+
+/// The scores of runs, by variant, probe and dimension, those of a dimension side by side: means over the answers and
+/// judgements inside each run.
+#[derive(Clone, Debug)]
+struct Grid {
+    scores: Vec<Option<f64>>,
+    /// The place of each dimension that was measured at all.
+    places: [Option<usize>; Dimension::ALL.len()],
+    measured: usize,
+    probes: usize,
+    runs: usize,
+}
+
+impl Grid {
+    fn of(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
+        let is_measured = |dimension| graded.iter().any(|graded| graded.dimensions.get(dimension).is_some());
+        let mut measured = 0;
+        let places = Dimension::ALL.map(|dimension| {
+            is_measured(dimension).then(|| {
+                measured += 1;
+                measured - 1
+            })
+        });
+        let mut grid = Grid { scores: vec![None; variants * probes * measured * runs], places, measured, probes, runs };
+        for inside in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
+            let Some(at) = inside.first().map(|first| first.at) else { continue };
+            for dimension in Dimension::ALL {
+                let scores = inside.iter().filter_map(|graded| graded.dimensions.get(dimension));
+                let span = grid.span(at.variant, at.probe, dimension);
+                let by_run = grid.scores.get_mut(span).unwrap_or_default();
+                if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
+                    *slot = stats::mean_of(scores);
+                }
+            }
+        }
+        grid
+    }
+
+    fn span(&self, variant: usize, probe: usize, dimension: Dimension) -> Range<usize> {
+        let Some(place) = self.places.get(place(dimension)).copied().flatten() else { return 0..0 };
+        let from = ((variant * self.probes + probe) * self.measured + place) * self.runs;
+        from..from + self.runs
+    }
+
+    fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+        self.scores.get(self.span(variant, probe, dimension)).unwrap_or_default()
+    }
+
+    fn has(&self, variant: usize, probe: usize, dimension: Dimension) -> bool {
+        self.by_run(variant, probe, dimension).iter().any(Option::is_some)
+    }
+}
+
+/// How many runs differ in the actions they stand on, by variant and probe.
+fn distinct_runs(grades: &[Grade], variants: usize, probes: usize) -> Vec<Vec<usize>> {
+    let mut counts = vec![vec![0; probes]; variants];
+    for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
+        let Some(at) = runs.first().map(|first| first.at) else { continue };
+        let keys = |run: &[Grade]| -> Vec<[KeyHalf; 3]> { run.iter().map(|grade| grade.keys).collect() };
+        let distinct: BTreeSet<_> = runs.chunk_by(|a, b| a.at.run == b.at.run).map(keys).collect();
+        if let Some(count) = counts.get_mut(at.variant).and_then(|counts| counts.get_mut(at.probe)) {
+            *count = distinct.len();
+        }
+    }
+    counts
+}

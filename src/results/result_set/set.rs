@@ -1,0 +1,379 @@
+//! A result set in memory: its design, and of each row what statistics need.
+
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
+use super::scores::Scores;
+use crate::action::{Digest, KeyHalf, StageName};
+use crate::judge::{CriterionId, Score};
+use crate::probe::ProbeType;
+use crate::results::files::constraint_row::ConstraintRow;
+use crate::results::files::context_row::ContextFigures;
+use crate::results::files::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
+use crate::results::files::folder::{FolderError, ResultsFolder};
+use crate::results::files::manifest::Manifest;
+use crate::results::files::row::{Row, RowKeys};
+use crate::results::files::rows_file::RowError;
+
+/// A method with one of its answerers: what a table has a line for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodVariant {
+    /// The method's name; with several answerers `METHOD/ANSWERER`.
+    pub key: String,
+    /// Place in [`Design::methods`].
+    pub method: usize,
+    /// The answerer's name.
+    pub answerer: String,
+}
+
+/// A variant with all that its names stand for in the design.
+#[derive(Clone, Copy)]
+pub(in crate::results) struct VariantRef<'s> {
+    /// Place among the variants of the set.
+    pub place: usize,
+    pub variant: &'s MethodVariant,
+    pub method: &'s MethodInfo,
+    /// `None` where nothing is answered.
+    pub answerer: Option<&'s ModelInfo>,
+}
+
+/// A probe where it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeAt {
+    /// Place in [`Design::fixtures`].
+    pub fixture: usize,
+    /// The compression point, from 1.
+    pub point: u32,
+    /// The probe's id.
+    pub id: String,
+    /// What it tests.
+    pub kind: ProbeType,
+    /// Of the probe and the place at which it is asked.
+    pub digest: Digest,
+    /// Its expected facts, as rows name them.
+    pub facts: Vec<String>,
+}
+
+/// What each distinct action of a variant cost, by stage, sorted by key.
+pub(in crate::results) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
+
+/// A result set: the order of its rows is forgotten.
+#[derive(Clone, Debug)]
+pub struct ResultSet {
+    /// The manifest; times and keys in it are not looked at.
+    pub manifest: Manifest,
+    pub(in crate::results) variants: Vec<MethodVariant>,
+    pub(in crate::results) probes: Vec<ProbeAt>,
+    pub(in crate::results) scores: Scores,
+    pub(in crate::results) grades: Vec<Grade>,
+    /// What was measured of each answer, sorted by place.
+    pub(in crate::results) answers: Vec<MeasuredAnswer>,
+    pub(in crate::results) costs: Vec<Costs>,
+    /// Every compression, sorted by place.
+    pub(in crate::results) contexts: Vec<ContextFigures>,
+    /// Every compression of a session with a rule in it.
+    pub(in crate::results) constraints: Vec<ConstraintRow>,
+}
+
+/// Why rows make no result set.
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A row cannot be read.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// A row of something that the manifest does not know.
+    #[error("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again")]
+    UnknownCell {
+        /// The label.
+        label: String,
+        /// Method, probe, judge.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl From<crate::files::FileError> for SetError {
+    fn from(error: crate::files::FileError) -> SetError {
+        SetError::Folder(error.into())
+    }
+}
+
+impl ResultSet {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be read, rows that do not belong to the manifest.
+    pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+        let manifest = folder.manifest()?;
+        let rows = folder.rows()?.scored().map(|row| row.map_err(SetError::from));
+        ResultSet::gather(manifest, rows)?.with_compressions(folder)
+    }
+
+    /// With what the same folder has of compressions.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+        Ok(ResultSet { constraints: folder.constraints()?, ..self.with_contexts(folder.contexts()?) })
+    }
+
+    /// With the compressions of the same folder. Their order is forgotten: sums of the same numbers are then the same.
+    pub(in crate::results) fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+        contexts.sort_by(|a, b| {
+            let key = |row: &ContextFigures| (row.point, row.run);
+            (&a.fixture, &a.method, key(a)).cmp(&(&b.fixture, &b.method, key(b)))
+        });
+        ResultSet { contexts, ..self }
+    }
+
+    /// Gathers rows, in any order.
+    ///
+    /// # Errors
+    /// The first row that is an error, or does not belong to the manifest.
+    pub fn gather<T>(
+        manifest: Manifest,
+        rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, SetError>>,
+    ) -> Result<ResultSet, SetError> {
+        let design = &manifest.design;
+        let (variants, mut probes) = (variants(design), probes(design));
+        let mut gathered = RowTotals::new(variants.len(), probes.len());
+        let index = DesignIndex::of(&manifest, &variants, &probes);
+        for row in rows {
+            gathered.take(&index, row?.borrow())?;
+        }
+        let RowTotals { grades, answers, costs, facts, .. } = gathered.sorted();
+        probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
+        let scores = Scores::of(design, variants.len(), &grades);
+        let (contexts, constraints) = (Vec::new(), Vec::new());
+        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints })
+    }
+
+    /// The design.
+    pub fn design(&self) -> &Design {
+        &self.manifest.design
+    }
+
+    /// All variants, in the order of tables.
+    pub(in crate::results) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
+        self.variants.iter().enumerate().filter_map(|(place, variant)| {
+            Some(VariantRef { place, variant, method: self.method(place)?, answerer: self.answerer(place) })
+        })
+    }
+
+    /// The method of a variant.
+    pub(in crate::results) fn method(&self, variant: usize) -> Option<&MethodInfo> {
+        self.design().methods.get(self.variants.get(variant)?.method)
+    }
+
+    /// Who answers from the contexts of a variant.
+    pub(in crate::results) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
+        let name = &self.variants.get(variant)?.answerer;
+        self.design().answerers.iter().find(|asked| asked.name == *name)
+    }
+
+    /// The name of the fixture in this place of the design.
+    pub(in crate::results) fn fixture_name(&self, place: usize) -> Option<&str> {
+        self.design().fixtures.get(place).map(|fixture| fixture.name.as_str())
+    }
+
+    /// The first variant of such a method that `answerer` reads: scores across answerers do not compare.
+    pub(in crate::results) fn variant_of(&self, answerer: &str, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
+        let reads = |variant: &MethodVariant| variant.answerer == answerer;
+        let is_method = |variant: &MethodVariant| self.design().methods.get(variant.method).is_some_and(&is_it);
+        self.variants.iter().position(|variant| reads(variant) && is_method(variant))
+    }
+
+    /// The same without the answers that the token limit cut off; `None` if there is none.
+    pub(in crate::results) fn without_truncated(&self) -> Option<ResultSet> {
+        if !self.answers.iter().any(|answer| answer.truncated) {
+            return None;
+        }
+        let grades: Vec<Grade> = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
+        let answers = self.answers.iter().filter(|answer| !answer.truncated).cloned().collect();
+        let scores = Scores::of(self.design(), self.variants.len(), &grades);
+        Some(ResultSet { grades, answers, scores, ..self.clone() })
+    }
+
+    /// The grades of a variant, sorted by place.
+    pub(in crate::results) fn grades(&self, variant: usize) -> &[Grade] {
+        equal_range(&self.grades, |grade| grade.at.variant, variant)
+    }
+
+    /// What was measured of the answers of a variant, sorted by place.
+    pub(in crate::results) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
+        equal_range(&self.answers, |measured| measured.at.variant, variant)
+    }
+}
+
+/// What rows add up to.
+struct RowTotals {
+    grades: Vec<Grade>,
+    answers: Vec<MeasuredAnswer>,
+    headings: HashSet<Arc<str>>,
+    /// By variant.
+    costs: Vec<Costs>,
+    /// By probe: its expected facts.
+    facts: Vec<Vec<String>>,
+}
+
+impl RowTotals {
+    fn new(variants: usize, probes: usize) -> RowTotals {
+        RowTotals {
+            grades: Vec::new(),
+            answers: Vec::new(),
+            headings: HashSet::new(),
+            costs: vec![Costs::new(); variants],
+            facts: vec![Vec::new(); probes],
+        }
+    }
+
+    fn take<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
+        let (at, judge) = index.place(row)?;
+        self.grades.push(index.grade(at, judge, row));
+        // the grades of an answer mostly come together, and each says the same of it
+        if self.answers.last().is_none_or(|last| last.at != at) {
+            let heading = row.heading.as_deref().map(|heading| self.heading(heading));
+            self.answers.push(MeasuredAnswer::of(at, row, heading));
+        }
+        if let Some(costs) = self.costs.get_mut(at.variant) {
+            for (stage, key, usd) in [
+                (StageName::Compress, row.keys.compress, row.usd.compress),
+                (StageName::Answer, row.keys.answer, row.usd.answer),
+                (StageName::Judge, row.keys.judge, row.usd.judge),
+            ] {
+                let (known, key) = (costs.entry(stage).or_default(), key.half());
+                // so do the rows that stand on one action
+                if known.last().is_none_or(|(last, _)| *last != key) {
+                    known.push((key, usd));
+                }
+            }
+        }
+        if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
+            *facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();
+        }
+        Ok(())
+    }
+
+    fn heading(&mut self, heading: &str) -> Arc<str> {
+        if let Some(known) = self.headings.get(heading) {
+            return known.clone();
+        }
+        let new: Arc<str> = heading.into();
+        self.headings.insert(new.clone());
+        new
+    }
+
+    /// Each list in its order, each answer and each action once.
+    fn sorted(mut self) -> RowTotals {
+        self.grades.sort_unstable_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+        self.answers.sort_unstable_by_key(|measured| measured.at);
+        self.answers.dedup_by_key(|measured| measured.at);
+        for actions in self.costs.iter_mut().flat_map(BTreeMap::values_mut) {
+            actions.sort_by_key(|(key, _)| *key);
+            actions.dedup_by_key(|(key, _)| *key);
+        }
+        self
+    }
+}
+
+fn variants(design: &Design) -> Vec<MethodVariant> {
+    let several = design.answerers.len() > 1;
+    let key = |method: &str, answerer: &str| if several { format!("{method}/{answerer}") } else { method.to_owned() };
+    let of = |(method, info): (usize, &MethodInfo)| -> Vec<MethodVariant> {
+        if info.readers.is_empty() {
+            return vec![MethodVariant { key: info.name.clone(), method, answerer: String::new() }];
+        }
+        info.readers
+            .iter()
+            .map(|answerer| MethodVariant { key: key(&info.name, answerer), method, answerer: answerer.clone() })
+            .collect()
+    };
+    design.methods.iter().enumerate().flat_map(of).collect()
+}
+
+fn probes(design: &Design) -> Vec<ProbeAt> {
+    let of = |(fixture, info): (usize, &FixtureInfo)| -> Vec<ProbeAt> {
+        let at = |probe: &ProbeInfo| ProbeAt {
+            fixture,
+            point: probe.point,
+            id: probe.id.clone(),
+            kind: probe.kind,
+            digest: probe.digest,
+            facts: Vec::new(),
+        };
+        info.probes.iter().map(at).collect()
+    };
+    design.fixtures.iter().enumerate().flat_map(of).collect()
+}
+
+struct DesignIndex<'m> {
+    label: &'m str,
+    variants: HashMap<(&'m str, &'m str), usize>,
+    probes: HashMap<(&'m str, u32, &'m str), usize>,
+    judges: HashMap<&'m str, usize>,
+    criteria: &'m [CriterionWeight],
+}
+
+impl<'m> DesignIndex<'m> {
+    fn of(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
+        let design = &manifest.design;
+        let of_variant = |(ix, variant): (usize, &'m MethodVariant)| {
+            Some(((design.methods.get(variant.method)?.name.as_str(), variant.answerer.as_str()), ix))
+        };
+        let of_probe = |(ix, probe): (usize, &'m ProbeAt)| {
+            Some(((design.fixtures.get(probe.fixture)?.name.as_str(), probe.point, probe.id.as_str()), ix))
+        };
+        DesignIndex {
+            label: &manifest.label,
+            variants: variants.iter().enumerate().filter_map(of_variant).collect(),
+            probes: probes.iter().enumerate().filter_map(of_probe).collect(),
+            judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
+            criteria: &design.rubric.criteria,
+        }
+    }
+
+    fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
+        let stranger = |what, name: String| SetError::UnknownCell { label: self.label.to_owned(), what, name };
+        let variant = self.variants.get(&(row.method.as_str(), row.answerer.as_str()));
+        let variant =
+            *variant.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;
+        let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()));
+        let name = || format!("{} · {} · {}", row.fixture, row.point, row.probe);
+        let probe = *probe.ok_or_else(|| stranger("probe", name()))?;
+        let judge = *self.judges.get(row.judge.as_str()).ok_or_else(|| stranger("judge", row.judge.clone()))?;
+        Ok((AnswerAt { variant, probe, run: row.run, answer_n: row.answer_n }, judge))
+    }
+
+    fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {
+        let of = |dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
+        let RowKeys { compress, answer, judge: judgement } = row.keys;
+        Grade {
+            at,
+            judge_n: row.judge_n,
+            judge,
+            dimensions: ByDimension::new(of),
+            points: self.points(row),
+            keys: [compress, answer, judgement].map(|key| key.half()),
+            truncated: row.truncated,
+        }
+    }
+
+    /// The points of the criteria, by their places in the rubric. Rows mostly keep its order: each is looked for from
+    /// the one before it.
+    fn points<T>(&self, row: &Row<T>) -> Vec<(u16, u8)> {
+        let mut known = self.criteria.iter().zip(0u16..).cycle();
+        let mut place = |id: &CriterionId| {
+            let mut all = known.by_ref().take(self.criteria.len());
+            all.find(|(criterion, _)| criterion.id == *id).map(|(_, place)| place)
+        };
+        let mut points = Vec::with_capacity(row.criteria.len());
+        points.extend(row.criteria.iter().filter_map(|scored| Some((place(&scored.criterion)?, scored.points()))));
+        points
+    }
+}
