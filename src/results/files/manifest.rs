@@ -315,11 +315,11 @@ pub struct Caveats {
 impl Manifest {
     /// Adds what another part of the same results sent and paid.
     pub fn add_spending(&mut self, other: &Manifest) {
-        // A part that sent nothing has nothing to report, which is not the same as an unknown number.
-        if other.requests_sent == 0 {
+        // A part without replies has nothing to report, which is not the same as an unknown number.
+        if !other.has_spent() {
             return;
         }
-        let is_first = self.requests_sent == 0;
+        let is_first = !self.has_spent();
         self.requests_sent += other.requests_sent;
         self.retries += other.retries;
         self.rate_limited += other.rate_limited;
@@ -332,6 +332,11 @@ impl Manifest {
             usd: if is_first { added.usd } else { add_known(unused.usd, added.usd) },
             unanswered: unused.unanswered + added.unanswered,
         };
+    }
+
+    /// Also true of a run that sent nothing and collected the batches of an earlier one.
+    fn has_spent(&self) -> bool {
+        self.requests_sent > 0 || self.usage != Usage::default()
     }
 
     /// The manifest of a run that begins.
