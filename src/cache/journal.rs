@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{EntryCoordinate, FrameLocation, now_ms};
 use super::error::{CacheError, Damage};
-use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
-use super::pack::PackFiles;
+use super::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
+use super::packs::pack::PackFiles;
 use super::refresh::Refresh;
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
 use crate::provider::{BatchAccount, ModelRef, Operation, Price};

@@ -16,61 +16,48 @@
 //! A journal (`journal`) records what was submitted to vendors as batches; no prune removes its frames while a batch is
 //! open.
 //!
+//! From below: `packs` reads and writes packs, `index` finds frames in them, `writing` appends to both, `maintenance`
+//! rewrites packs, and `exchange` carries entries to other caches. `Store` and `CacheSnapshot` are how others use them.
+//!
 //! The cache does not know what stages mean, how replies are parsed, or how it is configured. Bodies are bytes.
+
+mod packs;
+mod index;
+mod writing;
+mod maintenance;
+mod exchange;
 
 mod error;
 mod entry;
-mod shared_fields;
-mod explanation;
-mod frame;
-mod packed;
-mod folder;
-mod pack;
-mod pack_index;
-mod index;
-mod catalog;
-mod sorted_run;
-mod compaction;
-mod index_folder;
-mod active_pack;
-mod recovery;
-mod inner;
-mod writer;
 mod refresh;
-mod journal_steps;
 mod journal;
 mod lookup;
 mod layered;
 mod trust;
 mod snapshot;
-mod prune;
-mod upgrade;
-mod verify;
-mod transfer;
-mod share;
 mod store;
 
 #[cfg(test)]
 mod tests;
 
-pub use compaction::prune_without_room;
 pub use entry::{
     Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason,
     Writer, now_ms,
 };
 pub use error::{CacheError, Damage};
-pub use folder::{LockHolder, disk_bytes};
+pub use exchange::share::{pack_entry, pack_text};
+pub use exchange::transfer::{ExportCounts, ImportCounts, export};
 pub use journal::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, JournalRecord, LineName, LineOutcome,
     OpenBatch,
 };
-pub use journal_steps::BatchNonce;
 pub use layered::Layered;
 pub use lookup::{Lookup, ModelNames, StoredReply};
-pub use prune::PruneCounts;
+pub use maintenance::compaction::prune_without_room;
+pub use maintenance::prune::PruneCounts;
+pub use maintenance::verify::DamageReport;
+pub use packs::folder::{LockHolder, disk_bytes};
+pub use packs::journal_steps::BatchNonce;
 pub use refresh::Refresh;
-pub use share::{pack_entry, pack_text};
 pub use snapshot::{CacheSnapshot, DiskUsage};
 pub use store::Store;
-pub use transfer::{ExportCounts, ImportCounts, export};
-pub use verify::DamageReport;

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::entry::{Day, EntryMeta, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage};
-use super::folder::{FolderKind, Layout, disk_bytes};
-use super::frame::key_prefix;
+use super::index::pack_index::{PackIndex, last_used};
 use super::journal::Journal;
 use super::lookup::{Lookup, ModelNames, StoredReply};
-use super::pack::PackFiles;
-use super::pack_index::{PackIndex, last_used};
-use super::packed::EntryOrigin;
+use super::packs::folder::{FolderKind, Layout, disk_bytes};
+use super::packs::frame::key_prefix;
+use super::packs::pack::PackFiles;
+use super::packs::packed::EntryOrigin;
 use super::trust::untrusted;
 use crate::action::{ActionKey, Digest};
 

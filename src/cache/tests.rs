@@ -9,11 +9,11 @@ use super::entry::{
     Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason,
     Writer,
 };
-use super::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
-use super::pack::{compress_body, decode_body};
-use super::pack_index::{PackIndex, apply_frame};
-use super::packed::{EntryOrigin, PortableFrame, explained, pack};
-use super::shared_fields::{FieldNumbers, SharedFields};
+use super::index::pack_index::{PackIndex, apply_frame};
+use super::packs::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
+use super::packs::pack::{compress_body, decode_body};
+use super::packs::packed::{EntryOrigin, PortableFrame, explained, pack};
+use super::packs::shared_fields::{FieldNumbers, SharedFields};
 use super::{CacheSnapshot, LockHolder, Lookup, Store};
 use crate::action::{ActionKey, Digest, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
 use crate::units::{Tokens, Usage, Usd};
@@ -273,7 +273,7 @@ fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
 #[test]
 fn a_packed_frame_in_an_export_is_refused() {
     let frames = packed(vec![entry(1).1]).concat();
-    assert!(super::transfer::read_item(&mut frames.as_slice()).is_err());
+    assert!(super::exchange::transfer::read_item(&mut frames.as_slice()).is_err());
 }
 
 proptest! {

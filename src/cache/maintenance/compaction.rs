@@ -11,23 +11,23 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::entry::FrameLocation;
-use super::error::CacheError;
-use super::folder::{self, FolderKind, Layout, LockHolder};
-use super::frame::PackHeader;
-use super::index_folder::{fresh_index, remove_bad, remove_folder};
-use super::pack::{PackFiles, PackItem, PackScanner, read_frame};
-use super::pack_index::PackIndex;
-use super::packed::{EntryOrigin, PortableFrame, pack};
 use super::prune::{FrameAction, LiveFrames, PruneCounts};
-use super::shared_fields::FieldNumbers;
 use crate::action::{ActionKey, Digest};
+use crate::cache::entry::FrameLocation;
+use crate::cache::error::CacheError;
+use crate::cache::index::index_folder::{fresh_index, remove_bad, remove_folder};
+use crate::cache::index::pack_index::PackIndex;
+use crate::cache::packs::folder::{self, FolderKind, Layout, LockHolder};
+use crate::cache::packs::frame::PackHeader;
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame};
+use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
+use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::files::{is_out_of_space, open_options};
 
 /// Bytes of live frames that are moved at once; less where there is less room.
 const PART: usize = 1 << 20;
 
-/// Removes entries from the cache in `dir` without an index and almost without room; like [`super::Store::prune`], but
+/// Removes entries from the cache in `dir` without an index and almost without room; like [`crate::cache::Store::prune`], but
 /// it remembers no removals. The index is built again when the cache is opened next.
 ///
 /// # Errors

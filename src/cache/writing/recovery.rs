@@ -6,13 +6,13 @@
 use std::fs;
 use std::io;
 
-use super::error::CacheError;
-use super::folder::Layout;
-use super::frame::PackHeader;
-use super::index::DiskIndex;
-use super::index_folder::{fresh_index, is_older_index, remove_folder};
-use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
-use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
+use crate::cache::error::CacheError;
+use crate::cache::index::disk_index::DiskIndex;
+use crate::cache::index::index_folder::{fresh_index, is_older_index, remove_folder};
+use crate::cache::index::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
+use crate::cache::packs::folder::Layout;
+use crate::cache::packs::frame::PackHeader;
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 
 /// Reads and verifies a small cache, if it has an index to continue with. On a read error the index decides.
 pub(super) fn verify_small(layout: &Layout, packs: &PackFiles) -> Result<Option<VerifiedTables>, CacheError> {
@@ -23,7 +23,7 @@ pub(super) fn verify_small(layout: &Layout, packs: &PackFiles) -> Result<Option<
 }
 
 /// Why the index must be rebuilt; `None` for a new cache and one of an older version, where there is nothing to report.
-pub(super) struct RebuildReason(pub(super) Option<String>);
+pub(in crate::cache) struct RebuildReason(pub(in crate::cache) Option<String>);
 
 impl<T: Into<String>> From<T> for RebuildReason {
     fn from(text: T) -> RebuildReason {
@@ -131,7 +131,7 @@ pub(super) fn lacks_entries(index: &DiskIndex, tables: &PackIndex) -> bool {
 }
 
 /// What is to be reported of an index that was rebuilt when the cache was opened.
-pub(super) fn rebuilt(layout: &Layout, reason: &RebuildReason, tables: &PackIndex) -> Vec<String> {
+pub(in crate::cache) fn rebuilt(layout: &Layout, reason: &RebuildReason, tables: &PackIndex) -> Vec<String> {
     let why = reason.0.iter().map(|why| {
         let (root, entries) = (layout.root().display(), tables.records.len());
         format!("{root}: the index was rebuilt from the packs, {entries} entries ({why})")

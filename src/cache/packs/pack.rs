@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::entry::{EntryMeta, FrameLocation, Record};
-use super::error::{CacheError, Damage};
 use super::folder::Layout;
 use super::frame::{
     Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
 };
-use super::lookup::{ModelNames, StoredReply};
 use super::packed::{EntryOrigin, explained};
 use super::shared_fields::SharedFields;
 use crate::action::{ActionKey, Digest};
+use crate::cache::entry::{EntryMeta, FrameLocation, Record};
+use crate::cache::error::{CacheError, Damage};
+use crate::cache::lookup::{ModelNames, StoredReply};
 use crate::redaction::redact_bytes;
 
 const LEVEL: i32 = 3;
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 /// Redacts keys from a body, hashes it and compresses it, unless that makes it longer.
-pub(super) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
+pub(in crate::cache) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     let raw = &*redact_bytes(raw);
     match COMPRESSOR.with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw))) {
         Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(EncodedBody { codec: Codec::Zstd, bytes, ..hash_body(raw)? }),
@@ -39,7 +39,7 @@ pub(super) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
 }
 
 /// Hashes a body and stores it uncompressed.
-pub(super) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
+pub(in crate::cache) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     Ok(EncodedBody { bytes: raw.to_vec(), ..hash_body(raw)? })
 }
 
@@ -51,7 +51,7 @@ fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
 }
 
 /// Decompresses a body and verifies its digest; the error says what is wrong.
-pub(super) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
+pub(in crate::cache) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
     let raw = decompress(header, stored)?;
     if Digest::of(&raw) == header.digest { Ok(raw) } else { Err("its body does not match its digest") }
 }
@@ -72,24 +72,24 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
 }
 
 /// Verifies the checksum of a body as it is stored.
-pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
+pub(in crate::cache) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
     let matches = crc32fast::hash(stored) == header.body_crc;
     if matches { Ok(()) } else { Err("its body does not match its checksum") }
 }
 
 /// A zstd stream to write to, for files that are compressed as a whole.
-pub(super) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
+pub(in crate::cache) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
     const LEVEL: i32 = 6;
     zstd::Encoder::new(target, LEVEL)
 }
 
 /// A zstd stream to read from.
-pub(super) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> {
+pub(in crate::cache) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> {
     zstd::Decoder::new(source)
 }
 
 /// Fills `buffer` from an offset of a file without moving the file's position.
-pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+pub(in crate::cache) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset);
     #[cfg(windows)]
@@ -105,14 +105,14 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     }
 }
 
-pub(super) fn read_frame(file: &File, at: FrameLocation) -> io::Result<Vec<u8>> {
+pub(in crate::cache) fn read_frame(file: &File, at: FrameLocation) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(at.len()).map_err(io::Error::other)?];
     read_at(file, &mut bytes, at.offset)?;
     Ok(bytes)
 }
 
 /// Reads the header of a pack, or says what is wrong with it.
-pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
+pub(in crate::cache) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
     let mut start = [0; PackHeader::LEN];
     if len < start.len() as u64 {
         return Ok(Err("the pack is cut off"));
@@ -122,7 +122,7 @@ pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackH
 }
 
 #[derive(Debug)]
-pub(super) struct PackFiles {
+pub(in crate::cache) struct PackFiles {
     layout: Layout,
     files: RwLock<HashMap<u32, Arc<File>>>,
     /// The shared fields of packs, each with the offset up to which they were collected.
@@ -130,17 +130,17 @@ pub(super) struct PackFiles {
 }
 
 impl PackFiles {
-    pub(super) fn new(layout: Layout) -> PackFiles {
+    pub(in crate::cache) fn new(layout: Layout) -> PackFiles {
         PackFiles { layout, files: RwLock::default(), fields: Mutex::default() }
     }
 
     /// Closes a pack that was replaced, so that its next use opens the new file.
-    pub(super) fn close(&self, id: u32) {
+    pub(in crate::cache) fn close(&self, id: u32) {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         self.files.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    pub(super) fn file(&self, id: u32) -> io::Result<Arc<File>> {
+    pub(in crate::cache) fn file(&self, id: u32) -> io::Result<Arc<File>> {
         if let Some(file) = self.files.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Ok(file.clone());
         }
@@ -150,7 +150,7 @@ impl PackFiles {
     }
 
     /// The fields that entries before `until` share in a pack.
-    pub(super) fn fields(&self, id: u32, until: u64) -> io::Result<Arc<SharedFields>> {
+    pub(in crate::cache) fn fields(&self, id: u32, until: u64) -> io::Result<Arc<SharedFields>> {
         let mut known = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
         let (collected, fields) = known.entry(id).or_default();
         if *collected < until {
@@ -171,7 +171,7 @@ impl PackFiles {
         Ok(fields.clone())
     }
 
-    pub(super) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
+    pub(in crate::cache) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
         Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.to_string() }
     }
 
@@ -200,14 +200,14 @@ impl PackFiles {
     }
 
     /// The verified body of a record and the models of the call.
-    pub(super) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+    pub(in crate::cache) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
         let (header, body, models) = self.stored_body(record)?;
         let body = decode_body(&header, body).map_err(|what| self.damage_of(record, what))?;
         Ok(StoredReply { body, models })
     }
 
     /// Verifies the body of a record by its checksum, without decompressing it.
-    pub(super) fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+    pub(in crate::cache) fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
         let (header, body, models) = self.stored_body(record)?;
         verify_checksum(&header, &body).map_err(|what| self.damage_of(record, what))?;
         Ok(models)
@@ -226,7 +226,7 @@ impl PackFiles {
         self.damage(Some(record.key), record.location, what)
     }
 
-    pub(super) fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
+    pub(in crate::cache) fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         match self.explained(record)? {
             EntryOrigin::Known(meta) => Ok(*meta),
             EntryOrigin::Lost => Err(self.damage_of(record, "what it was made from is lost, and its output is not")),
@@ -234,7 +234,7 @@ impl PackFiles {
     }
 
     /// What is known of what an entry was made from.
-    pub(super) fn explained(&self, record: &Record) -> Result<EntryOrigin, Damage> {
+    pub(in crate::cache) fn explained(&self, record: &Record) -> Result<EntryOrigin, Damage> {
         let (header, head) = self.head(record)?;
         let at = record.location;
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
@@ -243,21 +243,21 @@ impl PackFiles {
     }
 
     /// The digest of a record's coordinate.
-    pub(super) fn coordinate(&self, record: &Record) -> Result<Digest, Damage> {
+    pub(in crate::cache) fn coordinate(&self, record: &Record) -> Result<Digest, Damage> {
         let (header, _) = self.head(record)?;
         let summary = header.content.summary().ok_or_else(|| self.damage_of(record, "another entry is there"))?;
         Ok(summary.coordinate)
     }
 
     /// The verified body of a record of a batch.
-    pub(super) fn journal(&self, at: FrameLocation) -> Result<Bytes, Damage> {
+    pub(in crate::cache) fn journal(&self, at: FrameLocation) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(None, at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         decode_body(&header, body).map_err(|what| self.damage(None, at, what))
     }
 
     /// The text stored at a location under `digest`.
-    pub(super) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
+    pub(in crate::cache) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         decompress(&header, body).map_err(|what| self.damage(None, at, what))
@@ -267,7 +267,7 @@ impl PackFiles {
 /// One range of a pack.
 #[expect(clippy::large_enum_variant, reason = "one at a time, never stored")]
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum PackItem {
+pub(in crate::cache) enum PackItem {
     Frame(FrameLocation, FrameHeader),
     /// Bytes that are not a frame, followed by a valid one at `to`.
     Damaged {
@@ -284,7 +284,7 @@ pub(super) enum PackItem {
 
 /// Reads the frame headers of a pack one after another and skips the bodies. After damage it searches for the next
 /// valid header.
-pub(super) struct PackScanner<'a> {
+pub(in crate::cache) struct PackScanner<'a> {
     pack: u32,
     file: &'a File,
     len: u64,
@@ -300,13 +300,13 @@ const MAX_READ: usize = 256 << 10;
 
 impl<'a> PackScanner<'a> {
     /// Scans `file` from `position` to `len`.
-    pub(super) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> PackScanner<'a> {
+    pub(in crate::cache) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> PackScanner<'a> {
         let position = position.max(PackHeader::LEN as u64);
         PackScanner { pack, file, len, position, window: Vec::new(), window_at: 0, step: MAX_READ }
     }
 
     /// The next range; `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<PackItem>> {
+    pub(in crate::cache) fn next(&mut self) -> io::Result<Option<PackItem>> {
         if self.position >= self.len {
             return Ok(None);
         }
@@ -323,7 +323,7 @@ impl<'a> PackScanner<'a> {
     }
 
     /// All bytes of a frame.
-    pub(super) fn frame(&mut self, at: FrameLocation) -> io::Result<&[u8]> {
+    pub(in crate::cache) fn frame(&mut self, at: FrameLocation) -> io::Result<&[u8]> {
         let length = usize::try_from(at.len()).map_err(io::Error::other)?;
         let bytes = self.bytes(at.offset, length)?;
         bytes.get(..length).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())

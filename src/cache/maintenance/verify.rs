@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::active_pack::{ActivePack, copy_damaged};
-use super::entry::{FrameLocation, Record, RemovalReason};
-use super::error::{CacheError, Damage};
-use super::frame::{FrameContent, FrameHeader, PackHeader};
-use super::inner::StoreInner;
-use super::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
-use super::pack_index::{IndexQueries, PackIndex};
-use super::packed::explained;
 use super::prune::{newest_removals, remove, rewrite_packs};
-use super::shared_fields::SharedFields;
 use crate::action::ActionKey;
+use crate::cache::entry::{FrameLocation, Record, RemovalReason};
+use crate::cache::error::{CacheError, Damage};
+use crate::cache::index::pack_index::{IndexQueries, PackIndex};
+use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
+use crate::cache::packs::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
+use crate::cache::packs::packed::explained;
+use crate::cache::packs::shared_fields::SharedFields;
+use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
+use crate::cache::writing::inner::StoreInner;
 
 /// Damage that was found and removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ struct DamagedRange {
 }
 
 /// Verifies everything and removes what is damaged.
-pub(super) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
+pub(in crate::cache) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
     let mut reports = Vec::new();
     check_packs(store, active, &mut reports)?;
     check_index(store, active, &mut reports)?;

@@ -11,19 +11,19 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::PoisonError;
 
-use super::active_pack::{ActivePack, LocatedFrame};
-use super::entry::{Day, EntryStatus, FrameLocation, ParsedBody, Record, RemovalReason};
-use super::error::{CacheError, IndexFault};
-use super::folder::disk_bytes;
-use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
-use super::index::DiskIndex;
-use super::inner::StoreInner;
-use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
-use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
-use super::pack_index::{IndexQueries, IndexUpdates, PackState};
-use super::packed::{EntryOrigin, PortableFrame, pack};
-use super::shared_fields::FieldNumbers;
 use crate::action::{ActionKey, Digest};
+use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParsedBody, Record, RemovalReason};
+use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::index::disk_index::DiskIndex;
+use crate::cache::index::pack_index::{IndexQueries, IndexUpdates, PackState};
+use crate::cache::packs::folder::disk_bytes;
+use crate::cache::packs::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
+use crate::cache::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
+use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
+use crate::cache::packs::shared_fields::FieldNumbers;
+use crate::cache::writing::active_pack::{ActivePack, LocatedFrame};
+use crate::cache::writing::inner::StoreInner;
 use crate::files::open_options;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,11 @@ const BATCH: usize = 512;
 const REMEMBERED: usize = 2 * BATCH;
 
 /// Removes entries and the texts that neither an entry nor `kept` names; unknown keys are ignored.
-pub(super) fn prune(store: &StoreInner, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
+pub(in crate::cache) fn prune(
+    store: &StoreInner,
+    keys: &[ActionKey],
+    kept: &HashSet<Digest>,
+) -> Result<PruneCounts, CacheError> {
     let mut found = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
         found.extend(store.try_query(&|tables| tables.find(key))?);
@@ -58,7 +62,7 @@ pub(super) fn prune(store: &StoreInner, keys: &[ActionKey], kept: &HashSet<Diges
 }
 
 /// Writes tombstones, durably, and removes the records from the index.
-pub(super) fn remove(
+pub(in crate::cache) fn remove(
     store: &StoreInner,
     active: &mut ActivePack,
     records: &[Record],
@@ -182,8 +186,8 @@ fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usi
 }
 
 /// Decides which frames of a pack are live, by the index.
-pub(super) struct LiveFrames<'a> {
-    pub(super) index: &'a dyn IndexQueries,
+pub(in crate::cache) struct LiveFrames<'a> {
+    pub(in crate::cache) index: &'a dyn IndexQueries,
     /// Whether all older packs were rewritten, so that no dead frame is left for a tombstone to cover.
     pub(super) older_rewritten: bool,
     /// Removals from here on are remembered.
@@ -191,7 +195,7 @@ pub(super) struct LiveFrames<'a> {
 }
 
 /// What happens to a frame when its pack is rewritten.
-pub(super) enum FrameAction {
+pub(in crate::cache) enum FrameAction {
     Copy,
     Replace(Vec<u8>),
     Drop,

@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::Catalog;
-use super::entry::{Day, FrameLocation, Record, RemovalReason, prefix_of};
-use super::error::{IndexFault, IndexResult};
-use super::frame::{FrameHeader, KeyPrefix, key_prefix};
-use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use super::sorted_run::{Merged, SortedRun, SortedRunEntry, SortedRunWriter, verified, with_checksum};
 use crate::action::{ActionKey, Digest};
+use crate::cache::entry::{Day, FrameLocation, Record, RemovalReason, prefix_of};
+use crate::cache::error::{IndexFault, IndexResult};
+use crate::cache::packs::frame::{FrameHeader, KeyPrefix, key_prefix};
+use crate::cache::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use crate::files::{create_private_folder, sync_folder};
 
 /// The tables; the first byte of a key says which one it is in.
@@ -60,7 +60,7 @@ struct SortedRunList {
 const LIST_START: [u8; 8] = *b"CEvINDX3";
 
 #[derive(Debug)]
-pub(super) struct DiskIndex {
+pub(in crate::cache) struct DiskIndex {
     folder: PathBuf,
     catalog: Catalog,
     state: Mutex<IndexState>,
@@ -87,12 +87,12 @@ fn run_file(folder: &Path, number: u32) -> PathBuf {
 
 impl DiskIndex {
     /// Whether there is an index in `folder`, sound or not.
-    pub(super) fn is_in(folder: &Path) -> bool {
+    pub(in crate::cache) fn is_in(folder: &Path) -> bool {
         Catalog::is_in(&catalog_folder(folder))
     }
 
     /// Opens the index in `folder`, or creates an empty one.
-    pub(super) fn open(folder: &Path) -> IndexResult<DiskIndex> {
+    pub(in crate::cache) fn open(folder: &Path) -> IndexResult<DiskIndex> {
         create_private_folder(folder).map_err(IndexFault::broken)?;
         let catalog = Catalog::open(&catalog_folder(folder))?;
         let list = catalog.list()?.map_or(Ok(SortedRunList::default()), |bytes| read_list(&bytes))?;
@@ -121,14 +121,14 @@ impl DiskIndex {
     }
 
     /// Applies frames that were appended to a pack; `pack` is its state after them.
-    pub(super) fn append(&self, frames: &[(FrameLocation, FrameHeader)], pack: PackState) -> IndexResult<()> {
+    pub(in crate::cache) fn append(&self, frames: &[(FrameLocation, FrameHeader)], pack: PackState) -> IndexResult<()> {
         let mut tables = self;
         frames.iter().try_for_each(|(at, header)| apply_frame(&mut tables, *at, header))?;
         self.set_pack(pack)
     }
 
     /// Writes everything to disk.
-    pub(super) fn flush(&self) -> IndexResult<()> {
+    pub(in crate::cache) fn flush(&self) -> IndexResult<()> {
         let mut state = self.state();
         if !state.is_dirty {
             return Ok(());
@@ -197,18 +197,18 @@ impl DiskIndex {
     }
 
     /// The packs, up to where they are indexed.
-    pub(super) fn packs(&self) -> Vec<PackState> {
+    pub(in crate::cache) fn packs(&self) -> Vec<PackState> {
         self.state().packs.values().copied().collect()
     }
 
-    pub(super) fn set_pack(&self, pack: PackState) -> IndexResult<()> {
+    pub(in crate::cache) fn set_pack(&self, pack: PackState) -> IndexResult<()> {
         let mut state = self.state();
         state.packs.insert(pack.id, PackState { len: pack.good, ..pack });
         state.is_dirty = true;
         Ok(())
     }
 
-    pub(super) fn remove_pack(&self, id: u32) -> IndexResult<()> {
+    pub(in crate::cache) fn remove_pack(&self, id: u32) -> IndexResult<()> {
         let mut state = self.state();
         state.packs.remove(&id);
         state.is_dirty = true;
@@ -216,16 +216,16 @@ impl DiskIndex {
     }
 
     /// Removes the location of a text that is damaged or unused.
-    pub(super) fn forget_text(&self, digest: &Digest) -> IndexResult<()> {
+    pub(in crate::cache) fn forget_text(&self, digest: &Digest) -> IndexResult<()> {
         self.set(Table::SourceTexts.key(&digest.0), None)
     }
 
     /// Removes the place of a record of a batch that is damaged or no longer needed.
-    pub(super) fn forget_journal(&self, place: &(BatchNonce, JournalStep)) -> IndexResult<()> {
+    pub(in crate::cache) fn forget_journal(&self, place: &(BatchNonce, JournalStep)) -> IndexResult<()> {
         self.set(Table::Journal.key(&encoded(place)?), None)
     }
 
-    pub(super) fn texts(&self) -> IndexResult<Vec<(Digest, FrameLocation)>> {
+    pub(in crate::cache) fn texts(&self) -> IndexResult<Vec<(Digest, FrameLocation)>> {
         let mut texts = Vec::new();
         self.each(Table::SourceTexts, |key, value| {
             let digest = digest(key).ok_or_else(|| IndexFault::broken("a digest has the wrong length"))?;
@@ -476,5 +476,5 @@ impl IndexUpdates for &DiskIndex {
 }
 
 #[cfg(test)]
-#[path = "index_tests.rs"]
+#[path = "disk_index_tests.rs"]
 mod tests;

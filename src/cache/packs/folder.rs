@@ -5,8 +5,8 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::CacheError;
 use super::frame::PackHeader;
+use crate::cache::error::CacheError;
 use crate::files::{FileLock, LockError, create_private_folder, open_options};
 
 /// The format of a folder with packed frames, and of a new one. Format 1 has frames of version 1 alone, format 2 records of
@@ -20,12 +20,12 @@ const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
 
 /// The paths in a cache folder.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(in crate::cache) struct Layout {
     root: PathBuf,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FolderKind {
+pub(in crate::cache) enum FolderKind {
     /// It does not exist or is empty.
     Empty,
     /// A cache in a supported format.
@@ -35,36 +35,36 @@ pub(super) enum FolderKind {
 }
 
 impl Layout {
-    pub(super) fn new(root: &Path) -> Layout {
+    pub(in crate::cache) fn new(root: &Path) -> Layout {
         Layout { root: root.to_owned() }
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(in crate::cache) fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(super) fn index(&self) -> PathBuf {
+    pub(in crate::cache) fn index(&self) -> PathBuf {
         self.root.join("index")
     }
 
-    pub(super) fn lock(&self) -> PathBuf {
+    pub(in crate::cache) fn lock(&self) -> PathBuf {
         self.root.join("LOCK")
     }
 
-    pub(super) fn packs(&self) -> PathBuf {
+    pub(in crate::cache) fn packs(&self) -> PathBuf {
         self.root.join("packs")
     }
 
-    pub(super) fn damaged(&self) -> PathBuf {
+    pub(in crate::cache) fn damaged(&self) -> PathBuf {
         self.packs().join("damaged")
     }
 
-    pub(super) fn pack(&self, id: u32) -> PathBuf {
+    pub(in crate::cache) fn pack(&self, id: u32) -> PathBuf {
         self.packs().join(format!("{id:08}.pack"))
     }
 
     /// Where the replacement of a pack is written before it is renamed.
-    pub(super) fn rewrite(&self, id: u32) -> PathBuf {
+    pub(in crate::cache) fn rewrite(&self, id: u32) -> PathBuf {
         self.packs().join(format!("{id:08}.rewrite"))
     }
 
@@ -74,12 +74,12 @@ impl Layout {
     }
 
     /// Whether entries may have been imported.
-    pub(super) fn has_imports(&self) -> bool {
+    pub(in crate::cache) fn has_imports(&self) -> bool {
         self.imports().exists()
     }
 
     /// Records that entries are imported.
-    pub(super) fn note_import(&self) -> Result<(), CacheError> {
+    pub(in crate::cache) fn note_import(&self) -> Result<(), CacheError> {
         const TEXT: &str = "Entries of this cache were imported; `compeval cache show` says from where.\n";
         if self.has_imports() {
             return Ok(());
@@ -93,7 +93,7 @@ impl Layout {
     }
 
     /// The public keys of all whose entries were ever pulled.
-    pub(super) fn known_writers(&self) -> Result<BTreeSet<String>, CacheError> {
+    pub(in crate::cache) fn known_writers(&self) -> Result<BTreeSet<String>, CacheError> {
         let path = self.writers();
         match fs::read_to_string(&path) {
             Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
@@ -103,7 +103,7 @@ impl Layout {
     }
 
     /// Records the public key of somebody whose entries are pulled.
-    pub(super) fn note_writer(&self, key: &str) -> Result<(), CacheError> {
+    pub(in crate::cache) fn note_writer(&self, key: &str) -> Result<(), CacheError> {
         let mut writers = self.known_writers()?;
         if !writers.insert(key.to_owned()) {
             return Ok(());
@@ -114,7 +114,7 @@ impl Layout {
     }
 
     /// The numbers of all packs, oldest first.
-    pub(super) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
+    pub(in crate::cache) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
         let folder = self.packs();
         let mut ids = Vec::new();
         for entry in list(&folder)? {
@@ -126,7 +126,7 @@ impl Layout {
     }
 
     /// Determines what the folder contains, without changing anything.
-    pub(super) fn inspect(&self) -> Result<FolderKind, CacheError> {
+    pub(in crate::cache) fn inspect(&self) -> Result<FolderKind, CacheError> {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
             Ok(bytes) => match parse_format(&bytes) {
@@ -170,7 +170,7 @@ impl Layout {
 
     /// Creates what is missing in the folder. The packs' folder comes last: what a crash leaves behind before it still
     /// counts as empty.
-    pub(super) fn create(&self) -> Result<(), CacheError> {
+    pub(in crate::cache) fn create(&self) -> Result<(), CacheError> {
         let format = format!("{FORMAT_PREFIX}{}\n", self.format().unwrap_or(FORMAT));
         for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &format)] {
             let path = self.root.join(name);
@@ -188,7 +188,7 @@ impl Layout {
     }
 
     /// Makes older programs refuse the folder, before the first packed frame is in it: they would take it for damage.
-    pub(super) fn admit_packed(&self) -> Result<(), CacheError> {
+    pub(in crate::cache) fn admit_packed(&self) -> Result<(), CacheError> {
         if self.format() == Some(FORMAT) {
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl Layout {
     }
 
     /// Makes created, renamed and removed names in a folder durable.
-    pub(super) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
+    pub(in crate::cache) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
         if cfg!(unix) {
             File::open(folder).and_then(|f| f.sync_all()).map_err(CacheError::io("sync", folder))?;
         }
@@ -242,7 +242,7 @@ pub struct LockHolder {
 }
 
 /// Acquires the exclusive right to write to the cache in `folder`.
-pub(super) fn lock(path: &Path, folder: &Path, holder: &LockHolder) -> Result<FileLock, CacheError> {
+pub(in crate::cache) fn lock(path: &Path, folder: &Path, holder: &LockHolder) -> Result<FileLock, CacheError> {
     FileLock::acquire(path, &holder.command).map_err(|error| match error {
         LockError::Held(holder) => CacheError::Locked { path: folder.to_owned(), holder },
         LockError::Io(error) => CacheError::io("lock", path)(error),

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::catalog::FenceBlocks;
-use super::error::{IndexFault, IndexResult};
-use super::pack::read_at;
+use crate::cache::error::{IndexFault, IndexResult};
+use crate::cache::packs::pack::read_at;
 use crate::files::open_options;
 
 /// A block is not longer than this, unless a single entry is.
@@ -23,18 +23,18 @@ const FENCE_BLOCK: usize = 400;
 const CRC: usize = 4;
 
 /// A key and its value; `None` where an older run's value was removed.
-pub(super) type SortedRunEntry = (Vec<u8>, Option<Vec<u8>>);
+pub(in crate::cache) type SortedRunEntry = (Vec<u8>, Option<Vec<u8>>);
 
 /// A run: a file that is written once and read block by block.
 ///
 /// No block is kept in memory here. Keys are digests, so any block may be the next; those that are in use are in the
 /// memory that the system has to spare for files.
 #[derive(Clone, Debug)]
-pub(super) struct SortedRun {
+pub(in crate::cache) struct SortedRun {
     file: Arc<File>,
-    pub(super) number: u32,
+    pub(in crate::cache) number: u32,
     /// Bytes of its blocks.
-    pub(super) len: u64,
+    pub(in crate::cache) len: u64,
     fences: Arc<[Fence]>,
 }
 
@@ -48,7 +48,7 @@ struct Fence {
 
 impl SortedRun {
     /// Opens a run of so many blocks with its fences.
-    pub(super) fn open(
+    pub(in crate::cache) fn open(
         path: &Path,
         (number, len, blocks): (u32, u64, u32),
         stored: &FenceBlocks,
@@ -105,7 +105,7 @@ impl SortedRun {
     }
 
     /// What the run says about a key: its value, or that it was removed.
-    pub(super) fn get(&self, key: &[u8]) -> IndexResult<Option<Option<Vec<u8>>>> {
+    pub(in crate::cache) fn get(&self, key: &[u8]) -> IndexResult<Option<Option<Vec<u8>>>> {
         let found = self.first_from(key)?;
         Ok(found.filter(|(found, _)| found == key).map(|(_, value)| value))
     }
@@ -125,7 +125,7 @@ impl SortedRun {
     }
 
     /// The entries from the first whose key is not below `from`.
-    pub(super) fn entries(
+    pub(in crate::cache) fn entries(
         &self,
         from: &[u8],
     ) -> IndexResult<impl Iterator<Item = IndexResult<SortedRunEntry>> + use<>> {
@@ -175,7 +175,7 @@ pub(super) fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// What is before the checksum; `None` if they do not match.
-pub(super) fn verified(bytes: &[u8]) -> Option<&[u8]> {
+pub(in crate::cache) fn verified(bytes: &[u8]) -> Option<&[u8]> {
     let (covered, crc) = bytes.split_last_chunk::<CRC>()?;
     (crc32fast::hash(covered) == u32::from_le_bytes(*crc)).then_some(covered)
 }
@@ -209,7 +209,7 @@ fn next_entry<'b>(rest: &mut &'b [u8]) -> IndexResult<Option<EntryRef<'b>>> {
 }
 
 /// Writes a run, whose keys come in order.
-pub(super) struct SortedRunWriter {
+pub(in crate::cache) struct SortedRunWriter {
     file: BufWriter<File>,
     number: u32,
     len: u64,
@@ -219,14 +219,14 @@ pub(super) struct SortedRunWriter {
 }
 
 impl SortedRunWriter {
-    pub(super) fn create(path: &Path, number: u32) -> IndexResult<SortedRunWriter> {
+    pub(in crate::cache) fn create(path: &Path, number: u32) -> IndexResult<SortedRunWriter> {
         let file = open_options(path).read(true).write(true).create(true).truncate(true).open(path);
         let file = BufWriter::with_capacity(1 << 18, file.map_err(IndexFault::broken)?);
         let block = BlockBuilder::default();
         Ok(SortedRunWriter { file, number, len: 0, fences: Vec::new(), block, last: Vec::new() })
     }
 
-    pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
+    pub(in crate::cache) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
         let entry = encode_entry(key, value)?;
         if self.block.is_full_with(&entry, BLOCK) {
             self.end_block().map_err(IndexFault::broken)?;
@@ -246,7 +246,7 @@ impl SortedRunWriter {
     }
 
     /// Writes everything to disk.
-    pub(super) fn finish(mut self) -> IndexResult<SortedRun> {
+    pub(in crate::cache) fn finish(mut self) -> IndexResult<SortedRun> {
         self.end_block().map_err(IndexFault::broken)?;
         let file = self.file.into_inner().map_err(|error| IndexFault::broken(error.into_error()))?;
         file.sync_data().map_err(IndexFault::broken)?;
@@ -272,11 +272,13 @@ fn fence(last: &[u8], first: &[u8]) -> Box<[u8]> {
 type Source<'s> = Peekable<Box<dyn Iterator<Item = Result<SortedRunEntry, IndexFault>> + 's>>;
 
 /// Several sorted sources as one: of equal keys, the one in the last source counts.
-pub(super) struct Merged<'s>(Vec<Source<'s>>);
+pub(in crate::cache) struct Merged<'s>(Vec<Source<'s>>);
 
 impl<'s> Merged<'s> {
     /// `sources`: the oldest first.
-    pub(super) fn new(sources: Vec<Box<dyn Iterator<Item = Result<SortedRunEntry, IndexFault>> + 's>>) -> Merged<'s> {
+    pub(in crate::cache) fn new(
+        sources: Vec<Box<dyn Iterator<Item = Result<SortedRunEntry, IndexFault>> + 's>>,
+    ) -> Merged<'s> {
         Merged(sources.into_iter().map(Iterator::peekable).collect())
     }
 }

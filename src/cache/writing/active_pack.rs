@@ -4,36 +4,36 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::entry::FrameLocation;
-use super::error::CacheError;
-use super::folder::Layout;
-use super::frame::{FrameHeader, PackHeader};
-use super::pack_index::PackState;
-use super::shared_fields::FieldNumbers;
+use crate::cache::entry::FrameLocation;
+use crate::cache::error::CacheError;
+use crate::cache::index::pack_index::PackState;
+use crate::cache::packs::folder::Layout;
+use crate::cache::packs::frame::{FrameHeader, PackHeader};
+use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::files::{create_private_folder, open_options};
 
 /// A frame's place and its header.
-pub(super) type LocatedFrame = (FrameLocation, FrameHeader);
+pub(in crate::cache) type LocatedFrame = (FrameLocation, FrameHeader);
 
 /// The pack that is being written.
 #[derive(Debug)]
-pub(super) struct ActivePack {
-    pub(super) file: File,
-    pub(super) id: u32,
-    pub(super) generation: u32,
-    pub(super) len: u64,
+pub(in crate::cache) struct ActivePack {
+    pub(in crate::cache) file: File,
+    pub(in crate::cache) id: u32,
+    pub(in crate::cache) generation: u32,
+    pub(in crate::cache) len: u64,
     /// How much of it the flushed index covers.
     pub(super) indexed: u64,
     /// The numbers of its shared fields; `None` until something is written.
-    pub(super) numbers: Option<FieldNumbers>,
+    pub(in crate::cache) numbers: Option<FieldNumbers>,
 }
 
 impl ActivePack {
-    pub(super) fn state(&self) -> PackState {
+    pub(in crate::cache) fn state(&self) -> PackState {
         PackState { id: self.id, generation: self.generation, good: self.len, len: self.len }
     }
 
-    pub(super) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
+    pub(in crate::cache) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
         let path = layout.pack(id);
         let make = || {
             let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
@@ -49,7 +49,7 @@ impl ActivePack {
     }
 
     /// Continues a pack after its last whole frame; what follows is cut off.
-    pub(super) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
+    pub(in crate::cache) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
         let path = layout.pack(state.id);
         let open = || {
             let file = File::options().read(true).append(true).open(&path)?;
@@ -97,7 +97,7 @@ pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<
 }
 
 /// Copies a range of a pack into the folder for damaged data.
-pub(super) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
+pub(in crate::cache) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
     let folder = layout.damaged();
     create_private_folder(&folder)?;
     let path = folder.join(format!("{id:08}-{from}.bin"));

@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use super::active_pack::{ActivePack, locate};
-use super::entry::FrameLocation;
-use super::error::{CacheError, IndexFault};
-use super::folder::{FolderKind, Layout};
-use super::index::DiskIndex;
-use super::index_folder::{rebuild_index, remove_bad};
-use super::pack::PackFiles;
-use super::pack_index::{IndexQueries, PackIndex, VerifiedTables};
-use super::packed::{PackedFrames, PortableFrame, pack};
 use super::recovery::{
     RebuildReason, lacks_entries, open_current, pack_states, rebuilt, remove_leftovers, verify_small,
 };
-use super::shared_fields::{FieldNumbers, SharedFields};
 use crate::action::Digest;
+use crate::cache::entry::FrameLocation;
+use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::index::disk_index::DiskIndex;
+use crate::cache::index::index_folder::{rebuild_index, remove_bad};
+use crate::cache::index::pack_index::{IndexQueries, PackIndex, VerifiedTables};
+use crate::cache::packs::folder::{FolderKind, Layout};
+use crate::cache::packs::pack::PackFiles;
+use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
+use crate::cache::packs::shared_fields::{FieldNumbers, SharedFields};
 use crate::files::is_at;
 
 /// A pack that reaches this length is closed and the next one is started.
@@ -35,13 +35,13 @@ const INDEX_LAG: u64 = 16 << 20;
 
 /// The state that the store and its writer thread share.
 #[derive(Debug)]
-pub(super) struct StoreInner {
-    pub(super) layout: Layout,
-    pub(super) packs: PackFiles,
+pub(in crate::cache) struct StoreInner {
+    pub(in crate::cache) layout: Layout,
+    pub(in crate::cache) packs: PackFiles,
     /// `None` while `verified` answers queries, while the index is replaced, and if that failed.
-    pub(super) index: RwLock<Option<DiskIndex>>,
+    pub(in crate::cache) index: RwLock<Option<DiskIndex>>,
     /// The tables of a small cache, until something is written.
-    pub(super) verified: RwLock<Option<VerifiedTables>>,
+    pub(in crate::cache) verified: RwLock<Option<VerifiedTables>>,
     /// Every change on disk is made while holding this.
     active: Mutex<ActivePack>,
     fault: OnceLock<String>,
@@ -51,11 +51,11 @@ pub(super) struct StoreInner {
     /// How often the index was rebuilt.
     pub(super) rebuilds: AtomicU64,
     /// Whether the index was compared with the packs.
-    pub(super) audited: AtomicBool,
+    pub(in crate::cache) audited: AtomicBool,
 }
 
 impl StoreInner {
-    pub(super) fn new(
+    pub(in crate::cache) fn new(
         layout: Layout,
         packs: PackFiles,
         (index, verified): (Option<DiskIndex>, Option<VerifiedTables>),
@@ -77,7 +77,7 @@ impl StoreInner {
     }
 
     /// Opens the folder for writing. The caller holds its lock.
-    pub(super) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
+    pub(in crate::cache) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
         let mut notices = Vec::new();
         if found == FolderKind::Unlabelled {
             notices.push(format!(
@@ -108,27 +108,27 @@ impl StoreInner {
         Ok(StoreInner::new(layout, packs, (Some(index), None), active, notices))
     }
 
-    pub(super) fn active(&self) -> MutexGuard<'_, ActivePack> {
+    pub(in crate::cache) fn active(&self) -> MutexGuard<'_, ActivePack> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn notice(&self, text: String) {
+    pub(in crate::cache) fn notice(&self, text: String) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         if !notices.contains(&text) {
             notices.push(text);
         }
     }
 
-    pub(super) fn take_notices(&self) -> Vec<String> {
+    pub(in crate::cache) fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn poisoned(&self, cause: &str) -> CacheError {
+    pub(in crate::cache) fn poisoned(&self, cause: &str) -> CacheError {
         CacheError::Poisoned { path: self.layout.root().to_owned(), cause: cause.to_owned() }
     }
 
     /// Records the first failure; nothing is written after it.
-    pub(super) fn fail(&self, error: &CacheError) -> CacheError {
+    pub(in crate::cache) fn fail(&self, error: &CacheError) -> CacheError {
         let cause = self.fault.get_or_init(|| match error {
             CacheError::Poisoned { cause, .. } => cause.clone(),
             CacheError::Removed { .. } => error.to_string(),
@@ -138,18 +138,18 @@ impl StoreInner {
     }
 
     /// An error if an earlier write failed.
-    pub(super) fn check(&self) -> Result<(), CacheError> {
+    pub(in crate::cache) fn check(&self) -> Result<(), CacheError> {
         self.fault.get().map_or(Ok(()), |cause| Err(self.poisoned(cause)))
     }
 
     /// Writes frames as one batch and indexes them. If `durable`, they are on disk when this returns.
-    pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
+    pub(in crate::cache) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
         self.check()?;
         self.exclusively(|active| self.append(active, frames, durable))
     }
 
     /// Changes packs and index while nobody else does. After an error nothing more is written.
-    pub(super) fn exclusively<T>(
+    pub(in crate::cache) fn exclusively<T>(
         &self,
         change: impl FnOnce(&mut ActivePack) -> Result<T, CacheError>,
     ) -> Result<T, CacheError> {
@@ -158,7 +158,7 @@ impl StoreInner {
     }
 
     /// As `commit`, for a caller who holds the active pack and has opened the index.
-    pub(super) fn append(
+    pub(in crate::cache) fn append(
         &self,
         active: &mut ActivePack,
         frames: &[Vec<u8>],
@@ -207,7 +207,7 @@ impl StoreInner {
     }
 
     /// Makes everything durable that was written without waiting.
-    pub(super) fn sync(&self) -> Result<(), CacheError> {
+    pub(in crate::cache) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
         let mut active = self.active();
         self.check_in_place(&active).map_err(|error| self.fail(&error))?;
@@ -228,18 +228,18 @@ impl StoreInner {
         }
     }
 
-    pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
+    pub(in crate::cache) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
         active.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(active.id)))
     }
 
-    pub(super) fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+    pub(in crate::cache) fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.update(active, DiskIndex::flush)?;
         active.indexed = active.len;
         Ok(())
     }
 
     /// Changes the index. The packs already contain the change, so if it fails the index is rebuilt from them.
-    pub(super) fn update(
+    pub(in crate::cache) fn update(
         &self,
         active: &mut ActivePack,
         change: impl Fn(&DiskIndex) -> Result<(), IndexFault>,
@@ -248,7 +248,7 @@ impl StoreInner {
     }
 
     /// Queries the index, without an attempt to repair it.
-    pub(super) fn with_index<T>(
+    pub(in crate::cache) fn with_index<T>(
         &self,
         query: impl FnOnce(&DiskIndex) -> Result<T, IndexFault>,
     ) -> Result<T, CacheError> {
@@ -266,13 +266,13 @@ impl StoreInner {
     }
 
     /// Removes the location of a damaged text, so that the text can be stored again.
-    pub(super) fn forget_text(&self, digest: &Digest) -> Result<(), CacheError> {
+    pub(in crate::cache) fn forget_text(&self, digest: &Digest) -> Result<(), CacheError> {
         let mut active = self.active();
         self.open_index(&mut active)?;
         self.update(&mut active, |index| index.forget_text(digest))
     }
 
-    pub(super) fn index_error(&self, what: &str) -> CacheError {
+    pub(in crate::cache) fn index_error(&self, what: &str) -> CacheError {
         CacheError::Index { path: self.layout.index(), what: what.to_owned() }
     }
 
@@ -287,7 +287,7 @@ impl StoreInner {
 
     /// Compares the index with the packs, once, at the first miss: a miss costs money, so it must be a real one. Rebuilds
     /// the index if entries are missing from it.
-    pub(super) fn audit(&self) -> Result<(), CacheError> {
+    pub(in crate::cache) fn audit(&self) -> Result<(), CacheError> {
         let mut active = self.active();
         self.open_index(&mut active)?;
         if self.audited.swap(true, Ordering::AcqRel) {
@@ -321,7 +321,7 @@ impl StoreInner {
     }
 
     /// Rebuilds the index while the store is open.
-    pub(super) fn rebuild(&self, active: &mut ActivePack, why: &str) -> Result<(), CacheError> {
+    pub(in crate::cache) fn rebuild(&self, active: &mut ActivePack, why: &str) -> Result<(), CacheError> {
         let entries = self.replace_index(active)?;
         self.notice(format!(
             "{}: the index was rebuilt from the packs, {entries} entries ({why})",
@@ -342,7 +342,7 @@ impl StoreInner {
     }
 
     /// Rebuilds the index because it is much larger than its records need.
-    pub(super) fn shrink_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+    pub(in crate::cache) fn shrink_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
         let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
         drop(slot.take());
@@ -352,7 +352,7 @@ impl StoreInner {
     }
 
     /// Queries the tables. A broken index is rebuilt from the packs.
-    pub(super) fn try_query<T>(
+    pub(in crate::cache) fn try_query<T>(
         &self,
         query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>,
     ) -> Result<T, CacheError> {

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::entry::EntryStatus;
 use super::*;
 use crate::action::Stage;
+use crate::cache::entry::EntryStatus;
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -6,16 +6,16 @@
 //! Numbers of fields are valid within one pack: code that rewrites or moves entries resolves their fields and shares
 //! them again.
 
-use super::entry::{EntryMeta, ParsedBody, clip};
 use super::explanation::EncodedProvenance;
 use super::frame::{self, FrameContent, FrameHeader, PACKED};
-use super::lookup::ModelNames;
 use super::shared_fields::{FieldNumbers, SharedFields};
 use crate::action::ActionKey;
+use crate::cache::entry::{EntryMeta, ParsedBody, clip};
+use crate::cache::lookup::ModelNames;
 
 /// An entry as it is between two packs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct PortableEntry {
+pub(in crate::cache) struct PortableEntry {
     /// That of the frame it was read from, a reply or failure.
     header: FrameHeader,
     body: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct PortableEntry {
 
 /// A frame on its way into a pack.
 #[derive(Clone, Debug)]
-pub(super) enum PortableFrame {
+pub(in crate::cache) enum PortableFrame {
     Entry(Box<PortableEntry>),
     Parsed(Vec<ParsedBody>),
     /// One that packs hold as it is.
@@ -35,7 +35,7 @@ pub(super) enum PortableFrame {
 
 impl PortableFrame {
     /// Reads a frame of either version. `shared` has the fields of the pack that it is from.
-    pub(super) fn read(mut frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
+    pub(in crate::cache) fn read(mut frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
         let Ok(header) = FrameHeader::decode(&frame) else { return PortableFrame::Other(frame) };
         match header.content {
             FrameContent::ParseResult(result) => {
@@ -75,14 +75,14 @@ fn read_details(
 }
 
 /// What an entry was made from.
-pub(super) enum EntryOrigin {
+pub(in crate::cache) enum EntryOrigin {
     Known(Box<EntryMeta>),
     /// A field that it shares is damaged, or was when its pack was rewritten.
     Lost,
 }
 
 /// Decodes the meta of an entry from its header and the bytes of it; `None` if they are not those of an entry.
-pub(super) fn explained(header: &FrameHeader, head: &[u8], shared: &SharedFields) -> Option<EntryOrigin> {
+pub(in crate::cache) fn explained(header: &FrameHeader, head: &[u8], shared: &SharedFields) -> Option<EntryOrigin> {
     let meta = if head.starts_with(&PACKED) {
         let (models, explanation) = read_details(header, head, shared)?;
         explanation.zip(header.content.summary()).and_then(|(explanation, summary)| explanation.meta(*summary, models))
@@ -94,17 +94,20 @@ pub(super) fn explained(header: &FrameHeader, head: &[u8], shared: &SharedFields
 
 /// Frames as a pack gets them.
 #[derive(Debug, Default)]
-pub(super) struct PackedFrames {
-    pub(super) frames: Vec<Vec<u8>>,
+pub(in crate::cache) struct PackedFrames {
+    pub(in crate::cache) frames: Vec<Vec<u8>>,
     /// Which of `frames` each given frame is in.
-    pub(super) places: Vec<usize>,
+    pub(in crate::cache) places: Vec<usize>,
     parsed: Vec<ParsedBody>,
     /// The given frames that `parsed` are from.
     waiting: Vec<usize>,
 }
 
 /// Packs frames for a pack whose fields have these numbers.
-pub(super) fn pack(frames: Vec<PortableFrame>, numbers: &mut FieldNumbers) -> Result<PackedFrames, postcard::Error> {
+pub(in crate::cache) fn pack(
+    frames: Vec<PortableFrame>,
+    numbers: &mut FieldNumbers,
+) -> Result<PackedFrames, postcard::Error> {
     let mut packed = PackedFrames::default();
     for frame in frames {
         // whether a failure counts depends on the results before it

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::active_pack::ActivePack;
-use super::error::CacheError;
-use super::frame::{FrameContent, MAGIC};
-use super::inner::StoreInner;
-use super::pack::{PackItem, PackScanner};
 use super::prune::{newest_removals, rewrite_packs};
+use crate::cache::error::CacheError;
+use crate::cache::packs::frame::{FrameContent, MAGIC};
+use crate::cache::packs::pack::{PackItem, PackScanner};
+use crate::cache::writing::active_pack::ActivePack;
+use crate::cache::writing::inner::StoreInner;
 
 /// Rewrites the packs that have entries or results of parsing in frames of version 1. Returns how many.
-pub(super) fn upgrade(store: &StoreInner, active: &mut ActivePack) -> Result<usize, CacheError> {
+pub(in crate::cache) fn upgrade(store: &StoreInner, active: &mut ActivePack) -> Result<usize, CacheError> {
     let mut older = BTreeSet::new();
     for id in store.layout.pack_ids()? {
         if is_older(store, id).map_err(CacheError::io("read", &store.layout.pack(id)))? {

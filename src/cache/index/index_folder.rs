@@ -4,24 +4,24 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::{CacheError, IndexFault};
-use super::folder::Layout;
-use super::index::DiskIndex;
-use super::pack::PackFiles;
+use super::disk_index::DiskIndex;
 use super::pack_index::PackIndex;
+use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::packs::folder::Layout;
+use crate::cache::packs::pack::PackFiles;
 
 /// Where a new index is built.
-pub(super) fn fresh_index(layout: &Layout) -> PathBuf {
+pub(in crate::cache) fn fresh_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.new")
 }
 
 /// Whether there is an index of an older version, which is not used any more.
-pub(super) fn is_older_index(folder: &Path) -> bool {
+pub(in crate::cache) fn is_older_index(folder: &Path) -> bool {
     !DiskIndex::is_in(folder) && ["db", "blocks", "list"].iter().any(|part| folder.join(part).exists())
 }
 
 /// Removes a folder, if it exists.
-pub(super) fn remove_folder(path: &Path) -> Result<(), CacheError> {
+pub(in crate::cache) fn remove_folder(path: &Path) -> Result<(), CacheError> {
     match fs::remove_dir_all(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
         _ => Ok(()),
@@ -29,7 +29,10 @@ pub(super) fn remove_folder(path: &Path) -> Result<(), CacheError> {
 }
 
 /// Builds a new index beside the old one and renames it into its place; the old one remains as `index.bad-<time>`.
-pub(super) fn rebuild_index(layout: &Layout, packs: &PackFiles) -> Result<(DiskIndex, PackIndex), CacheError> {
+pub(in crate::cache) fn rebuild_index(
+    layout: &Layout,
+    packs: &PackFiles,
+) -> Result<(DiskIndex, PackIndex), CacheError> {
     let tables = PackIndex::scan(layout, packs)?;
     let fresh = fresh_index(layout);
     remove_folder(&fresh)?;
@@ -62,7 +65,7 @@ fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
 }
 
 /// Removes the indexes that were set aside.
-pub(super) fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
+pub(in crate::cache) fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
     let root = layout.root();
     for entry in fs::read_dir(root).map_err(CacheError::io("list", root))? {
         let entry = entry.map_err(CacheError::io("list", root))?;

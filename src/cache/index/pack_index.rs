@@ -8,16 +8,16 @@ use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 
-use super::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
-use super::error::{CacheError, Damage, IndexFault};
-use super::folder::Layout;
-use super::frame::{FrameContent, FrameHeader, KeyPrefix};
-use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
-use super::lookup::ModelNames;
-use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header, verify_checksum};
 use crate::action::{ActionKey, Digest};
+use crate::cache::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
+use crate::cache::error::{CacheError, Damage, IndexFault};
+use crate::cache::lookup::ModelNames;
+use crate::cache::packs::folder::Layout;
+use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
+use crate::cache::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_pack_header, verify_checksum};
 
-pub(super) trait IndexUpdates {
+pub(in crate::cache) trait IndexUpdates {
     type Error;
     fn record(&mut self, key: &ActionKey) -> Result<Option<Record>, Self::Error>;
     fn set_record(&mut self, record: Record) -> Result<(), Self::Error>;
@@ -33,7 +33,7 @@ pub(super) trait IndexUpdates {
 }
 
 /// Queries of the tables, on disk or in memory.
-pub(super) trait IndexQueries {
+pub(in crate::cache) trait IndexQueries {
     fn find(&self, key: &ActionKey) -> Result<Option<Record>, IndexFault>;
     fn records(&self) -> Result<Vec<Record>, IndexFault>;
     fn removed(&self, key: &ActionKey) -> Result<Option<RemovalReason>, IndexFault>;
@@ -45,7 +45,7 @@ pub(super) trait IndexQueries {
 }
 
 /// Applies the frame at `at`. Frames are applied in the order of the packs: later ones replace earlier ones.
-pub(super) fn apply_frame<T: IndexUpdates>(
+pub(in crate::cache) fn apply_frame<T: IndexUpdates>(
     tables: &mut T,
     at: FrameLocation,
     header: &FrameHeader,
@@ -95,13 +95,13 @@ pub(super) fn apply_frame<T: IndexUpdates>(
 }
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
-pub(super) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
+pub(in crate::cache) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
     recorded.unwrap_or_default().max(record.created_day())
 }
 
 /// Hashes a digest by its last eight bytes: they are already uniformly distributed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DigestHasher(u64);
+pub(in crate::cache) struct DigestHasher(u64);
 
 impl Hasher for DigestHasher {
     fn finish(&self) -> u64 {
@@ -117,35 +117,35 @@ impl Hasher for DigestHasher {
     fn write_usize(&mut self, _: usize) {}
 }
 
-pub(super) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
+pub(in crate::cache) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
 
 /// The state of a pack when it was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PackState {
-    pub(super) id: u32,
-    pub(super) generation: u32,
+pub(in crate::cache) struct PackState {
+    pub(in crate::cache) id: u32,
+    pub(in crate::cache) generation: u32,
     /// Where the last whole frame ends.
-    pub(super) good: u64,
-    pub(super) len: u64,
+    pub(in crate::cache) good: u64,
+    pub(in crate::cache) len: u64,
 }
 
 /// The tables in memory, built by scanning all packs.
 #[derive(Debug, Default)]
-pub(super) struct PackIndex {
-    pub(super) records: DigestMap<ActionKey, Box<Record>>,
-    pub(super) latest: DigestMap<Digest, ActionKey>,
-    pub(super) removed: DigestMap<ActionKey, RemovalReason>,
-    pub(super) texts: DigestMap<Digest, FrameLocation>,
-    pub(super) counts: DigestMap<Digest, u64>,
-    pub(super) days: DigestMap<KeyPrefix, Day>,
-    pub(super) journal: JournalPlaces,
-    pub(super) packs: Vec<PackState>,
-    pub(super) damage: Vec<Damage>,
+pub(in crate::cache) struct PackIndex {
+    pub(in crate::cache) records: DigestMap<ActionKey, Box<Record>>,
+    pub(in crate::cache) latest: DigestMap<Digest, ActionKey>,
+    pub(in crate::cache) removed: DigestMap<ActionKey, RemovalReason>,
+    pub(in crate::cache) texts: DigestMap<Digest, FrameLocation>,
+    pub(in crate::cache) counts: DigestMap<Digest, u64>,
+    pub(in crate::cache) days: DigestMap<KeyPrefix, Day>,
+    pub(in crate::cache) journal: JournalPlaces,
+    pub(in crate::cache) packs: Vec<PackState>,
+    pub(in crate::cache) damage: Vec<Damage>,
 }
 
 impl PackIndex {
     /// Scans the frame headers of all packs.
-    pub(super) fn scan(layout: &Layout, packs: &PackFiles) -> Result<PackIndex, CacheError> {
+    pub(in crate::cache) fn scan(layout: &Layout, packs: &PackFiles) -> Result<PackIndex, CacheError> {
         let mut tables = PackIndex::default();
         let ids = layout.pack_ids()?;
         for id in &ids {
@@ -285,8 +285,8 @@ impl IndexUpdates for PackIndex {
 /// The tables of a small cache of which every byte was verified. They answer all queries until something is written;
 /// only then is the index opened.
 #[derive(Debug, Default)]
-pub(super) struct VerifiedTables {
-    pub(super) tables: PackIndex,
+pub(in crate::cache) struct VerifiedTables {
+    pub(in crate::cache) tables: PackIndex,
     /// The distinct pairs of models, and which of them each action has.
     models: Vec<ModelNames>,
     models_of: DigestMap<ActionKey, usize>,
@@ -295,7 +295,7 @@ pub(super) struct VerifiedTables {
 impl VerifiedTables {
     /// Reads all packs. `None` if there are none, if they are large, or if anything is damaged: then the index decides
     /// what is lost.
-    pub(super) fn read(ids: &[u32], packs: &PackFiles) -> io::Result<Option<VerifiedTables>> {
+    pub(in crate::cache) fn read(ids: &[u32], packs: &PackFiles) -> io::Result<Option<VerifiedTables>> {
         const MAX_BYTES: u64 = 32 << 20;
         /// Few entries are smaller; used to reserve memory.
         const MIN_ENTRY_BYTES: u64 = 1 << 9;
@@ -350,7 +350,7 @@ impl VerifiedTables {
     }
 
     /// The models of a record, if it is current.
-    pub(super) fn models(&self, record: &Record) -> Option<ModelNames> {
+    pub(in crate::cache) fn models(&self, record: &Record) -> Option<ModelNames> {
         let is_current = self.tables.records.get(&record.key).is_some_and(|known| known.location == record.location);
         let models = self.models.get(*self.models_of.get(&record.key)?)?;
         is_current.then(|| models.clone())

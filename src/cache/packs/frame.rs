@@ -10,25 +10,25 @@
 //! stored, and `digest` is that of the uncompressed body. A scan reads headers only and skips bodies. The tests pin the
 //! bytes. Entries and results of parsing are packed since format 3 (`packed`); other kinds have version 1.
 
-use super::entry::{
+use super::journal_steps::{BatchNonce, JournalStep};
+use super::shared_fields::NewFields;
+use crate::action::{ActionKey, Digest};
+use crate::cache::entry::{
     Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason, clip,
     prefix_of,
 };
-use super::journal_steps::{BatchNonce, JournalStep};
-use super::lookup::ModelNames;
-use super::shared_fields::NewFields;
-use crate::action::{ActionKey, Digest};
+use crate::cache::lookup::ModelNames;
 use crate::redaction::redact_bytes;
 
 /// Bytes of a header of version 1 before its note.
-pub(super) const FIXED: usize = 88;
+pub(in crate::cache) const FIXED: usize = 88;
 /// The least bytes of a packed frame.
 pub(super) const LEAST: usize = 11;
 /// The first bytes of every frame of version 1; after damage, a scan searches for them.
-pub(super) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
+pub(in crate::cache) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
 /// The first bytes of every packed frame.
-pub(super) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
-pub(super) const CRC: usize = 4;
+pub(in crate::cache) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
+pub(in crate::cache) const CRC: usize = 4;
 /// In place of the codec of a packed frame without key and body.
 const BARE: u8 = 0x80;
 /// A longer note is damage.
@@ -38,17 +38,17 @@ pub(super) const MAX_BODY: usize = 512 << 20;
 
 /// The beginning of a pack: its number, and how often it was rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PackHeader {
-    pub(super) id: u32,
-    pub(super) generation: u32,
+pub(in crate::cache) struct PackHeader {
+    pub(in crate::cache) id: u32,
+    pub(in crate::cache) generation: u32,
 }
 
 impl PackHeader {
-    pub(super) const LEN: usize = 24;
+    pub(in crate::cache) const LEN: usize = 24;
     const MAGIC: [u8; 7] = *b"CEvPACK";
     const VERSION: u8 = 1;
 
-    pub(super) fn encode(self) -> [u8; PackHeader::LEN] {
+    pub(in crate::cache) fn encode(self) -> [u8; PackHeader::LEN] {
         let mut bytes = [0; PackHeader::LEN];
         bytes[..7].copy_from_slice(&PackHeader::MAGIC);
         bytes[7] = PackHeader::VERSION;
@@ -59,7 +59,7 @@ impl PackHeader {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
+    pub(in crate::cache) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[..7] != PackHeader::MAGIC || crc32fast::hash(&bytes[..20]) != number(20) {
             return Err("the header of the pack does not match its checksum");
@@ -73,7 +73,7 @@ impl PackHeader {
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Codec {
+pub(in crate::cache) enum Codec {
     Plain = 0,
     Zstd = 1,
 }
@@ -90,16 +90,16 @@ impl Codec {
 
 /// A body as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EncodedBody {
-    pub(super) codec: Codec,
-    pub(super) digest: Digest,
-    pub(super) raw_len: u32,
-    pub(super) bytes: Vec<u8>,
+pub(in crate::cache) struct EncodedBody {
+    pub(in crate::cache) codec: Codec,
+    pub(in crate::cache) digest: Digest,
+    pub(in crate::cache) raw_len: u32,
+    pub(in crate::cache) bytes: Vec<u8>,
 }
 
 /// The kinds of frame, each with what its note holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum FrameContent {
+pub(in crate::cache) enum FrameContent {
     /// The body is the output of an action.
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
@@ -137,7 +137,7 @@ pub(super) enum FrameContent {
 
 impl FrameContent {
     /// The summary of an entry: a reply or failure.
-    pub(super) fn summary(&self) -> Option<&EntrySummary> {
+    pub(in crate::cache) fn summary(&self) -> Option<&EntrySummary> {
         match self {
             FrameContent::Reply(summary) | FrameContent::Failure { summary, .. } => Some(summary),
             _ => None,
@@ -150,29 +150,29 @@ impl FrameContent {
 }
 
 /// The first bytes of a key: enough to record its last use under.
-pub(super) type KeyPrefix = [u8; 8];
+pub(in crate::cache) type KeyPrefix = [u8; 8];
 
-pub(super) fn key_prefix(key: &ActionKey) -> KeyPrefix {
+pub(in crate::cache) fn key_prefix(key: &ActionKey) -> KeyPrefix {
     prefix_of(&key.0)
 }
 
 /// The header of a frame, decoded and verified.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct FrameHeader {
-    pub(super) key: Digest,
-    pub(super) digest: Digest,
-    pub(super) codec: Codec,
-    pub(super) raw_len: u32,
+pub(in crate::cache) struct FrameHeader {
+    pub(in crate::cache) key: Digest,
+    pub(in crate::cache) digest: Digest,
+    pub(in crate::cache) codec: Codec,
+    pub(in crate::cache) raw_len: u32,
     pub(super) body_crc: u32,
-    pub(super) body_len: u32,
-    pub(super) head_len: u32,
+    pub(in crate::cache) body_len: u32,
+    pub(in crate::cache) head_len: u32,
     note_at: usize,
-    pub(super) content: FrameContent,
+    pub(in crate::cache) content: FrameContent,
 }
 
 /// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FrameHeaderError {
+pub(in crate::cache) enum FrameHeaderError {
     /// This many bytes are needed in all.
     Short(usize),
     /// They differ from what was written.
@@ -181,12 +181,12 @@ pub(super) enum FrameHeaderError {
 
 impl FrameHeader {
     /// The location of the frame if it begins at `offset` of a pack.
-    pub(super) fn location(&self, pack: u32, offset: u64) -> FrameLocation {
+    pub(in crate::cache) fn location(&self, pack: u32, offset: u64) -> FrameLocation {
         FrameLocation { pack, offset, head: self.head_len, body: self.body_len }
     }
 
     /// Decodes the header at the beginning of `bytes`.
-    pub(super) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
+    pub(in crate::cache) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
         let FrameStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
             FrameStart::decode(bytes)?;
         let head_len = note_at + note_len + CRC;
@@ -204,7 +204,7 @@ impl FrameHeader {
 
     /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begin with the
     /// header.
-    pub(super) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+    pub(in crate::cache) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let note = bytes.get(self.note_at..(self.head_len as usize).checked_sub(CRC)?)?;
         match self.content {
             FrameContent::Reply(_) => Some(postcard::take_from_bytes::<EntrySummary>(note).ok()?.1),
@@ -214,20 +214,20 @@ impl FrameHeader {
     }
 
     /// Decodes the meta of an entry of version 1 from the bytes of its header; `None` for other frames.
-    pub(super) fn meta(&self, head: &[u8]) -> Option<EntryMeta> {
+    pub(in crate::cache) fn meta(&self, head: &[u8]) -> Option<EntryMeta> {
         let summary = self.content.summary().filter(|_| head.starts_with(&MAGIC))?;
         EntryMeta::decode(*summary, self.details(head)?).ok()
     }
 
     /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
-    pub(super) fn models(&self, head: &[u8]) -> Option<ModelNames> {
+    pub(in crate::cache) fn models(&self, head: &[u8]) -> Option<ModelNames> {
         let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
         let (answered, requested) = EntryMeta::decode_models(self.details(head)?)?;
         Some(ModelNames { requested, answered })
     }
 
     /// The record of a reply or failure; `None` for other kinds.
-    pub(super) fn record(&self, location: FrameLocation) -> Option<Record> {
+    pub(in crate::cache) fn record(&self, location: FrameLocation) -> Option<Record> {
         let summary = self.content.summary()?;
         let status = match &self.content {
             FrameContent::Failure { class, message, .. } => {
@@ -372,13 +372,17 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
 }
 
 /// Encodes the output of an action.
-pub(super) fn reply(key: ActionKey, meta: &EntryMeta, body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn reply(
+    key: ActionKey,
+    meta: &EntryMeta,
+    body: &EncodedBody,
+) -> Result<Vec<u8>, postcard::Error> {
     let mut note = postcard::to_stdvec(&meta.summary())?;
     note.extend(meta.encode_details()?);
     Ok(assemble(kind::REPLY, key.0, body, &note))
 }
 
-pub(super) fn failure(
+pub(in crate::cache) fn failure(
     key: ActionKey,
     meta: &EntryMeta,
     class: &str,
@@ -390,7 +394,11 @@ pub(super) fn failure(
 }
 
 /// Encodes the result of parsing the body `raw` of `key`.
-pub(super) fn parse_result(key: ActionKey, raw: Digest, reading: &ParseResult) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn parse_result(
+    key: ActionKey,
+    raw: Digest,
+    reading: &ParseResult,
+) -> Result<Vec<u8>, postcard::Error> {
     let note = match reading {
         ParseResult::Output { .. } => postcard::to_stdvec(reading)?,
         ParseResult::Malformed { parser, fault } => {
@@ -400,37 +408,43 @@ pub(super) fn parse_result(key: ActionKey, raw: Digest, reading: &ParseResult) -
     Ok(assemble(kind::PARSE_RESULT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
 }
 
-pub(super) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
+pub(in crate::cache) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
     assemble(kind::TEXT, digest, body, &[])
 }
 
-pub(super) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::COUNTS, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(counts)?))
 }
 
-pub(super) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::TOUCH, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(day, keys))?))
 }
 
-pub(super) fn remove(why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn remove(
+    why: RemovalReason,
+    keys: &[(ActionKey, Option<Digest>)],
+) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::REMOVE, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(why, keys))?))
 }
 
-pub(super) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::LATEST, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(places)?))
 }
 
-pub(super) fn journal(place: &(BatchNonce, JournalStep), body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn journal(
+    place: &(BatchNonce, JournalStep),
+    body: &EncodedBody,
+) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::JOURNAL, Digest([0; 32]), body, &postcard::to_stdvec(place)?))
 }
 
 /// Encodes what entries of a pack share.
-pub(super) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
     bare(kind::FIELDS, &postcard::to_stdvec(new)?)
 }
 
 /// Encodes results of parsing.
-pub(super) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
+pub(in crate::cache) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
     bare(kind::PARSE_RESULTS, &postcard::to_stdvec(results)?)
 }
 
@@ -461,7 +475,7 @@ pub(super) fn packed_entry(header: &FrameHeader, body: &[u8], note: &[u8]) -> Re
 }
 
 impl EncodedBody {
-    pub(super) fn empty() -> EncodedBody {
+    pub(in crate::cache) fn empty() -> EncodedBody {
         EncodedBody { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
     }
 }

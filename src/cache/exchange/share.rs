@@ -4,13 +4,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::entry::{ImportOrigin, Record};
-use super::error::CacheError;
-use super::frame;
-use super::lookup::Lookup;
-use super::pack::{compressor, decompressor, plain_body};
 use super::transfer::{ImportBatch, ImportCounts, ImportTarget, SourceTexts, read_item, write_entries};
 use crate::action::Digest;
+use crate::cache::entry::{ImportOrigin, Record};
+use crate::cache::error::CacheError;
+use crate::cache::lookup::Lookup;
+use crate::cache::packs::frame;
+use crate::cache::packs::pack::{compressor, decompressor, plain_body};
 
 /// One entry, without its source texts.
 ///
@@ -42,7 +42,7 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
 
 /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified as one of an
 /// exported file is. Not synced: after a crash it is pulled again.
-pub(super) fn add_packed(
+pub(in crate::cache) fn add_packed(
     target: ImportTarget<'_>,
     key: &Digest,
     bytes: &[u8],

@@ -7,22 +7,22 @@
 //! The checksum covers the resolved fields: if a frame of shared fields was lost and its numbers were reused, an
 //! explanation is lost, but never wrong.
 
-use super::entry::{EntryCoordinate, EntryMeta, EntrySummary, decode_tail};
-use super::lookup::ModelNames;
 use super::shared_fields::{FieldNumbers, SharedFields};
 use crate::action::{Inputs, Repetition, Sources, Stage};
+use crate::cache::entry::{EntryCoordinate, EntryMeta, EntrySummary, decode_tail};
+use crate::cache::lookup::ModelNames;
 
 /// The fields that every entry has, before those of inputs and sources.
 const FIXED_FIELDS: usize = 9;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct EncodedProvenance {
+pub(in crate::cache) struct EncodedProvenance {
     inputs: u32,
     fields: Vec<Vec<u8>>,
 }
 
 impl EncodedProvenance {
-    pub(super) fn of(meta: &EntryMeta) -> Result<EncodedProvenance, postcard::Error> {
+    pub(in crate::cache) fn of(meta: &EntryMeta) -> Result<EncodedProvenance, postcard::Error> {
         let EntryMeta { attempts, request_id, coordinate, inputs, sources, .. } = meta;
         let mut fields = vec![
             postcard::to_stdvec(&(attempts, inputs.stage, inputs.schema, coordinate.point))?,
@@ -45,7 +45,7 @@ impl EncodedProvenance {
     }
 
     /// The whole meta of an entry; `None` if the fields are not those of one.
-    pub(super) fn meta(&self, summary: EntrySummary, models: ModelNames) -> Option<EntryMeta> {
+    pub(in crate::cache) fn meta(&self, summary: EntrySummary, models: ModelNames) -> Option<EntryMeta> {
         let (fixed, rest) = self.fields.split_first_chunk::<FIXED_FIELDS>()?;
         let (inputs, sources) = rest.split_at_checked(self.inputs as usize)?;
         let [numbers, repetitions, request_id, fixture, method, probe, answerer, judge, tail] = fixed;
@@ -82,7 +82,11 @@ impl EncodedProvenance {
     }
 
     /// Appends the fields to a note.
-    pub(super) fn encode(&self, mut note: Vec<u8>, numbers: &mut FieldNumbers) -> Result<Vec<u8>, postcard::Error> {
+    pub(in crate::cache) fn encode(
+        &self,
+        mut note: Vec<u8>,
+        numbers: &mut FieldNumbers,
+    ) -> Result<Vec<u8>, postcard::Error> {
         note.push(1);
         note.extend_from_slice(&crc(&self.fields).to_le_bytes());
         note = postcard::to_extend(&(self.inputs, self.fields.len() as u32), note)?;
@@ -96,7 +100,7 @@ impl EncodedProvenance {
     }
 
     /// Resolves the fields of a note; `None` where one was lost.
-    pub(super) fn decode(bytes: &[u8], shared: &SharedFields) -> Option<EncodedProvenance> {
+    pub(in crate::cache) fn decode(bytes: &[u8], shared: &SharedFields) -> Option<EncodedProvenance> {
         let (stored, rest) = bytes.strip_prefix(&[1])?.split_first_chunk::<4>()?;
         let ((inputs, count), mut rest): ((u32, u32), &[u8]) = postcard::take_from_bytes(rest).ok()?;
         let mut fields = Vec::new();

@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use super::entry::FrameLocation;
 use crate::action::{ActionKey, Digest, DigestBuilder};
+use crate::cache::entry::FrameLocation;
 
 /// Identifies a batch before the vendor has named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,11 +48,11 @@ impl FromStr for BatchNonce {
 
 /// The steps of a batch that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) enum JournalStep {
+pub(in crate::cache) enum JournalStep {
     Intent,
     Submitted,
     Closed,
 }
 
 /// The places of all frames of the journal.
-pub(super) type JournalPlaces = BTreeMap<(BatchNonce, JournalStep), FrameLocation>;
+pub(in crate::cache) type JournalPlaces = BTreeMap<(BatchNonce, JournalStep), FrameLocation>;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use super::error::{IndexFault, IndexResult};
+use crate::cache::error::{IndexFault, IndexResult};
 use crate::files::{close_files, create_private_folder, sync_folder};
 
 /// Two processes may open a cache shortly after one another.
@@ -60,22 +60,22 @@ fn fault(error: &sled::Error) -> IndexFault {
 
 /// The fences of a run in blocks, as the catalog stores them. They are short: a page of sixteen must stay below the 8 KB
 /// that sled puts into its log, since it does not sync the other files that it would write.
-pub(super) type FenceBlocks = Vec<Vec<u8>>;
+pub(in crate::cache) type FenceBlocks = Vec<Vec<u8>>;
 
 #[derive(Debug)]
-pub(super) struct Catalog {
+pub(in crate::cache) struct Catalog {
     folder: PathBuf,
     db: sled::Db,
 }
 
 impl Catalog {
     /// Whether there is a catalog in `folder`, sound or not.
-    pub(super) fn is_in(folder: &Path) -> bool {
+    pub(in crate::cache) fn is_in(folder: &Path) -> bool {
         folder.join("db").exists()
     }
 
     /// Opens the catalog in `folder`, or creates an empty one.
-    pub(super) fn open(folder: &Path) -> IndexResult<Catalog> {
+    pub(in crate::cache) fn open(folder: &Path) -> IndexResult<Catalog> {
         create_private_folder(folder).map_err(IndexFault::broken)?;
         let began = Instant::now();
         let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
@@ -94,7 +94,7 @@ impl Catalog {
     }
 
     /// The list that was stored last; `None` of a new catalog.
-    pub(super) fn list(&self) -> IndexResult<Option<Vec<u8>>> {
+    pub(in crate::cache) fn list(&self) -> IndexResult<Option<Vec<u8>>> {
         Ok(catch_panics(|| self.db.get(LIST))?.map(|list| list.to_vec()))
     }
 
@@ -104,7 +104,12 @@ impl Catalog {
     }
 
     /// Replaces the list, and the fences of `removed` runs by those of `added` ones, at once and durably.
-    pub(super) fn replace(&self, list: &[u8], added: &[(u32, FenceBlocks)], removed: &[u32]) -> IndexResult<()> {
+    pub(in crate::cache) fn replace(
+        &self,
+        list: &[u8],
+        added: &[(u32, FenceBlocks)],
+        removed: &[u32],
+    ) -> IndexResult<()> {
         let mut batch = sled::Batch::default();
         batch.insert(LIST, list);
         // those of an added run are from before a power failure, if there are any

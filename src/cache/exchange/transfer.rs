@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::entry::{EntryMeta, EntryStatus, ImportOrigin, ParseResult, Record};
-use super::error::CacheError;
-use super::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
-use super::inner::StoreInner;
-use super::lookup::Lookup;
-use super::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
-use super::snapshot::CacheSnapshot;
 use crate::action::{ActionKey, Digest, StreamDigest};
+use crate::cache::entry::{EntryMeta, EntryStatus, ImportOrigin, ParseResult, Record};
+use crate::cache::error::CacheError;
+use crate::cache::lookup::Lookup;
+use crate::cache::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
+use crate::cache::packs::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
+use crate::cache::snapshot::CacheSnapshot;
+use crate::cache::writing::inner::StoreInner;
 use crate::files;
 
 const MAGIC: [u8; 8] = *b"CEvXPORT";
@@ -143,7 +143,7 @@ fn check_target(path: &Path) -> Result<(), CacheError> {
 
 /// Whether the source texts of entries go with them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SourceTexts {
+pub(in crate::cache) enum SourceTexts {
     With,
     Without,
 }
@@ -200,8 +200,8 @@ impl<W: Write> Write for HashingWriter<W> {
 }
 
 /// A verified frame of an exported file.
-pub(super) struct ImportedFrame {
-    pub(super) header: FrameHeader,
+pub(in crate::cache) struct ImportedFrame {
+    pub(in crate::cache) header: FrameHeader,
     meta: Option<EntryMeta>,
     body: Bytes,
     frame: Vec<u8>,
@@ -209,14 +209,14 @@ pub(super) struct ImportedFrame {
 
 /// The cache that entries are imported into.
 #[derive(Clone, Copy)]
-pub(super) struct ImportTarget<'a> {
+pub(in crate::cache) struct ImportTarget<'a> {
     /// What it has already.
-    pub(super) present: &'a dyn Lookup,
-    pub(super) inner: &'a StoreInner,
+    pub(in crate::cache) present: &'a dyn Lookup,
+    pub(in crate::cache) inner: &'a StoreInner,
 }
 
 /// Adds the entries of an exported file, after the whole file was verified, and marks them with their origin.
-pub(super) fn import(
+pub(in crate::cache) fn import(
     target: ImportTarget<'_>,
     path: &Path,
     expected_digest: Option<&Digest>,
@@ -242,7 +242,7 @@ pub(super) fn import(
 }
 
 /// Adds those of the entries `keys` that another cache has, with their source texts.
-pub(super) fn import_from_cache<'k>(
+pub(in crate::cache) fn import_from_cache<'k>(
     target: ImportTarget<'_>,
     other: &CacheSnapshot,
     keys: impl IntoIterator<Item = &'k ActionKey>,
@@ -266,7 +266,7 @@ pub(super) fn import_from_cache<'k>(
     Ok(batch.counts())
 }
 
-pub(super) struct ImportBatch<'a> {
+pub(in crate::cache) struct ImportBatch<'a> {
     target: ImportTarget<'a>,
     /// The exported file; `None` of entries that keep the origin that they have.
     origin: Option<ImportOrigin>,
@@ -277,15 +277,15 @@ pub(super) struct ImportBatch<'a> {
 }
 
 impl<'a> ImportBatch<'a> {
-    pub(super) fn new(target: ImportTarget<'a>, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
+    pub(in crate::cache) fn new(target: ImportTarget<'a>, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
         ImportBatch { target, origin, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 }
     }
 
-    pub(super) fn counts(&self) -> ImportCounts {
+    pub(in crate::cache) fn counts(&self) -> ImportCounts {
         ImportCounts { added: self.taken.len() as u64, present: self.present }
     }
 
-    pub(super) fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
+    pub(in crate::cache) fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
         const GROUP: usize = 4 << 20;
         let key = ActionKey(item.header.key);
         let frame = match (&item.header.content, &item.meta) {
@@ -393,7 +393,7 @@ fn read_items(path: &Path, mut each: impl FnMut(ImportedFrame) -> Result<(), Cac
 }
 
 /// The next frame; `None` at the end.
-pub(super) fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>, String> {
+pub(in crate::cache) fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>, String> {
     let mut bytes = Vec::new();
     let header = loop {
         let needed = match FrameHeader::decode(&bytes) {
