@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 
 /// A number of requests under way.
 #[derive(Debug)]
-pub(super) struct RequestSlots(Mutex<Waiting>);
+pub(super) struct RequestSlots(Mutex<SlotQueue>);
 
 #[derive(Debug)]
-struct Waiting {
+struct SlotQueue {
     free: usize,
     /// The newest last.
     waiting: Vec<oneshot::Sender<()>>,
@@ -22,10 +22,10 @@ pub(super) struct RequestSlot<'t>(&'t RequestSlots);
 
 impl RequestSlots {
     pub(super) fn new(free: usize) -> RequestSlots {
-        RequestSlots(Mutex::new(Waiting { free, waiting: Vec::new() }))
+        RequestSlots(Mutex::new(SlotQueue { free, waiting: Vec::new() }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, SlotQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@ use crate::action::Stage;
 use crate::cache::entry::EntryStatus;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum IndexChange {
     Entry(u8, u8),
     Remove(u8),
     Latest(u8, u8),
@@ -15,13 +15,13 @@ enum Step {
     Open,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = IndexChange> {
     prop_oneof![
-        4 => (0..40u8, 0..20u8).prop_map(|(key, place)| Step::Entry(key, place)),
-        1 => (0..40u8).prop_map(Step::Remove),
-        2 => (0..20u8, 0..60u8).prop_map(|(place, key)| Step::Latest(place, key)),
-        1 => Just(Step::Flush),
-        1 => Just(Step::Open),
+        4 => (0..40u8, 0..20u8).prop_map(|(key, place)| IndexChange::Entry(key, place)),
+        1 => (0..40u8).prop_map(IndexChange::Remove),
+        2 => (0..20u8, 0..60u8).prop_map(|(place, key)| IndexChange::Latest(place, key)),
+        1 => Just(IndexChange::Flush),
+        1 => Just(IndexChange::Open),
     ]
 }
 
@@ -49,15 +49,15 @@ fn record(n: u8, offset: u64) -> Record {
     }
 }
 
-fn apply<T: IndexUpdates>(tables: &mut T, step: &Step, at: u64) -> Result<(), T::Error> {
+fn apply<T: IndexUpdates>(tables: &mut T, step: &IndexChange, at: u64) -> Result<(), T::Error> {
     match step {
-        Step::Entry(n, p) => {
+        IndexChange::Entry(n, p) => {
             tables.set_record(record(*n, at))?;
             tables.set_latest(place(*p), key(*n))
         }
-        Step::Remove(n) => tables.remove(&key(*n), RemovalReason::Pruned),
-        Step::Latest(p, n) => tables.set_latest(place(*p), key(*n)),
-        Step::Flush | Step::Open => Ok(()),
+        IndexChange::Remove(n) => tables.remove(&key(*n), RemovalReason::Pruned),
+        IndexChange::Latest(p, n) => tables.set_latest(place(*p), key(*n)),
+        IndexChange::Flush | IndexChange::Open => Ok(()),
     }
 }
 
@@ -68,13 +68,13 @@ proptest! {
     fn the_index_says_what_the_tables_in_memory_say(steps in prop::collection::vec(step(), 0..60)) {
         let (dir, mut tables) = (tempfile::tempdir().unwrap(), PackIndex::default());
         let mut index = DiskIndex::open(dir.path()).unwrap();
-        for (at, step) in steps.iter().chain([&Step::Flush, &Step::Open]).enumerate() {
+        for (at, step) in steps.iter().chain([&IndexChange::Flush, &IndexChange::Open]).enumerate() {
             let Ok(()) = apply(&mut tables, step, at as u64);
             apply(&mut &index, step, at as u64).unwrap();
-            if matches!(step, Step::Flush | Step::Open) {
+            if matches!(step, IndexChange::Flush | IndexChange::Open) {
                 index.flush().unwrap();
             }
-            if matches!(step, Step::Open) {
+            if matches!(step, IndexChange::Open) {
                 drop(index);
                 index = DiskIndex::open(dir.path()).unwrap();
             }
