@@ -7,13 +7,19 @@ use rustix::process::Signal;
 use super::project::{Project, Running};
 use super::server::{Reply, Server, wait_until};
 
+/// A run whose first five requests the server holds back.
+fn start_held(server: &Server, project: &Project, label: &str) -> Running {
+    server.script(|_| Reply::Held);
+    let running = project.start(&format!("run --label {label} --runs 1 -j 5"));
+    server.wait_for(5);
+    running
+}
+
 #[test]
 fn ctrl_c_drains_what_is_under_way_and_the_next_run_finishes() {
     let server = Server::start();
     let project = Project::new(&server);
-    server.script(|_| Reply::Held);
-    let mut running = project.start("run --label a --runs 1 -j 5");
-    server.wait_for(5);
+    let mut running = start_held(&server, &project, "a");
     running.interrupt();
     running.wait_for_words("stopping");
     server.let_go();
@@ -51,9 +57,7 @@ fn a_job_scheduler_and_a_closed_terminal_stop_a_run_as_ctrl_c_does() {
     for (signal, label) in [(Signal::TERM, "term"), (Signal::HUP, "hup")] {
         let server = Server::start();
         let project = Project::new(&server);
-        server.script(|_| Reply::Held);
-        let mut running = project.start(&format!("run --label {label} --runs 1 -j 5"));
-        server.wait_for(5);
+        let mut running = start_held(&server, &project, label);
         running.signal(signal);
         running.wait_for_words("stopping");
         server.let_go();
@@ -67,9 +71,7 @@ fn a_job_scheduler_and_a_closed_terminal_stop_a_run_as_ctrl_c_does() {
 fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start();
     let project = Project::new(&server);
-    server.script(|_| Reply::Held);
-    let mut running = project.start("run --label a --runs 1 -j 5");
-    server.wait_for(5);
+    let mut running = start_held(&server, &project, "a");
     running.interrupt();
     running.wait_for_words("stopping");
     running.interrupt();
