@@ -1,4 +1,4 @@
-//! Trust in who signed what was pulled: an entry whose writer is no longer trusted counts as missing, also where it was
+//! Trust in who signed what was pulled: an entry whose writer is no longer trusted counts as missing, even if it was
 //! pulled long ago.
 
 use std::collections::{BTreeSet, HashSet};

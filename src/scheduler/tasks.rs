@@ -17,7 +17,7 @@ use crate::plan::{Action, Frontier, SelftestTask, Task};
 use crate::provider::ErrorClass;
 use crate::results::FailedAction;
 
-/// All tasks of a run, and what came of them.
+/// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {
     cells: Cells<'r, 'e>,
     judges: JudgeQualification<'r, 'e>,
@@ -193,7 +193,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.settle(case, CaseOutcome::Unasked(self.breakers.reason(&case.action.work)), stats)
     }
 
-    /// Notes the outcome of a case. A verdict lets cells go on that waited for it, or ends the run.
+    /// Notes the outcome of a case. A verdict releases the cells that waited for it, or ends the run.
     fn settle(&mut self, case: &SelftestTask, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let released = self.judges.settle(case, outcome, stats)?;
         self.cells.put_back(released);
@@ -214,7 +214,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     }
 }
 
-/// Whose grades a cell is about.
+/// The judge that a task asks; `None` of a task without one.
 fn judge_of(task: &Task) -> Option<JudgeIx> {
     match task {
         Task::Judge(judge) => Some(judge.cell.judge),

@@ -90,7 +90,8 @@ pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
     beside.map_or(Ok(()), |beside| Ok(remove_folder(beside.path())?))
 }
 
-/// The same for `LABEL` or `LABEL:METHOD`; whatever exists as a whole is taken as a whole.
+/// The result set that `LABEL` or `LABEL:METHOD` names, and the method. A path that exists is taken whole, even if it
+/// has a colon.
 ///
 /// # Errors
 /// As [`open_results`].

@@ -1,4 +1,5 @@
-//! Entries that were made elsewhere: noted in the manifest, and compared with what the label stood on before.
+//! Entries that were made elsewhere: noted in the manifest, and compared with those that the earlier
+//! results of the label used.
 
 use std::collections::BTreeMap;
 use std::path::Path;
