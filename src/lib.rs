@@ -26,6 +26,8 @@ pub mod units;
 pub mod transcript;
 pub mod stats;
 pub mod results;
+#[allow(missing_docs)]
+pub mod evaluation;
 pub mod cli;
 
 #[doc(hidden)]

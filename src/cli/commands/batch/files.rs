@@ -8,16 +8,17 @@ use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
-use crate::cli::engine::{RunOptions, models, run_matrix, runtime};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, money, shell_word};
 use crate::cli::project::{ProjectOptions, given, open_project, open_store, read_project};
-use crate::cli::terminal::{Console, Progress, RunLog, TextStyle, print_failures};
+use crate::cli::remote::RemoteArgs;
+use crate::cli::run_log::RunLog;
+use crate::cli::terminal::{Console, TextStyle, print_failures};
+use crate::evaluation::{EngineOptions, Event, Listening, models, run_matrix, runtime};
 use crate::pipeline::Pipeline;
 use crate::provider::{Lane, ModelRef};
 use crate::scheduler::{
-    BatchOptions, BudgetLimits, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome,
-    import_results,
+    BatchOptions, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome, import_results,
 };
 
 #[derive(Debug, Args)]
@@ -60,16 +61,18 @@ pub(super) fn export(common: &Common, args: &ExportArgs, console: &Console) -> R
     let pipeline = open_for_export(common, &args.select, console)?;
     let store = open_store(&pipeline.cache, console)?;
     let export = Some(ExportOptions { file: file.clone(), model });
-    let options = RunOptions {
+    let mut log = RunLog::new(console);
+    let options = EngineOptions {
         offline: true,
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().copied().collect(),
         batches: BatchOptions { export, ..BatchOptions::default() },
-        ..RunOptions::default()
+        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
+        stop: Some(log.screen.stop()),
+        ..EngineOptions::default()
     };
-    let progress = Progress::of_run(&pipeline, BudgetLimits::default(), console);
-    let mut log = RunLog::new(&progress);
-    let ended = run_matrix(&pipeline, &store, &options, &progress, &mut log)?;
+    let mut show = |event: &Event<'_>| log.on_event(event);
+    let ended = run_matrix(&pipeline, &store, &options, None, &Listening::new(&mut show), None)?;
     store.close()?;
     print_failures(&log.failures, SHOWN, console);
     print_exported(&ended, &file, console)

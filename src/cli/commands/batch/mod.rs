@@ -9,11 +9,11 @@ mod files;
 
 use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
 use crate::cli::args::Common;
-use crate::cli::engine::runtime;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::runtime;
 use crate::provider::BatchClient;
 use crate::units::Usd;
 

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::entry::failure;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheSnapshot, ExportCounts, Lookup, export as write};
 use crate::cli::command_line::CommandLine;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, import_failure};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::Console;
@@ -22,7 +21,7 @@ pub(super) fn export(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let keys = keys_to_share(snapshot, results, label)?;
-    let ExportCounts { entries, unexplained, bytes, digest } = write(snapshot, &keys, file).map_err(failure)?;
+    let ExportCounts { entries, unexplained, bytes, digest } = write(snapshot, &keys, file).map_err(import_failure)?;
     let shown = file.display().to_string();
     console.print(&format!("Wrote {} ({}) to {shown}.", count(entries, "entry"), size(bytes)));
     if unexplained > 0 {
@@ -82,7 +81,7 @@ pub(super) fn import(
         return Err(Failure::input(format!("there is no file {}", file.display())));
     }
     let store = open_store(cache, console)?;
-    let imported = store.import(file, expected_digest).map_err(failure)?;
+    let imported = store.import(file, expected_digest).map_err(import_failure)?;
     print_notices(&store, console);
     store.close()?;
     let (added, present) = (imported.added, imported.present);
