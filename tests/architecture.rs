@@ -51,10 +51,18 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "evaluation",
+        &[
+            "scheduler", "report", "results", "shard", "plan", "pipeline", "judge", "probe", "remote", "provider",
+            "cache", "action",
+        ],
+    ),
+    (
         "cli",
         &[
-            "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical", "measure", "answer",
-            "judge", "probe", "compress", "observe", "import", "provider", "cache", "action", "stats",
+            "evaluation", "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical",
+            "measure", "answer", "judge", "probe", "compress", "observe", "import", "provider", "cache", "action",
+            "stats",
         ],
     ),
 ];

@@ -6,7 +6,7 @@ use crate::cache::CacheError;
 use crate::files::FileError;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::provider::{Lane, ModelRef};
+use crate::provider::ModelRef;
 use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
@@ -25,8 +25,8 @@ pub enum EvaluationError {
     #[error("{variable} is not set, and provider `{provider}` needs the key in it")]
     MissingKey { variable: String, provider: String },
     /// A part's folder may be gone before its batches have ended.
-    #[error("a shard cannot send requests to `{model}` {}", if *lane == Lane::File { "through files" } else { "in batches" })]
-    BatchedPart { model: ModelRef, lane: Lane },
+    #[error("a shard cannot send requests to `{model}` in batches")]
+    BatchedPart { model: ModelRef },
     /// The same part is being run by another process.
     #[error("shard {shard} is being run already: {error}")]
     PartIsRunning { shard: Shard, error: LabelWriterError },

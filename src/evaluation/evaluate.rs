@@ -14,15 +14,17 @@ use super::looks::add_look;
 use super::origins::{note_origins, report_changed_outputs};
 use super::outcome::{Ended, Ending, Outcome};
 use super::part::{NumberedPart, PartOfRun};
-use super::project::{models, open_project, open_store, open_with_store, paths_of_project, report_notices};
+use super::project::{
+    models, open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices,
+};
 use super::publish::publish;
 use super::recorder::Recorder;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
-use crate::cache::{Lookup, Store};
+use crate::cache::{Layered, Lookup, Store};
 use crate::files::FileError;
 use crate::pipeline::{JudgeIx, Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{CostEstimate, SelftestTask, selftest};
+use crate::plan::{CostEstimate, SelftestTask, reachable, selftest};
 use crate::provider::{Lane, Prices};
 use crate::remote::SharedCache;
 use crate::results::{
@@ -72,7 +74,7 @@ pub fn evaluate_prepared(
     }
     if let Some(part) = &prepared.part {
         listening.report(&Event::Part(part));
-        part.copy_known(pipeline, &store)?;
+        copy_known(part, pipeline, &store)?;
     }
     let ExecutedRun { mut manifest, ending, recorded, is_broken } = prepared.execute(&store, listening)?;
     if let Some(before) = &prepared.request.look_before {
@@ -265,10 +267,21 @@ impl Prepared {
 
 /// A part's folder may be gone before its batches have ended.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
-    match models(pipeline).find(|model| matches!(model.lane, Lane::Batch | Lane::File)) {
-        Some(model) => Err(EvaluationError::BatchedPart { model: model.reference.clone(), lane: model.lane }),
+    match models(pipeline).find(|model| model.lane == Lane::Batch) {
+        Some(model) => Err(EvaluationError::BatchedPart { model: model.reference.clone() }),
         None => Ok(()),
     }
+}
+
+/// Copies what a part of the matrix finds in the project's cache into the part's own, so that a merge needs nothing but
+/// the part's folder, on whatever machine it is.
+fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<(), EvaluationError> {
+    let known = open_snapshot(part.project_cache())?;
+    if !known.is_empty() {
+        let found = reachable(pipeline, &Layered { upper: store, lower: &known })?;
+        store.import_from_cache(&known, &found.keys)?;
+    }
+    Ok(())
 }
 
 /// Adds the exported self-test to the cache, so that no judge is asked about it.

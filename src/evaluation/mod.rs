@@ -44,3 +44,6 @@ pub use publish::{PublishedResults, publish};
 pub use remote::{connect_remote, trusted_keys};
 pub use request::{Baseline, Request};
 pub use request_log::RequestLog;
+
+#[cfg(test)]
+mod tests;

@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn batch() -> OpenBatchNote {
-        OpenBatchNote { nonce: "b".to_owned(), lines: 1, is_file: false, note: String::new() }
+        OpenBatchNote { nonce: "b".to_owned(), lines: 1, note: String::new() }
     }
 
     #[test]

@@ -3,11 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use super::error::EvaluationError;
-use super::project::open_snapshot;
-use crate::cache::{Layered, Store};
 use crate::pipeline::Pipeline;
-use crate::plan::reachable;
 use crate::results::{Label, ShardFolder};
 use crate::shard::{Assignment, Engine, Shard, ShardRecord};
 
@@ -49,17 +45,6 @@ impl PartOfRun {
         let project_cache = std::mem::replace(&mut pipeline.cache, folder.cache());
         let record = ShardRecord { shard, assignment: assignment.digest(), engine };
         PartOfRun { record, assignment, project_cache }
-    }
-
-    /// Copies what this part of the matrix finds in the project's cache into the part's own, so that a merge needs
-    /// nothing but the part's folder, on whatever machine it is.
-    pub(super) fn copy_known(&self, pipeline: &Pipeline, store: &Store) -> Result<(), EvaluationError> {
-        let known = open_snapshot(&self.project_cache)?;
-        if !known.is_empty() {
-            let found = reachable(pipeline, &Layered { upper: store, lower: &known })?;
-            store.import_from_cache(&known, &found.keys)?;
-        }
-        Ok(())
     }
 
     /// The project's cache.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::scheduler::Spent;
 use crate::action::ActionKey;
 use crate::plan::CostEstimate;
 use crate::scheduler::SkipReason;

@@ -113,7 +113,7 @@ impl RunArgs {
             jobs: self.jobs,
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
-            batches: BatchOptions { wait: self.batches.wait, deadline: self.batches.batch_deadline, export: None },
+            batches: BatchOptions { wait: self.batches.wait, deadline: self.batches.batch_deadline },
             baseline,
             remote: self.remote.given()?,
             is_followed: self.live,
