@@ -21,7 +21,7 @@ impl Project {
     fn new() -> Project {
         let folder = TempDir::new().unwrap();
         for (path, text) in starter_files() {
-            compeval::files::write_whole(&folder.path().join(path), text).unwrap();
+            base::files::write_whole(&folder.path().join(path), text).unwrap();
         }
         Project(folder)
     }
@@ -61,7 +61,7 @@ impl Project {
         let path = self.0.path().join(path);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(old), "{old}");
-        compeval::files::write_whole(&path, text.replace(old, new)).unwrap();
+        base::files::write_whole(&path, text.replace(old, new)).unwrap();
     }
 
     fn path(&self, name: &str) -> String {
@@ -154,7 +154,7 @@ fn prune_unreachable_keeps_what_the_pipeline_and_labels_need() {
 #[test]
 fn a_result_without_a_readable_manifest_stops_a_prune() {
     let project = Project::ran("a");
-    compeval::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
+    base::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
     let text = project.fails(1, &["cache", "prune", "--unreachable"]);
     assert!(text.contains("nothing was pruned"), "{text}");
 }
@@ -262,7 +262,7 @@ fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
     let plan = there.json(&["plan"]);
     assert!(plan["reasons"].as_array().unwrap().is_empty(), "{plan}");
     let bytes = fs::read(&file).unwrap();
-    compeval::files::write_whole(Path::new(&file), &bytes[..bytes.len() / 2]).unwrap();
+    base::files::write_whole(Path::new(&file), &bytes[..bytes.len() / 2]).unwrap();
     assert!(there.fails(2, &["cache", "import", &file]).contains("nothing was added"));
     assert!(here.fails(2, &["cache", "export", &file, "--label", "b"]).contains("no results `b`"));
 }
@@ -283,7 +283,7 @@ fn an_export_replaces_only_an_export() {
     assert!(project.fails(2, &["cache", "export", "prompts"]).contains("not a regular file"));
     project.ok(&["cache", "export", "a.export"]);
     project.ok(&["cache", "export", "a.export", "--label", "a"]);
-    compeval::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
+    base::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
     project.ok(&["cache", "export", "empty"]);
 }
 
@@ -357,7 +357,7 @@ fn verify_reports_damage_and_the_rest_is_intact() {
     let (third, half) = (bytes.len() / 3, bytes.len() / 2);
     bytes[third] ^= 0xFF;
     bytes[half] ^= 0xFF;
-    compeval::files::write_whole(&pack, &bytes).unwrap();
+    base::files::write_whole(&pack, &bytes).unwrap();
     let output = project.run(&["cache", "verify"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -374,7 +374,7 @@ fn a_cache_of_an_older_version_is_upgraded() {
     let older = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cache/data/format-1"));
     for file in ["FORMAT", "packs/00000001.pack"] {
         let to = project.0.path().join("cache").join(file);
-        compeval::files::write_whole(&to, fs::read(older.join(file)).unwrap()).unwrap();
+        base::files::write_whole(&to, fs::read(older.join(file)).unwrap()).unwrap();
     }
     let entries = |project: &Project| project.ok(&["cache", "ls", "--json"]).matches("\"key\"").count();
     let before = entries(&project);

@@ -9,9 +9,9 @@ use super::budget::BudgetReached;
 use super::outputs::ReportedModels;
 use crate::action::{ModelRequest, Work};
 use crate::cache::{BatchNonce, CacheError, Refresh};
-use crate::files::FileError;
 use crate::plan::CostEstimate;
-use crate::provider::{Lane, ModelRef};
+use base::files::FileError;
+use models::{Lane, ModelRef};
 
 /// How far a run may go.
 #[derive(Clone, Debug)]

@@ -12,11 +12,11 @@ use crate::cache::{
     BatchClosing, BatchIntent, BatchNonce, CacheError, ClosedBatch, EntryStatus, JournalRecord, LineName, Lookup,
     OpenBatch, Store,
 };
-use crate::provider::{Lane, ModelRef};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::job::Job;
 use crate::scheduler::options::{ExportOptions, ExportOutcome};
+use models::{Lane, ModelRef};
 
 /// The tasks that wait to be exported, and what was exported.
 pub(super) struct FileLane<'r, 'e> {

@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 
 use super::collect::{Collector, Outcomes, record_closing};
 use crate::cache::{BatchIntent, BatchNonce, CacheError, LineName, LineOutcome, OpenBatch, Store};
-use crate::files::FileError;
-use crate::provider::{BatchResult, Dialect, read_batch_line};
 use crate::scheduler::options::RunError;
-use crate::units::{Usd, add_known};
+use base::files::FileError;
+use base::units::{Usd, add_known};
+use models::{BatchResult, Dialect, read_batch_line};
 
 /// Lines that are stored side by side.
 const CHUNK: usize = 256;

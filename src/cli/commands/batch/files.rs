@@ -14,11 +14,11 @@ use crate::cli::format::{count, money, shell_word};
 use crate::cli::project::{ProjectOptions, given, open_project, open_store, read_project};
 use crate::cli::terminal::{Console, Progress, RunLog, TextStyle, print_failures};
 use crate::pipeline::Pipeline;
-use crate::provider::{Lane, ModelRef};
 use crate::scheduler::{
     BatchOptions, BudgetLimits, ExportOptions, ExportOutcome, ImportedBatch, ImportedResults, RunOutcome,
     import_results,
 };
+use models::{Lane, ModelRef};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
