@@ -1,7 +1,5 @@
 //! The sessions that ship with the program, as its own scrubber sees them.
 
-use std::path::Path;
-
 use compeval::probe::ParsedBank;
 use sessions::import::{ScrubSettings, audit, scrub};
 use sessions::transcript::ParsedFixture;
