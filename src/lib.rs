@@ -51,9 +51,6 @@
 //! `run`, `plan`, an offline run, `why` and `cache prune --unreachable` drive the same walk, so an estimate cannot
 //! disagree with a run. `ARCHITECTURE.md` shows which module may import which.
 
-pub mod units;
-pub mod transcript;
-pub mod stats;
 pub mod results;
 #[allow(missing_docs)]
 pub mod evaluation;
@@ -70,23 +67,7 @@ pub mod answer;
 pub mod cache;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod clock;
-#[doc(hidden)]
-pub mod controls;
-#[doc(hidden)]
-pub mod text;
-#[doc(hidden)]
-#[allow(missing_docs)]
 pub mod compress;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod fault;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod files;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod import;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod judge;
@@ -95,13 +76,7 @@ pub mod judge;
 pub mod lexical;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod locale;
-#[doc(hidden)]
-#[allow(missing_docs)]
 pub mod measure;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod observe;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod pipeline;
@@ -111,15 +86,6 @@ pub mod plan;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod probe;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod provider;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod redaction;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod references;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod remote;
@@ -132,6 +98,3 @@ pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod shard;
-
-mod named;
-mod threads;

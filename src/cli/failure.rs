@@ -8,11 +8,11 @@ use crate::cli::findings::render_some;
 use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationError};
-use crate::files::{FileError, says_out_of_space};
 use crate::pipeline::{OpenError, Problems};
 use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
+use base::files::{FileError, says_out_of_space};
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

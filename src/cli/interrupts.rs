@@ -50,7 +50,8 @@ impl Interrupts {
     /// Handles Ctrl-C until the process ends; for the work that begins now, none was received yet.
     pub(crate) fn work_begins(&self, console: &Console) {
         self.state.received.store(0, Ordering::Relaxed);
-        self.state.stop.send_replace(StopRequest::No);
+        // A receiver that was made before must not take this for a request.
+        self.state.stop.send_if_modified(|asked| std::mem::replace(asked, StopRequest::No) != StopRequest::No);
         self.state.is_over.store(false, Ordering::Relaxed);
         if self.state.is_handled.swap(true, Ordering::Relaxed) {
             return;

@@ -12,7 +12,7 @@ use crate::evaluation::{self, EvaluationError, Event, Listening, paths_of_projec
 use crate::pipeline::{MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline};
 use crate::results::Label;
 use crate::scheduler::BudgetLimits;
-use crate::units::Usd;
+use base::units::Usd;
 
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +97,7 @@ pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure>
 pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
     match &select.label {
         Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
-        None => Ok(Label::of_time(crate::clock::now())),
+        None => Ok(Label::of_time(base::clock::now())),
     }
 }
 

@@ -13,7 +13,6 @@ use super::contexts::{CachedContext, find_contexts, page_contexts};
 use super::error::EvaluationError;
 use super::publish::{banks, sessions};
 use crate::cache::Lookup;
-use crate::locale::Locale;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
@@ -21,6 +20,7 @@ use crate::results::{
     Comparison, Design, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError, Summary,
     summarize,
 };
+use base::locale::Locale;
 
 /// One side: its rows that are compared, by their place in the file.
 struct PageSide<'a> {

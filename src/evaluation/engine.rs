@@ -10,23 +10,23 @@ use tokio::sync::watch;
 
 use super::error::EvaluationError;
 use super::event::{Event, Listening, ProgressSnapshot, Started};
-use super::project::models;
+use super::project::stage_models;
 use super::remote::report_warnings;
 use super::request_log::RequestLog;
 use crate::action::{Stage, StageName};
 use crate::cache::{Refresh, Store};
-use crate::files::FileError;
 use crate::judge::SelfTest;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::results::ResultsFolder;
 use crate::scheduler::{
     self, BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions,
     SharedPrefixes, StopRequest, run,
 };
-use crate::units::Tokens;
+use base::files::FileError;
+use base::units::Tokens;
+use models::{Client, Limits, ModelUse, Prices, ProviderSpec};
 
 /// How actions are performed: what is not part of the pipeline.
 #[derive(Default)]
@@ -90,7 +90,7 @@ const LAST_UPLOAD: Duration = Duration::from_secs(120);
 /// The providers that the stages really use.
 fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
     let mut used: Vec<Arc<ProviderSpec>> = Vec::new();
-    for model in models(pipeline) {
+    for model in stage_models(pipeline) {
         if !used.iter().any(|known| known.name == model.provider.name) {
             used.push(model.provider.clone());
         }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use crate::cache::CacheError;
-use crate::files::FileError;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::provider::ModelRef;
 use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use crate::shard::Shard;
+use base::files::FileError;
+use models::ModelRef;
 
 /// Why an evaluation could not be done. Nothing was paid for that is not in the cache.
 #[derive(Debug, thiserror::Error)]

@@ -15,23 +15,23 @@ use super::origins::{note_origins, report_changed_outputs};
 use super::outcome::{Ended, Ending, Outcome};
 use super::part::{NumberedPart, PartOfRun};
 use super::project::{
-    models, open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices,
+    open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
 use super::publish::publish;
 use super::recorder::Recorder;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
 use crate::cache::{Layered, Lookup, Store};
-use crate::files::FileError;
 use crate::pipeline::{JudgeIx, Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, SelftestTask, reachable, selftest};
-use crate::provider::{Lane, Prices};
 use crate::remote::SharedCache;
 use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
     Manifest, Summary, names, open_side,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
+use base::files::FileError;
+use models::{Lane, Prices};
 
 /// Evaluates what `request` names: opens the project, runs what is stale, publishes the results. `listener` receives
 /// each step as it happens.
@@ -132,7 +132,7 @@ impl Prepared {
     /// # Errors
     /// The project or the request has faults; another process writes the label.
     pub fn new(mut request: Request, listening: &Listening<'_>) -> Result<Prepared, EvaluationError> {
-        let label = request.label.clone().unwrap_or_else(|| Label::of_time(crate::clock::now()));
+        let label = request.label.clone().unwrap_or_else(|| Label::of_time(base::clock::now()));
         let opening = OpenRequest {
             needs_keys: !request.offline,
             sharers: request.part.and_then(NumberedPart::sharers),
@@ -141,7 +141,7 @@ impl Prepared {
         let Opened { mut pipeline, warnings, .. } = open_project(&opening)?;
         listening.report(&Event::Opened { pipeline: &pipeline, warnings: &warnings });
         let mut limits = request.limits;
-        require_prices(&limits, models(&pipeline), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+        require_prices(&limits, stage_models(&pipeline), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
         if request.part.is_some() {
             refuse_batches(&pipeline)?;
         }
@@ -267,7 +267,7 @@ impl Prepared {
 
 /// A part's folder may be gone before its batches have ended.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
-    match models(pipeline).find(|model| model.lane == Lane::Batch) {
+    match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
         Some(model) => Err(EvaluationError::BatchedPart { model: model.reference.clone() }),
         None => Ok(()),
     }
@@ -305,7 +305,7 @@ fn import_selftest(
 }
 
 fn now() -> String {
-    crate::clock::now().to_string()
+    base::clock::now().to_string()
 }
 
 /// What the comparison may leave out: a run of some fixtures is compared on what both sides have.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::outcome::Ended;
 use super::part::PartOfRun;
 use crate::action::{ActionKey, StageName};
-use crate::files::FileError;
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};
-use crate::provider::ProviderStatus;
 use crate::remote::{RemoteError, SharedSummary};
 use crate::results::ResultsFolder;
 use crate::scheduler::{self, Budget, Spent, StopRequest};
+use base::files::FileError;
+use models::ProviderStatus;
 
 /// A step of an evaluation.
 #[derive(Debug)]

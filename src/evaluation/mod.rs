@@ -38,7 +38,7 @@ pub use looks::{Looks, looks};
 pub use outcome::{Ended, Ending, Outcome};
 pub use part::{NumberedPart, PartOfRun};
 pub use project::{
-    models, open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys, variable,
+    open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys, stage_models, variable,
 };
 pub use publish::{PublishedResults, publish};
 pub use remote::{connect_remote, trusted_keys};

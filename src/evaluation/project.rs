@@ -5,10 +5,10 @@ use std::path::Path;
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
-use crate::files::this_command;
 use crate::pipeline::{OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths};
-use crate::provider::{ApiKey, ModelUse};
-use crate::threads::both;
+use base::files::this_command;
+use base::threads::both;
+use models::{ApiKey, ModelUse};
 
 /// A variable of this process, unless it is empty. Apart from keys, variables are read here alone.
 pub fn variable(name: &str) -> Option<String> {
@@ -41,7 +41,7 @@ pub fn paths_of_project(file: &Path, profile: Option<&str>) -> Result<ProjectPat
 }
 
 /// The models of all stages of the matrix.
-pub fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
+pub fn stage_models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
     let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
     compressors
         .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::provider::ClientEvent;
+use models::ClientEvent;
 
 #[derive(Debug, Default)]
 pub struct RequestLog {
@@ -51,7 +51,7 @@ fn in_words(wait: &Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::ErrorClass;
+    use models::ErrorClass;
 
     #[test]
     fn a_retry_is_logged_with_its_model_and_cause() {

@@ -4,12 +4,12 @@ use crate::pipeline::starter_files;
 use crate::results::{self, Label};
 use crate::scheduler::{BudgetLimits, StopRequest};
 use crate::shard::Shard;
-use crate::units::Usd;
+use base::units::Usd;
 
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in starter_files() {
-        crate::files::write_whole(&folder.path().join(path), &text).unwrap();
+        base::files::write_whole(&folder.path().join(path), &text).unwrap();
     }
     folder
 }

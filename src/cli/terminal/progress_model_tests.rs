@@ -1,9 +1,9 @@
 use super::*;
-use crate::scheduler::Spent;
 use crate::action::ActionKey;
 use crate::plan::CostEstimate;
 use crate::scheduler::SkipReason;
-use crate::units::{Tokens, Usage};
+use crate::scheduler::Spent;
+use base::units::{Tokens, Usage};
 
 fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {
     ProviderStatus {

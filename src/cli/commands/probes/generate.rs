@@ -17,11 +17,11 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{
     EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices, with_engine,
 };
-use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, asking_without_context, generation};
-use crate::provider::Prices;
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, generate};
+use base::files::write_whole;
+use models::Prices;
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {

@@ -8,7 +8,7 @@ use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
 use crate::shard::ShardRecord;
-use crate::units::{Tokens, Usd};
+use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;

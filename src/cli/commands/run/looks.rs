@@ -11,7 +11,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Event, Request, evaluate, looks};
 use crate::results::{Comparison, Manifest};
 use crate::scheduler::BudgetLimits;
-use crate::units::Usd;
+use base::units::Usd;
 
 pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     let label = label_of(&args.select)?;

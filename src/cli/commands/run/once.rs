@@ -10,9 +10,9 @@ use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Outcome, evaluate};
-use crate::files::write_whole;
 use crate::report::junit;
 use crate::results::{Publication, names};
+use base::files::write_whole;
 
 /// Runs the matrix, or a part of it, and prints the results.
 pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
