@@ -61,7 +61,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sled::", &["src/cache/index/catalog.rs"]),
+    ("sled::", &["src/cache/index/tree.rs"]),
     ("zstd::", &["src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
     (" zip::", &["src/import/archive.rs"]),
     ("governor::", &["src/provider/limits/buckets.rs"]),

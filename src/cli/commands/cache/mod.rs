@@ -1,4 +1,4 @@
-//! `compeval cache`: list, show, compare, prune, verify, upgrade, share, export and import entries.
+//! `compeval cache`: list, show, compare, prune, verify, share, export and import entries.
 //!
 //! Commands that only read use a snapshot and can run beside a writer; the others open the store exclusively.
 
@@ -88,9 +88,6 @@ pub(crate) enum CacheCommand {
     /// Check the hash of every entry
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
-    /// Rewrite a cache of an older version to save space; it can also be read without this
-    #[command(after_help = "Examples:\n  compeval cache upgrade")]
-    Upgrade,
     /// Write entries to one file
     #[command(after_help = "Examples:\n  compeval cache export first.cache --label first")]
     Export {
@@ -125,7 +122,6 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Stats { .. } => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
         CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
         CacheCommand::Verify => maintenance::verify(&paths.cache, console),
-        CacheCommand::Upgrade => maintenance::upgrade(&paths.cache, console),
         CacheCommand::Export { file, label } => {
             let snapshot = snapshot(&paths.cache, console)?;
             transfer::export(&snapshot, &paths.results, &given(common, file), label.as_deref(), console)
