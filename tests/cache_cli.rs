@@ -252,51 +252,6 @@ fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
     assert!(text.contains("In their last runs, 1 result set found") && !text.contains("$– to make"), "{text}");
 }
 
-#[test]
-fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
-    let (here, there) = (Project::ran("a"), Project::new());
-    let file = here.path("a.cache");
-    let exported = here.json(&["cache", "export", &file, "--label", "a"]);
-    let imported = there.json(&["cache", "import", &file]);
-    assert_eq!(imported["added"], exported["entries"]);
-    let plan = there.json(&["plan"]);
-    assert!(plan["reasons"].as_array().unwrap().is_empty(), "{plan}");
-    let bytes = fs::read(&file).unwrap();
-    compeval::files::write_whole(Path::new(&file), &bytes[..bytes.len() / 2]).unwrap();
-    assert!(there.fails(2, &["cache", "import", &file]).contains("nothing was added"));
-    assert!(here.fails(2, &["cache", "export", &file, "--label", "b"]).contains("no results `b`"));
-}
-
-#[test]
-fn an_export_replaces_only_an_export() {
-    let project = Project::ran("a");
-    let untouched = |name: &&str| {
-        let before = fs::read(project.path(name)).unwrap();
-        let text = project.fails(2, &["cache", "export", name]);
-        assert!(text.contains("nothing was exported") && text.contains("Use another file"), "{text}");
-        assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
-    };
-    ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"]
-        .iter()
-        .for_each(untouched);
-    assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("is inside the cache folder"));
-    assert!(project.fails(2, &["cache", "export", "prompts"]).contains("not a regular file"));
-    project.ok(&["cache", "export", "a.export"]);
-    project.ok(&["cache", "export", "a.export", "--label", "a"]);
-    compeval::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
-    project.ok(&["cache", "export", "empty"]);
-}
-
-#[cfg(unix)]
-#[test]
-fn an_export_has_the_permissions_of_results() {
-    use std::os::unix::fs::PermissionsExt;
-    let project = Project::ran("a");
-    project.ok(&["cache", "export", "a.export"]);
-    let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode();
-    assert_eq!(mode("a.export"), mode("results/a/summary.json"));
-}
-
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
 fn failed_call(project: &Project) -> (String, String) {
     let folder = project.0.path().join("cache");

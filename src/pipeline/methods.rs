@@ -167,7 +167,7 @@ fn vendor(
 ) -> Option<ModelUse> {
     let model = context.model(&model_declaration!(table, "compress", override_model))?;
     if model.provider.dialect == dialect {
-        if let Some(lane) = table.value.lane.as_ref().filter(|_| matches!(model.lane, Lane::Batch | Lane::File)) {
+        if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
             context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");
         }
         return Some(model);

@@ -201,8 +201,7 @@ impl ValidationContext<'_> {
             let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
             match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
-                    let help =
-                        "\"flex\" is OpenAI's, \"file\" needs the kind \"openai-chat\"; leave the key out for \"live\"";
+                    let help = "\"flex\" is OpenAI's; leave the key out for \"live\"";
                     self.error(&place.place, message, help);
                 }
                 None if provider.dialect == Dialect::Lexical => {}
@@ -218,7 +217,7 @@ impl ValidationContext<'_> {
             "compress" => is_named,
             _ => false,
         };
-        if matches!(lane, Lane::Batch | Lane::File) && !takes_batch { Lane::Live } else { lane }
+        if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
     }
 
     fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Located<String>>) {

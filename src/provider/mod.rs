@@ -35,7 +35,7 @@ mod batch;
 
 pub use batch::{
     BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
-    CreateFault, export_lines, read_batch_line,
+    CreateFault,
 };
 pub use budget::{AttemptBudget, AttemptCost};
 pub use call::{

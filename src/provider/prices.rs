@@ -121,7 +121,7 @@ impl Prices {
         let own = self.overrides.get(model);
         match lane {
             // What the user declared for a local engine.
-            Lane::Live | Lane::File => 1.0,
+            Lane::Live => 1.0,
             Lane::Flex => own.and_then(|price| price.flex).unwrap_or(REDUCED),
             Lane::Batch => own.and_then(|price| price.batch).unwrap_or(REDUCED),
         }
@@ -313,11 +313,7 @@ mod tests {
         let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), own)]));
         assert_eq!(cents(prices.cost(&model("openai/gpt-5.2"), &usage(1_000_000, 500_000, 0, 1_000_000))), 300);
         let in_lane = |lane| cents(prices.cost_in(lane, &model("openai/gpt-5.2"), &usage(1_000_000, 0, 0, 1_000_000)));
-        assert_eq!(
-            Lane::ALL.map(in_lane),
-            [300, 150, 120, 300],
-            "half where the user says nothing; an engine costs what he declared"
-        );
+        assert_eq!(Lane::ALL.map(in_lane), [300, 150, 120], "half where the user declares nothing");
     }
 
     #[test]

@@ -76,7 +76,6 @@ impl Dialect {
             Lane::Live => true,
             Lane::Flex => matches!(self, Dialect::OpenaiChat | Dialect::OpenaiResponses),
             Lane::Batch => self != Dialect::Lexical,
-            Lane::File => self == Dialect::OpenaiChat,
         }
     }
 }
@@ -92,8 +91,6 @@ named_enum! {
         Flex = "flex",
         /// The vendors' batch APIs: cheaper, done within a day.
         Batch = "batch",
-        /// A file in the format of OpenAI's batches, for an engine that reads it.
-        File = "file",
     }
 }
 
@@ -101,7 +98,7 @@ impl Lane {
     /// The lane of a request that is sent by itself: a request that is not part of a batch is sent live.
     pub fn of_one(self) -> Lane {
         match self {
-            Lane::Live | Lane::Batch | Lane::File => Lane::Live,
+            Lane::Live | Lane::Batch => Lane::Live,
             Lane::Flex => Lane::Flex,
         }
     }

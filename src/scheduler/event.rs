@@ -82,8 +82,6 @@ pub enum SkipReason {
     WeakJudge,
     /// Its request is in a batch that has not ended.
     Submitted,
-    /// Its request is to be exported to a file.
-    NotExported,
     /// The judge's self-test is decided without this case.
     VerdictKnown,
 }

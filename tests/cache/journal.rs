@@ -32,7 +32,6 @@ fn intent(n: u64) -> BatchIntent {
         newest: None,
         max_attempts: Some(6),
         tokens: 100,
-        file: None,
         refresh: None,
         lines: vec![BatchLine {
             key: key(n),

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::lines::{BatchRequest, BatchResult, anthropic_batch, endpoint, export_lines, read_line};
+use super::lines::{BatchRequest, BatchResult, anthropic_batch, endpoint, openai_lines, read_line};
 use crate::provider::call::{CallFailure, ErrorClass};
 use crate::provider::classify::{AttemptError, Delivery};
 use crate::provider::dialects::{Auth, auth, messages_path};
@@ -240,7 +240,7 @@ impl BatchClient {
 
     /// Uploads the requests. Returns the body of the call that creates the batch.
     async fn upload(&self, nonce: &str, requests: &[BatchRequest]) -> Result<Bytes, CallFailure> {
-        let lines = export_lines(requests).map_err(|error| unwritable(&error))?;
+        let lines = openai_lines(requests).map_err(|error| unwritable(&error))?;
         let boundary = format!("compeval-{nonce}");
         let mut form = Vec::with_capacity(lines.len() + 512);
         form.extend(

@@ -60,11 +60,11 @@ pub(super) fn endpoint(request: &HttpRequest) -> String {
     format!("/v1{}", request.path)
 }
 
-/// Requests as OpenAI's file of a batch has them, one to a line; engines such as vLLM read it too.
+/// Requests as OpenAI's file of a batch has them, one to a line.
 ///
 /// # Errors
 /// A body that is no JSON, which no dialect makes.
-pub fn export_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
+pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
     let mut bytes = Vec::new();
     for BatchRequest { id, request } in requests {
         let body = serde_json::from_slice(&request.body)?;
@@ -124,7 +124,7 @@ struct AnthropicOutcome<'a> {
 ///
 /// # Errors
 /// It is no result.
-pub fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
+pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
     if dialect == Dialect::Anthropic {
         let AnthropicResult { custom_id: id, result } = serde_json::from_slice(line)?;
         return Ok(BatchResult { id, reply: anthropic_reply(&result) });
@@ -228,23 +228,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_vllm_have_errors_beside_an_empty_body() {
-        let of = |status: u16, error: &str| {
-            let response = format!(r#"{{"status_code":{status},"request_id":"vllm-batch-1","body":null}}"#);
-            let line = format!(r#"{{"id":"vllm-1","custom_id":"a","response":{response},"error":{error}}}"#);
-            reply(Dialect::OpenaiChat, &line)
-        };
-        let object =
-            r#"{"error":{"message":"the prompt is too odd","type":"BadRequestError","param":null,"code":400}}"#;
-        for error in [r#""the prompt is too odd""#, object] {
-            let BatchReply::Failed(failure) = of(400, error) else { panic!("{error}") };
-            assert!(failure.class == ErrorClass::Invalid && failure.message.contains("too odd"), "{failure}");
-        }
-        assert!(matches!(of(500, "null"), BatchReply::Unfinished(_)));
-        assert!(matches!(of(200, "null"), BatchReply::Unfinished(_)));
-    }
-
-    #[test]
     fn lines_of_anthropic_have_every_outcome() {
         let of = |result: &str| reply(Dialect::Anthropic, &format!(r#"{{"custom_id":"a","result":{result}}}"#));
         let answered = of(r#"{"type":"succeeded","message":{"id":"m"}}"#);
@@ -279,7 +262,7 @@ mod tests {
         let requests = [BatchRequest { id: "a".into(), request }];
         let line = "{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/chat/completions\",\
                     \"body\":{\"model\":\"m\",\"messages\":[]}}\n";
-        assert_eq!(export_lines(&requests).unwrap(), line);
+        assert_eq!(openai_lines(&requests).unwrap(), line);
         let batch = r#"{"requests":[{"custom_id":"a","params":{"model":"m","messages":[]}}]}"#;
         assert_eq!(anthropic_batch(&requests).unwrap(), batch);
     }

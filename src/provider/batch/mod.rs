@@ -9,4 +9,4 @@ mod client;
 mod lines;
 
 pub use client::{BatchAccount, BatchClient, BatchEnding, BatchSearch, BatchStatus, CreateFault};
-pub use lines::{BatchReply, BatchRequest, BatchResult, export_lines, read_line as read_batch_line};
+pub use lines::{BatchReply, BatchRequest, BatchResult};

@@ -179,7 +179,7 @@ impl PreparedRun {
             allow_weak_judge: args.allow_weak_judge,
             refresh: args.select.refresh.iter().copied().collect(),
             jobs: args.jobs,
-            batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
+            batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline },
             trusted: Some(args.remote.trusted(&pipeline.remote)?),
             // Offline, nothing is sent to anybody.
             shared: if args.offline { None } else { args.remote.of_run(&pipeline.remote, console)? },
@@ -290,7 +290,6 @@ impl PreparedRun {
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), Failure> {
     let how = |lane| match lane {
         Lane::Batch => Some("in batches"),
-        Lane::File => Some("through files"),
         Lane::Live | Lane::Flex => None,
     };
     match models(pipeline).find_map(|model| Some((&model.reference, how(model.lane)?))) {
