@@ -1,6 +1,6 @@
 //! Whatever happens to the files: it is named, nothing panics, nothing wrong is served.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use compeval::cache::{CacheSnapshot, Lookup, RemovalReason, Store};
 use tempfile::tempdir;

@@ -91,47 +91,45 @@ impl ItemKey {
     }
 }
 
-impl Tables {
-    /// An item as the tree should have it now.
-    pub(in crate::cache) fn item(&self, key: ItemKey) -> IndexResult<Item> {
-        let value = match key {
-            ItemKey::Action(action) => match (self.records.get(&action), self.removed.get(&action)) {
-                (Some(record), _) => Some(encode_record(record)?),
-                (None, Some(why)) => Some(postcard::to_extend(why, vec![REMOVED]).map_err(IndexFault::broken)?),
-                (None, None) => None,
-            },
-            ItemKey::Place(place) => self.latest_of(&place).map(|key| key.0.0.to_vec()),
-            ItemKey::Text(digest) => self.texts.get(&digest).map(encoded).transpose()?,
-            ItemKey::Count(digest) => self.counts.get(&digest).map(encoded).transpose()?,
-            ItemKey::Use(key) => self.days.get(&key).map(encoded).transpose()?,
-            ItemKey::Step(nonce, step) => self.journal.get(&(nonce, step)).map(encoded).transpose()?,
-            ItemKey::Total => Some(encoded(&self.items())?),
-            ItemKey::Pack(_) => None,
-        };
-        Ok(Item { key: key.encode()?, value })
-    }
+/// An item as the tree should have it now.
+pub(in crate::cache) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item> {
+    let value = match key {
+        ItemKey::Action(action) => match (tables.records.get(&action), tables.removed.get(&action)) {
+            (Some(record), _) => Some(encode_record(record)?),
+            (None, Some(why)) => Some(postcard::to_extend(why, vec![REMOVED]).map_err(IndexFault::broken)?),
+            (None, None) => None,
+        },
+        ItemKey::Place(place) => tables.latest_of(&place).map(|key| key.0.0.to_vec()),
+        ItemKey::Text(digest) => tables.texts.get(&digest).map(encoded).transpose()?,
+        ItemKey::Count(digest) => tables.counts.get(&digest).map(encoded).transpose()?,
+        ItemKey::Use(key) => tables.days.get(&key).map(encoded).transpose()?,
+        ItemKey::Step(nonce, step) => tables.journal.get(&(nonce, step)).map(encoded).transpose()?,
+        ItemKey::Total => Some(encoded(&tables.items())?),
+        ItemKey::Pack(_) => None,
+    };
+    Ok(Item { key: key.encode()?, value })
+}
 
-    /// Takes an item of the tree into these tables.
-    pub(super) fn take_item(&mut self, key: ItemKey, value: &[u8]) -> IndexResult<()> {
-        match key {
-            ItemKey::Action(action) => match value.strip_prefix(&[REMOVED]) {
-                Some(why) => self.remove(&action, decoded(why)?),
-                None => self.set_record(
-                    Record::decode(action, value).ok_or_else(|| IndexFault::broken("a record cannot be read"))?,
-                ),
-            },
-            ItemKey::Place(place) => {
-                let key = value.try_into().map_err(|_| IndexFault::broken("a key has the wrong length"))?;
-                self.set_latest(place, ActionKey(Digest(key)));
-            }
-            ItemKey::Text(digest) => self.set_text(digest, decoded(value)?),
-            ItemKey::Count(digest) => self.set_count(digest, decoded(value)?),
-            ItemKey::Use(key) => self.set_day(key, decoded(value)?),
-            ItemKey::Step(nonce, step) => self.set_step((nonce, step), decoded(value)?),
-            ItemKey::Pack(_) | ItemKey::Total => {}
+/// Takes an item of the tree into the tables.
+pub(super) fn take_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> IndexResult<()> {
+    match key {
+        ItemKey::Action(action) => match value.strip_prefix(&[REMOVED]) {
+            Some(why) => tables.remove(&action, decoded(why)?),
+            None => tables.set_record(
+                Record::decode(action, value).ok_or_else(|| IndexFault::broken("a record cannot be read"))?,
+            ),
+        },
+        ItemKey::Place(place) => {
+            let key = value.try_into().map_err(|_| IndexFault::broken("a key has the wrong length"))?;
+            tables.set_latest(place, ActionKey(Digest(key)));
         }
-        Ok(())
+        ItemKey::Text(digest) => tables.set_text(digest, decoded(value)?),
+        ItemKey::Count(digest) => tables.set_count(digest, decoded(value)?),
+        ItemKey::Use(key) => tables.set_day(key, decoded(value)?),
+        ItemKey::Step(nonce, step) => tables.set_step((nonce, step), decoded(value)?),
+        ItemKey::Pack(_) | ItemKey::Total => {}
     }
+    Ok(())
 }
 
 /// Encodes a record. It has the beginning of what an unusable reply or a failure says; all of it is in the pack.

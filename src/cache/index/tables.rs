@@ -239,9 +239,7 @@ impl Tables {
         let mut places = self.texts.values().chain(self.journal.values());
         self.records.values().any(|record| record.location.pack == pack) || places.any(|at| at.pack == pack)
     }
-}
 
-impl Tables {
     /// Whether these tables, which may come from the tree, say the same as others that were read from the packs.
     pub(in crate::cache) fn agrees_with(&self, found: &Tables) -> bool {
         let same = |record: &Record| {

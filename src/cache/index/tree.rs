@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use super::items::{Item, ItemKey, Watermark, decoded, encoded};
+use super::items::{Item, ItemKey, Watermark, decoded, encoded, item, take_item};
 use super::tables::Tables;
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::files::{close_files, create_private_folder, sync_folder};
@@ -76,7 +76,7 @@ impl ActionTree {
             match key {
                 ItemKey::Total => total = Some(decoded::<u64>(&value)?),
                 ItemKey::Pack(id) => drop(packs.insert(id, decoded(&value)?)),
-                key => tables.take_item(key, &value)?,
+                key => take_item(&mut tables, key, &value)?,
             }
         }
         if total != Some(tables.items()) {
@@ -88,21 +88,21 @@ impl ActionTree {
     /// Writes all of `tables` into an empty tree.
     pub(in crate::cache) fn fill(&self, tables: &Tables, packs: &Watermarks) -> IndexResult<()> {
         const BATCH: usize = 2048;
-        let mut items = tables.item_keys().map(|key| tables.item(key)).collect::<IndexResult<Vec<_>>>()?;
+        let mut items = tables.item_keys().map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
         items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         let mut items = items.into_iter().peekable();
         while items.peek().is_some() {
             self.apply(items.by_ref().take(BATCH))?;
         }
         let marks = packs.iter().map(|(id, mark)| mark_of(*id, Some(mark))).collect::<IndexResult<Vec<_>>>()?;
-        self.apply(marks.into_iter().chain([tables.item(ItemKey::Total)?]))?;
+        self.apply(marks.into_iter().chain([item(tables, ItemKey::Total)?]))?;
         self.flush()
     }
 
     /// Writes what changed in `tables`, together with how far a pack is in the tree by then; `None` for one that is gone.
     pub(in crate::cache) fn update(&self, tables: &mut Tables, packs: &[(u32, Option<Watermark>)]) -> IndexResult<()> {
         let changes = tables.take_changes().into_iter().chain([ItemKey::Total]);
-        let mut items = changes.map(|key| tables.item(key)).collect::<IndexResult<Vec<_>>>()?;
+        let mut items = changes.map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
         for (id, mark) in packs {
             items.push(mark_of(*id, mark.as_ref())?);
         }

@@ -109,12 +109,7 @@ impl LiveFrames<'_> {
 
     /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its
     /// place.
-    fn tombstones(
-        &self,
-        at: FrameLocation,
-        why: RemovalReason,
-        keys: &[(ActionKey, Option<Digest>)],
-    ) -> FrameAction {
+    fn tombstones(&self, at: FrameLocation, why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> FrameAction {
         let is_remembered = self.remember_from.is_some_and(|from| at >= from);
         let mut kept = Vec::new();
         for (key, coordinate) in keys.iter().filter(|(key, _)| self.tables.find(key).is_none()) {

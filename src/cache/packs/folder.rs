@@ -185,7 +185,8 @@ impl Layout {
         let mut has_content = false;
         for id in &ids {
             let mut start = Vec::new();
-            let read = File::open(self.pack(*id)).and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
+            let read =
+                File::open(self.pack(*id)).and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
             if PackHeader::is_older(&start) {
                 return Err(self.older());
             }

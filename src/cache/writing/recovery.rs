@@ -7,10 +7,10 @@ use std::fs;
 use super::active_pack::ActivePack;
 use crate::cache::error::{CacheError, IndexFault};
 use crate::cache::index::index_folder::{OldIndex, finish_index, replace_index};
+use crate::cache::index::items::Watermark;
 use crate::cache::index::scan::{PackState, catch_up, scan, watermarks};
 use crate::cache::index::tables::Tables;
 use crate::cache::index::tree::{ActionTree, Watermarks};
-use crate::cache::index::items::Watermark;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
 use crate::cache::packs::pack::PackFiles;
@@ -32,11 +32,7 @@ enum RebuildReason {
     Broken(String),
 }
 
-pub(super) fn open_index(
-    layout: &Layout,
-    packs: &PackFiles,
-    notices: &mut Vec<String>,
-) -> Result<Opened, CacheError> {
+pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<String>) -> Result<Opened, CacheError> {
     let ids = usable_packs(layout)?;
     match open_tree(layout, packs, &ids) {
         Ok((tables, tree, known, states)) => {
