@@ -9,7 +9,7 @@ use super::tables::Tables;
 use super::tree::{ActionTree, Watermarks};
 use crate::cache::error::{CacheError, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
-use crate::files::sync_folder;
+use base::files::sync_folder;
 
 const BAD: &str = "index.bad-";
 
@@ -81,7 +81,7 @@ pub(in crate::cache) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
     if !old.exists() {
         return Ok(());
     }
-    let time = crate::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
+    let time = base::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
     let bad = layout.root().join(format!("{BAD}{time}"));
     fs::rename(&old, &bad).map_err(CacheError::io("rename", &old))
 }

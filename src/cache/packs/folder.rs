@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::frame::PackHeader;
 use crate::cache::error::CacheError;
-use crate::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
+use base::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
 
 /// The format of a cache folder. A program refuses formats that it does not know.
 const FORMAT: u32 = 1;
