@@ -9,7 +9,8 @@ use super::entry::{
     Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason,
     Writer,
 };
-use super::index::items::{ItemKey, item};
+use super::index::item_key::ItemKey;
+use super::index::items::item;
 use super::index::tables::Tables;
 use super::packs::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
 use super::packs::pack::{compress_body, decode_body};

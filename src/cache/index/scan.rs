@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 
-use super::items::Watermark;
+use super::item_key::Watermark;
 use super::tables::Tables;
 use super::tree::Watermarks;
 use crate::cache::entry::FrameLocation;

@@ -6,15 +6,12 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::items::ItemKey;
+use super::item_key::{ItemKey, PlacePrefix};
 use crate::action::{ActionKey, Digest};
 use crate::cache::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason, prefix_of};
 use crate::cache::error::Damage;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
 use crate::cache::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
-
-/// The first bytes of a coordinate's digest: explanations are made of what is stored under it, and no output.
-pub(in crate::cache) type PlacePrefix = [u8; 8];
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
 pub(in crate::cache) fn last_used(record: &Record, recorded: Option<Day>) -> Day {

@@ -7,7 +7,7 @@ use std::fs;
 use super::active_pack::ActivePack;
 use crate::cache::error::{CacheError, IndexFault};
 use crate::cache::index::index_folder::{OldIndex, finish_index, replace_index};
-use crate::cache::index::items::Watermark;
+use crate::cache::index::item_key::Watermark;
 use crate::cache::index::scan::{PackState, catch_up, scan, watermarks};
 use crate::cache::index::tables::Tables;
 use crate::cache::index::tree::{ActionTree, Watermarks};
