@@ -151,7 +151,7 @@ impl Layout {
         for entry in list(&self.root)? {
             let name = entry.map_err(CacheError::io("list", &self.root))?.file_name().to_string_lossy().into_owned();
             let is_own = match &*name {
-                "LOCK" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
+                "LOCK" | "LOCK.held" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
                 "packs" => self.has_only(&name, is_of_packs)?,
                 "index" | "index.new" | "index.ready" => self.has_only(&name, is_of_index)?,
                 name => name.starts_with('.'),
@@ -209,10 +209,10 @@ impl Layout {
                 continue;
             }
             write_synced(&path, text).map_err(CacheError::io("write", &path))?;
+            self.sync_folder(&self.root)?;
         }
         let packs = self.packs();
         if !packs.is_dir() {
-            self.sync_folder(&self.root)?;
             create_private_folder(&packs)?;
             self.sync_folder(&self.root)?;
         }
