@@ -308,6 +308,7 @@ fn has_no_locks(error: &io::Error) -> bool {
 pub enum LockError {
     /// Another process holds it: its command, number and time of start.
     Held(String),
+    /// The lock file cannot be opened or locked.
     Io(io::Error),
 }
 
