@@ -148,8 +148,10 @@ fn a_kill_while_packs_are_removed_loses_nothing_and_is_not_noticed() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let acks =
-            lines.by_ref().map_while(Result::ok).filter_map(|line| line.trim().strip_prefix("ack ")?.parse().ok());
+        let acks = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .filter_map(|line| line.trim().strip_prefix("ack ")?.parse::<u64>().ok());
         acked.extend(acks.take(1 + round as usize % 4));
         // somewhere in the prune that follows
         std::thread::sleep(std::time::Duration::from_millis(round * 3));

@@ -72,7 +72,7 @@ impl Tables {
     }
 
     /// The number of items that the sled tree has of these tables.
-    pub(super) fn items(&self) -> u64 {
+    pub(in crate::cache) fn items(&self) -> u64 {
         let maps = [self.records.len(), self.removed.len(), self.latest.len(), self.texts.len(), self.counts.len()];
         (maps.iter().sum::<usize>() + self.days.len() + self.journal.len()) as u64
     }

@@ -9,7 +9,8 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -53,6 +54,7 @@ impl ActionTree {
     /// Opens the tree in `folder`, or creates an empty one.
     pub(in crate::cache) fn open(folder: &Path) -> IndexResult<ActionTree> {
         create_private_folder(folder).map_err(IndexFault::broken)?;
+        remove_half_snapshots(folder).map_err(IndexFault::broken)?;
         let began = Instant::now();
         let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
         let db = loop {
@@ -131,6 +133,18 @@ impl ActionTree {
         close_files(&self.folder);
         Ok(())
     }
+}
+
+/// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged
+/// snapshot, and it needs none.
+fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "generating") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 fn mark_of(id: u32, mark: Option<&Watermark>) -> IndexResult<Item> {

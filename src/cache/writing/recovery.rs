@@ -91,7 +91,9 @@ fn rebuild(
             None
         }
     };
-    if let (RebuildReason::Broken(why), true) = (reason, tree.is_some()) {
+    // a process that was killed while it made the cache left nothing to report
+    let has_content = tables.items() > 0 || !tables.damage.is_empty();
+    if let (RebuildReason::Broken(why), true) = (reason, tree.is_some() && has_content) {
         let (root, entries) = (layout.root().display(), tables.records.len());
         notices.push(format!("{root}: the index was rebuilt from the packs, {entries} entries ({why})"));
     }
