@@ -27,9 +27,10 @@ pub(super) struct Opened {
 
 /// Why the tree is made again.
 enum RebuildReason {
-    /// There is nothing to report: the cache is new.
-    IsNew,
-    Broken(String),
+    /// There is none, or it cannot be read.
+    Unreadable(String),
+    /// It is sound, and the packs lack something that it has.
+    OtherPacks(String),
 }
 
 pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<String>) -> Result<Opened, CacheError> {
@@ -56,9 +57,9 @@ fn open_tree(
     packs: &PackFiles,
     ids: &[u32],
 ) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
-    let broken = |fault: IndexFault| RebuildReason::Broken(fault.text().to_owned());
+    let broken = |fault: IndexFault| RebuildReason::Unreadable(fault.text().to_owned());
     if !ActionTree::is_in(&layout.index()) {
-        return Err(if ids.is_empty() { RebuildReason::IsNew } else { RebuildReason::Broken("it was missing".into()) });
+        return Err(RebuildReason::Unreadable("it was missing".into()));
     }
     let tree = ActionTree::open(&layout.index()).map_err(broken)?;
     let (mut tables, marks) = match tree.load() {
@@ -70,7 +71,7 @@ fn open_tree(
         }
     };
     tables.track_changes();
-    let states = catch_up(&mut tables, &marks, ids, packs).map_err(RebuildReason::Broken)?;
+    let states = catch_up(&mut tables, &marks, ids, packs).map_err(RebuildReason::OtherPacks)?;
     Ok((tables, tree, marks, states))
 }
 
@@ -91,9 +92,12 @@ fn rebuild(
             None
         }
     };
-    // a process that was killed while it made the cache left nothing to report
-    let has_content = tables.items() > 0 || !tables.damage.is_empty();
-    if let (RebuildReason::Broken(why), true) = (reason, tree.is_some() && has_content) {
+    let (why, is_new) = match reason {
+        // a new cache, or what a process left that was killed while it made one
+        RebuildReason::Unreadable(why) => (why, tables.items() == 0 && tables.damage.is_empty()),
+        RebuildReason::OtherPacks(why) => (why, false),
+    };
+    if tree.is_some() && !is_new {
         let (root, entries) = (layout.root().display(), tables.records.len());
         notices.push(format!("{root}: the index was rebuilt from the packs, {entries} entries ({why})"));
     }
