@@ -15,6 +15,7 @@ mod agreement;
 mod alpha;
 mod center;
 mod components;
+mod detectable;
 mod distribution;
 mod exact;
 mod families;
