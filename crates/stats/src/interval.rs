@@ -1,0 +1,298 @@
+//! The cluster t interval: mean ± t(.975, G−1) · s/√G over the values of G clusters.
+//!
+//! Valid, and at worst too wide, when clusters differ in size and noise (Ibragimov and Müller 2010, Journal of Business
+//! & Economic Statistics 28). `tools/coverage` measures how often it covers the truth.
+
+use serde::{Deserialize, Serialize};
+
+use super::center::{mean, sample_sd, sample_variance, usable};
+use super::distribution::StudentT;
+use super::thresholds::{MAX_VARIANCE_RATIO, PRIOR_DF, SCALE, TINY, UPPER_TAIL};
+
+/// A closed interval, `low` ≤ `high`, both finite. Written out as `[low, high]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "[f64; 2]")]
+pub struct Interval {
+    low: f64,
+    high: f64,
+}
+
+impl Interval {
+    /// `None` unless both ends are usable numbers; the ends may be given in either order.
+    pub(super) fn new(one: f64, other: f64) -> Option<Interval> {
+        (usable(one) && usable(other)).then(|| Interval { low: one.min(other), high: one.max(other) })
+    }
+
+    pub(super) fn around(center: f64, reach: f64) -> Option<Interval> {
+        Interval::new(center - reach, center + reach)
+    }
+
+    /// The lower end.
+    pub fn low(&self) -> f64 {
+        self.low
+    }
+
+    /// The upper end.
+    pub fn high(&self) -> f64 {
+        self.high
+    }
+
+    /// Distance of the ends.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
+    /// Whether `x` lies in it, ends included.
+    pub fn contains(&self, x: f64) -> bool {
+        self.low <= x && x <= self.high
+    }
+
+    /// Whether it lies inside (−margin, +margin), ends excluded.
+    pub fn is_within(&self, margin: f64) -> bool {
+        -margin < self.low && self.high < margin
+    }
+
+    pub(super) fn clipped(self, (floor, ceiling): (f64, f64)) -> Interval {
+        Interval { low: self.low.clamp(floor, ceiling), high: self.high.clamp(floor, ceiling) }
+    }
+}
+
+impl From<Interval> for [f64; 2] {
+    fn from(interval: Interval) -> [f64; 2] {
+        [interval.low, interval.high]
+    }
+}
+
+/// A mean over clusters, and how far it can be trusted to hold on other clusters like these.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean of the clusters' values.
+    pub center: f64,
+    /// 95% cluster t interval; `None` with one cluster, and where nothing tells how the values vary.
+    pub ci95: Option<Interval>,
+    /// Two-sided p of a true mean of 0; `None` where there is no interval, unless the values are all 0, and for a level,
+    /// where 0 is no hypothesis.
+    pub p: Option<f64>,
+    /// Standard error of the mean; `None` with one cluster.
+    pub se: Option<f64>,
+    /// Degrees of freedom of `se`.
+    pub df: usize,
+    /// G, the number of clusters.
+    pub clusters: usize,
+    /// All clusters gave the same value, which says nothing of how others would vary.
+    pub degenerate: bool,
+    /// The clusters vary less than the grading of so few items does: `se` is that of the grading.
+    pub floored: bool,
+}
+
+/// What is known of the noise besides how the values themselves vary.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct NoiseKnowledge {
+    /// The smallest standard error that the mean can have.
+    pub floor: Option<f64>,
+    /// The mean variance of measures like this one, this one included.
+    pub usual_variance: Option<f64>,
+}
+
+/// The mean of one value a cluster, with its interval and p.
+///
+/// If all values are equal (sd under 1e-9) nothing tells how others would vary: there is no interval, and no p unless
+/// they are all 0. `None` for no values, or if one of them is no usable number: silently leaving it out would change
+/// what is estimated.
+pub fn interval(values: &[f64]) -> Option<Estimate> {
+    estimate(values, NoiseKnowledge::default())
+}
+
+/// The same with what else is known of the noise.
+///
+/// The variance of few values is itself uncertain. Where several measures vary about alike it is drawn towards their
+/// mean variance, which counts like [`PRIOR_DF`] further degrees of freedom (Smyth 2004, Statistical Applications in
+/// Genetics and Molecular Biology 3); a value that varies clearly more than the others keeps its own.
+pub(super) fn estimate(values: &[f64], known: NoiseKnowledge) -> Option<Estimate> {
+    let center = mean(values)?;
+    let clusters = values.len();
+    let lone = Estimate { center, ci95: None, p: None, se: None, df: 0, clusters, degenerate: false, floored: false };
+    let Some(own) = sample_variance(values) else { return Some(lone) };
+    let degenerate = own.sqrt() < TINY;
+    let center = if degenerate && center.abs() < TINY { 0.0 } else { center };
+    let (variance, df) = moderated(if degenerate { 0.0 } else { own }, clusters - 1, known.usual_variance);
+    let own_se = variance.sqrt() / (clusters as f64).sqrt();
+    let floored = known.floor.is_some_and(|floor| own_se < floor);
+    let se = if floored { known.floor.unwrap_or(own_se) } else { own_se };
+    let found = Estimate { center, se: Some(se), df, degenerate, floored, ..lone };
+    if se < TINY {
+        return Some(Estimate { p: (center == 0.0).then_some(1.0), ..found });
+    }
+    let t = StudentT::new(df)?;
+    let ci95 = Interval::around(center, t.quantile(UPPER_TAIL)? * se);
+    Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), ..found })
+}
+
+/// A variance of so many degrees of freedom, drawn towards the usual one unless it is clearly larger, with those it has
+/// then.
+fn moderated(own: f64, df: usize, usual: Option<f64>) -> (f64, usize) {
+    match usual.filter(|usual| own <= MAX_VARIANCE_RATIO * usual) {
+        Some(usual) => {
+            let (prior, weight) = (PRIOR_DF as f64, df as f64);
+            ((prior * usual + weight * own) / (prior + weight), PRIOR_DF + df)
+        }
+        None => (own, df),
+    }
+}
+
+/// The lower end of the one-sided 95% t interval of the mean of `values`, taken as independent; their mean if they do not
+/// differ. `None` under 2 values.
+pub fn lower_bound(values: &[f64]) -> Option<f64> {
+    let (center, sd, t) = (mean(values)?, sample_sd(values)?, StudentT::new(values.len() - 1)?);
+    Some(center - t.quantile(0.95)? * sd / (values.len() as f64).sqrt())
+}
+
+/// The mean of one score a cluster, its interval clipped to the scale of 0 to 5. No p, and no interval where all are
+/// equal: levels at the ceiling often are.
+///
+/// `None` for no values, or if one of them does not lie on the scale.
+pub fn level(values: &[f64]) -> Option<Estimate> {
+    let (floor, ceiling) = SCALE;
+    if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
+        return None;
+    }
+    let estimate = interval(values)?;
+    let center = estimate.center.clamp(floor, ceiling);
+    Some(Estimate { center, ci95: estimate.ci95.map(|ci| ci.clipped(SCALE)), p: None, ..estimate })
+}
+
+/// The mean of one share a cluster, its interval clipped to 0 and 1. No p, and no interval where all are equal: that
+/// none of a few clusters has any does not show that none ever will.
+///
+/// `None` for no values, or if one of them is no share.
+pub fn share(values: &[f64]) -> Option<Estimate> {
+    bounded(values, (0.0, 1.0))
+}
+
+/// The same of differences of shares, from −1 to 1.
+pub fn share_difference(values: &[f64]) -> Option<Estimate> {
+    bounded(values, (-1.0, 1.0))
+}
+
+fn bounded(values: &[f64], (floor, ceiling): (f64, f64)) -> Option<Estimate> {
+    if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
+        return None;
+    }
+    let estimate = interval(values)?;
+    let ci95 = estimate.ci95.map(|ci| ci.clipped((floor, ceiling)));
+    Some(Estimate { center: estimate.center.clamp(floor, ceiling), ci95, p: None, ..estimate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(estimate: &Estimate) -> [f64; 2] {
+        estimate.ci95.expect("an interval").into()
+    }
+
+    fn close(a: [f64; 2], b: [f64; 2]) -> bool {
+        a.iter().zip(b).all(|(a, b)| (a - b).abs() < 5e-7)
+    }
+
+    #[test]
+    fn four_even_differences_are_told_from_nothing() {
+        let found = interval(&[0.6, 0.4, 0.4, 0.5]).unwrap();
+        assert!((found.center - 0.475).abs() < 1e-12);
+        assert!((found.se.unwrap() - 0.047871).abs() < 5e-7);
+        assert!(close(ends(&found), [0.322652, 0.627348]));
+        assert!((found.p.unwrap() - 0.00217751).abs() < 5e-9);
+        assert!(!found.degenerate);
+    }
+
+    #[test]
+    fn a_level_has_an_interval_and_no_p() {
+        let found = level(&[4.1, 3.3, 4.4, 3.8]).unwrap();
+        assert!((found.center - 3.9).abs() < 1e-12);
+        assert!(close(ends(&found), [3.153650, 4.646350]));
+        assert_eq!(found.p, None);
+    }
+
+    #[test]
+    fn a_level_is_clipped_to_the_scale() {
+        assert_eq!(ends(&level(&[0.5, 4.5]).unwrap()), [0.0, 5.0]);
+        assert_eq!(ends(&level(&[4.9, 5.0, 4.7]).unwrap())[1], 5.0);
+        assert!(ends(&interval(&[4.9, 5.0, 4.7]).unwrap())[1] > 5.0);
+        assert_eq!(level(&[4.0, 5.5]), None);
+        assert_eq!(level(&[4.0, -0.1]), None);
+    }
+
+    #[test]
+    fn a_share_is_clipped_and_equal_shares_have_no_interval() {
+        // mean .5, s .408248, t(.975, 3) = 3.182446
+        assert!(close(ends(&share(&[0.0, 0.5, 0.5, 1.0]).unwrap()), [0.0, 1.0]));
+        assert!(close(ends(&share(&[0.4, 0.5, 0.5, 0.6]).unwrap()), [0.370077, 0.629923]));
+        let none = share(&[0.0, 0.0, 0.0]).unwrap();
+        assert_eq!((none.center, none.ci95, none.p), (0.0, None, None));
+        assert_eq!((share(&[]), share(&[1.2]), share_difference(&[-1.2])), (None, None, None));
+        assert_eq!(ends(&share_difference(&[-0.9, 0.8]).unwrap()), [-1.0, 1.0]);
+    }
+
+    #[test]
+    fn no_cluster_and_one_cluster_have_no_interval() {
+        assert_eq!(interval(&[]), None);
+        let one = interval(&[0.7]).unwrap();
+        assert_eq!((one.center, one.ci95, one.p, one.se, one.degenerate), (0.7, None, None, None, false));
+    }
+
+    #[test]
+    fn two_clusters_have_a_very_wide_interval() {
+        let two = interval(&[0.0, 2.0]).unwrap();
+        assert!((ends(&two)[1] - 1.0 - 12.7062).abs() < 5e-5);
+    }
+
+    #[test]
+    fn equal_values_tell_nothing_of_noise() {
+        let zero = interval(&[0.0, 0.0, 0.0]).unwrap();
+        assert_eq!((zero.ci95, zero.p, zero.degenerate), (None, Some(1.0), true));
+        let half = interval(&[0.5; 5]).unwrap();
+        assert_eq!((half.ci95, half.p, half.degenerate), (None, None, true));
+        assert_eq!(level(&[5.0; 3]).unwrap().ci95, None, "a level at the ceiling");
+    }
+
+    #[test]
+    fn a_floor_stands_in_for_noise_that_clusters_do_not_show() {
+        let floor = |floor| NoiseKnowledge { floor: Some(floor), usual_variance: None };
+        // t = 1 / 0.0745 = 13.42 with 2 degrees of freedom
+        let even = estimate(&[-1.0; 3], floor(0.0745)).unwrap();
+        assert!((even.p.unwrap() - 0.00551).abs() < 1e-5 && even.floored && even.degenerate);
+        let noisy = estimate(&[-0.4, -0.6, -0.74], floor(0.0745)).unwrap();
+        assert!(!noisy.floored && noisy.p > even.p, "more consistent evidence counts more");
+    }
+
+    #[test]
+    fn a_usual_variance_is_shared_and_a_larger_one_is_not() {
+        let usual = |usual_variance| NoiseKnowledge { floor: None, usual_variance: Some(usual_variance) };
+        // own variance .0091667; (2 · .02 + 3 · .0091667) / 5 = .0135
+        let shared = estimate(&[0.6, 0.4, 0.4, 0.5], usual(0.02)).unwrap();
+        assert!((shared.se.unwrap().powi(2) * 4.0 - 0.0135).abs() < 1e-9);
+        assert_eq!(shared.df, 5);
+        let noisy = estimate(&[2.0, -2.0, 1.0, -1.0], usual(0.02)).unwrap();
+        assert_eq!((noisy.df, noisy.se), (3, interval(&[2.0, -2.0, 1.0, -1.0]).unwrap().se));
+    }
+
+    #[test]
+    fn one_value_that_is_no_number_refuses_all() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX] {
+            assert_eq!(interval(&[1.0, bad, 2.0]), None);
+            assert_eq!(level(&[1.0, bad]), None);
+        }
+    }
+
+    #[test]
+    fn an_interval_is_written_as_its_two_ends() {
+        assert_eq!(serde_json::to_string(&Interval::new(1.5, -0.5)).unwrap(), "[-0.5,1.5]");
+    }
+
+    #[test]
+    fn a_one_sided_bound_lies_below_the_mean() {
+        // t(.95, 3) = 2.35336, s = 0.0957427, mean .475
+        assert!((lower_bound(&[0.6, 0.4, 0.4, 0.5]).unwrap() - 0.362340).abs() < 1e-5);
+        assert_eq!((lower_bound(&[2.0, 2.0]), lower_bound(&[1.0]), lower_bound(&[])), (Some(2.0), None, None));
+    }
+}
