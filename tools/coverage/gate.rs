@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stats::{
+use compeval_stats::{
     DifferenceTest, FamilyVerdicts, MethodDifferences, Paired, RunValues, Verdict, combined_runs, family_verdicts,
     run_values, verdicts,
 };

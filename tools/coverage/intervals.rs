@@ -1,7 +1,7 @@
 //! How often intervals hold the truth, and how often equal sides are called different.
 
-use stats::thresholds::MARGIN;
-use stats::{
+use compeval_stats::thresholds::MARGIN;
+use compeval_stats::{
     Estimate, Paired, RunValues, Verdict, combined_runs, interval, level, rerun_interval, retention, verdicts,
 };
 

@@ -1,6 +1,6 @@
 //! The simulated scores: clusters, items, sides, runs and judges.
 
-use stats::{RunValues, run_values};
+use compeval_stats::{RunValues, run_values};
 
 pub(crate) const RUNS: usize = 3;
 /// Items that measure each of six dimensions, out of ten.

@@ -1,6 +1,6 @@
 //! How often methods are called less reliable.
 
-use stats::{FailureCounts, failure_tests};
+use compeval_stats::{FailureCounts, failure_tests};
 
 use crate::model::{RUNS, Random, percent, print_row};
 

@@ -1,6 +1,6 @@
 //! Changes that are the same in every fixture: of the method, of the judge, or of nothing.
 
-use stats::{DifferenceTest, Paired, REGRADED_ANSWERS, Regrading, RunValues, Verdict, run_values, verdicts};
+use compeval_stats::{DifferenceTest, Paired, REGRADED_ANSWERS, Regrading, RunValues, Verdict, run_values, verdicts};
 
 use crate::model::{ASKED, Random, WEIGHTS, percent, print_row};
 
