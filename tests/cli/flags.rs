@@ -106,7 +106,9 @@ fn a_plan_for_a_label_says_what_keeps_its_run_from_writing_it() {
     let project = project();
     let quiet = project.expect(0, "plan --label sample").stderr;
     assert!(!quiet.contains("label:"), "{quiet}");
-    project.expect(0, "plan --label sample --focus-topic parsing").says(&["`sample` are of another design", "--replace"]);
+    project
+        .expect(0, "plan --label sample --focus-topic parsing")
+        .says(&["`sample` are of another design", "--replace"]);
     project.expect(0, "labels protect sample");
     project.expect(0, "plan --label sample").says(&["`sample` are protected"]);
     project.expect(2, "plan --power --label sample");
