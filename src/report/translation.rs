@@ -27,6 +27,9 @@ pub fn translation(locale: Locale) -> &'static Translation {
 texts! {
     method: "method", "方法";
     overall: "overall", "总分";
+    overall_interval: "overall (95%)", "总分（95%）";
+    change: "change", "变化";
+    changes: "Changes in detail", "变化详情";
     dimension: "dimension", "维度";
     difference: "difference", "差值";
     interval: "95% interval", "95% 区间";

@@ -14,6 +14,7 @@ mod result_set;
 mod aggregates;
 mod comparison;
 
+mod headline;
 mod summary;
 mod run_files;
 mod figures;
@@ -34,6 +35,7 @@ pub use aggregates::spending::{difference_variances, mean_call_costs};
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
+pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{Regression, newly_failing, regressions, underpowered_methods};
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use figures::{figures_digest, take_figures};
@@ -43,7 +45,7 @@ pub use files::design::{
     CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo,
 };
 pub use files::design_change::DesignChange;
-pub use files::edits::ChangedLines;
+pub use files::edits::{FindTextEdit, TextEdit};
 pub use files::failure::{Blame, FailedAction, FailureLocation};
 pub use files::find::{
     all_sets, find_results, incomplete_beside, labels, labels_compared_with, lock_reports, newest, open_results,
@@ -62,6 +64,10 @@ pub use files::manifest::{
 pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use files::shard_folders::{ShardFolder, find_shards};
+pub use headline::{
+    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
+    QuestionChange, first_questions,
+};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};

@@ -19,9 +19,11 @@ use super::aggregates::noise::{JudgeQuality, average_components, components, jud
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
 use super::files::design::MethodInfo;
+use super::headline::Headline;
 use super::result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
 use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::result_set::set::ResultSet;
+use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use crate::stats::{self, Components, Retention};
@@ -34,6 +36,12 @@ pub struct Summary {
     pub format: u32,
     /// The label of the result set.
     pub label: String,
+    /// The main result in a sentence; null until it is worded.
+    #[serde(default)]
+    pub headline: Option<Headline>,
+    /// The probes on which methods do worst.
+    #[serde(default)]
+    pub worst: Vec<WorstProbe>,
     /// How many compressions of each method and point the design asks for.
     pub runs: u32,
     /// Fixtures, in the order of the matrix.
@@ -179,6 +187,8 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     Summary {
         format: super::files::manifest::FORMAT,
         label: set.manifest.label.clone(),
+        headline: None,
+        worst: Vec::new(),
         runs: set.design().runs.compress,
         fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),
         lexical: set.design().is_lexical(),

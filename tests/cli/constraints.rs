@@ -86,7 +86,7 @@ fn rules_are_put_in_one_at_a_time_and_found_by_position_and_compressions() {
     let by = |group: &str, name: &str| share(&of("newest")[group][name]);
     assert_eq!(["early", "middle", "late"].map(|name| by("by_position", name)), [json!(0.0), json!(0.0), json!(0.5)]);
     assert_eq!([by("by_compressions", "2"), share(of("newest"))], [json!(0.0), json!(1.0 / 6.0)]);
-    assert!(project.read("results/a/report.md").contains("### Constraints"));
+    assert!(project.read("results/a/report.md").contains("<summary>Constraints</summary>"));
     let page = project.read("results/a/report.html");
     assert!(page.contains("\"id\":\"constraints\""), "the page has the table");
     assert_eq!(project.read("results/a/contexts.jsonl").lines().count(), 3 * 2 * 2, "recorded sessions alone");

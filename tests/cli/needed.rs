@@ -237,7 +237,7 @@ fn a_compressor_that_loses_a_known_share_a_round_is_recovered_as_drift() {
     let (drift, half_life) = (found["drift"].as_f64().unwrap(), found["half_life"].as_f64().unwrap());
     assert!((drift - 0.25).abs() < 0.01 && (half_life - 2.41).abs() < 0.1, "{found}");
     assert!(ended.stdout.contains("needed, age 4") && ended.stdout.contains("half-life"), "{}", ended.stdout);
-    assert!(project.read("results/a/report.md").contains("### Survival by age"));
+    assert!(project.read("results/a/report.md").contains("<summary>Survival by age</summary>"));
 }
 
 #[test]

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::comparison_page::comparison_page;
-use crate::cli::commands::run::{ComparedSets, changed_lines_in, compare_sides};
+use crate::cli::commands::run::{ComparedSets, compare_sides, print_results, text_edits_in};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
 use crate::files::write_whole;
-use crate::report::{comparison_table, junit};
-use crate::results::{ComparisonScope, summarize};
+use crate::report::{headline, junit};
+use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -20,6 +21,9 @@ pub(crate) struct CompareArgs {
     pub(crate) a: String,
     /// The baseline: LABEL, LABEL:METHOD or a results folder
     pub(crate) b: String,
+    /// Print every table, not one screen
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
@@ -31,16 +35,25 @@ pub(crate) struct CompareArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
+/// The comparison in JSON, with the sentence that says it.
+#[derive(Serialize)]
+struct ComparisonJson<'c> {
+    headline: Option<&'c Headline>,
+    #[serde(flatten)]
+    comparison: &'c Comparison,
+}
+
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
     let pipeline = read_project(common, &SelectArgs::default(), ProjectOptions::default())?.pipeline;
     let scope = if args.only_common { ComparisonScope::Common } else { ComparisonScope::All };
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
-    let lines = changed_lines_in(cache.as_ref());
+    let lines = text_edits_in(cache.as_ref());
     let compared = compare_sides(&pipeline.results, (&args.a, &args.b), scope, &lines)?;
     let ComparedSets { sets: [(_, judged), _], comparison } = &compared;
+    let mut summary = summarize(judged, Some(comparison.clone()));
+    summary.headline = Some(headline(&summary, &judged.manifest));
     if let Some(file) = &args.junit {
-        let summary = summarize(judged, Some(comparison.clone()));
         write_whole(&given(common, file), junit(&summary, judged.manifest.wall_s))?;
     }
     if let Some(file) = &args.html {
@@ -48,7 +61,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
         write_whole(&file, comparison_page(&pipeline, &compared, cache.as_ref())?)?;
         console.note(&format!("wrote {}", file.display()));
     }
-    console.json(comparison);
-    console.print(&console.styled(&comparison_table(comparison, judged.design().locale, console.width())));
+    console.json(&ComparisonJson { headline: summary.headline.as_ref(), comparison });
+    print_results(&summary, &judged.manifest, args.all, console);
     Ok(Exit::Done)
 }

@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::changes::{ComparedVariants, Differences, FixtureChanges};
 use super::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
+use super::costs::CostChanges;
 use super::reliability::{ChainPairs, Reliability};
 use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::results::Ordered;
 use crate::results::aggregates::needed::{compression_cost, have_same_contexts, paired_recall};
-use crate::results::files::edits::{ChangedLines, method_edits, pipeline_edits};
+use crate::results::files::edits::{FindTextEdit, MethodEdits, TextEdit, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};
@@ -113,6 +114,10 @@ pub struct MethodComparison {
     pub reliability: Reliability,
     /// What was edited of the method, as in `target_tokens: 2000 → 150`.
     pub edits: Vec<String>,
+    /// The prompts and inputs among them, with the lines that differ.
+    pub edited_texts: Vec<TextEdit>,
+    /// What it takes on both sides.
+    pub costs: CostChanges,
     /// What became different in contexts, answers and scores.
     #[serde(flatten)]
     pub differences: Differences,
@@ -145,7 +150,7 @@ pub fn compare(
     judged: Side<'_>,
     baseline: Side<'_>,
     scope: ComparisonScope,
-    lines: ChangedLines<'_>,
+    find: FindTextEdit<'_>,
 ) -> Result<Comparison, Incomparable> {
     let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
     let found = incompatibilities(judged.set, baseline.set, &pairs);
@@ -153,7 +158,7 @@ pub fn compare(
         return Err(Incomparable { differences: found, scope });
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
-    let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
+    let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, find);
     if !rows.iter().any(PairRow::has_common_part) {
         let nothing = Incompatibility::new("no cell was judged on both sides");
         return Err(Incomparable { differences: vec![nothing], scope });
@@ -164,7 +169,7 @@ pub fn compare(
         (None, None) => whole,
         (own, other) => {
             let sides = (own.as_ref().unwrap_or(judged.set), other.as_ref().unwrap_or(baseline.set));
-            let mut rest = pair_rows(sides, &probes, &pairs, lines);
+            let mut rest = pair_rows(sides, &probes, &pairs, find);
             rest.iter_mut().zip(&rows).for_each(|(rest, whole)| rest.take_missing_shares(whole));
             unless_truncated(whole, &rows, verdicts(&rest), &rest)
         }
@@ -288,12 +293,13 @@ struct PairRow<'s> {
     unequal_tokens: Option<[f64; 2]>,
     has_same_contexts: bool,
     chains: ChainPairs<'s>,
-    edits: Vec<String>,
+    edits: MethodEdits,
+    costs: CostChanges,
     differences: Differences,
 }
 
 impl<'s> PairRow<'s> {
-    fn of(matched: ComparedVariants<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
+    fn of(matched: ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let (after, before) = (matched.pair.a, matched.pair.b);
@@ -315,7 +321,8 @@ impl<'s> PairRow<'s> {
             dimensions,
             needed,
             chains: ChainPairs::of(&matched),
-            edits: method_edits(before.method, after.method, lines),
+            edits: method_edits(before.method, after.method, find),
+            costs: CostChanges::of(&matched),
             differences: matched.differences(),
             fixtures,
         }
@@ -385,9 +392,9 @@ fn pair_rows<'s>(
     (judged, baseline): (&'s ResultSet, &'s ResultSet),
     probes: &'s BTreeMap<usize, usize>,
     pairs: &[VariantPair<'s>],
-    lines: ChangedLines<'_>,
+    find: FindTextEdit<'_>,
 ) -> Vec<PairRow<'s>> {
-    pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, lines)).collect()
+    pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, find)).collect()
 }
 
 /// The verdicts of all pairs: the changed ones in families.
@@ -448,7 +455,9 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
             }),
             unequal_tokens: row.unequal_tokens,
             reliability,
-            edits: row.edits,
+            edits: row.edits.lines,
+            edited_texts: row.edits.texts,
+            costs: row.costs,
             differences: row.differences,
         };
         (row.key, compared)

@@ -4,14 +4,11 @@ use super::args::RunArgs;
 use super::publish::PublishedResults;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::report::comparison_table;
 use crate::results::{Comparison, newly_failing, regressions, underpowered_methods};
 
 /// The verdict of the gate on the comparison.
 pub(super) fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
-    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
-    console.print(&console.styled(&table));
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
     if gates && published.summary.scale.refuses_gate() {

@@ -97,7 +97,8 @@ impl PublishedRun {
     /// Prints the results and the verdict of the gate.
     pub(super) fn conclude(self, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
         let PublishedRun { results: published, exit, folder, synced } = self;
-        finish::print_summary(&published, &folder, &next_command(exit, args, &published), console);
+        let next = next_command(exit, args, &published);
+        finish::print_summary(&published, &folder, (&next, args.comparison.all), console);
         synced.transpose()?;
         if let Some(refusal) = &published.refused {
             let refused = refusal.report(console);

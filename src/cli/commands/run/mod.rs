@@ -17,7 +17,8 @@ mod record;
 mod watch;
 
 pub(super) use args::RunArgs;
-pub(super) use compared::{ComparedSets, changed_lines_in, compare_sides};
+pub(super) use compared::{ComparedSets, compare_sides, text_edits_in};
+pub(super) use finish::print_results;
 pub(super) use merge::{MergeArgs, merge};
 pub(super) use publish::{CachedContext, banks, find_contexts, page_contexts, publish, sessions};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::compared::{changed_lines_in, compared_to_baseline};
+use super::compared::{compared_to_baseline, text_edits_in};
 use crate::action::{Digest, DigestBuilder};
 use crate::cache::{CacheSnapshot, Lookup, Record, Store};
 use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
@@ -13,7 +13,7 @@ use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody};
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
-use crate::report::markdown;
+use crate::report::{headline, markdown};
 use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
     run_files, summarize, take_figures, worst_rows,
@@ -21,7 +21,7 @@ use crate::results::{
 use crate::threads::both;
 
 /// Worst probes that a report shows.
-const WORST: usize = 5;
+const WORST: usize = 15;
 
 pub(crate) struct PublishedResults {
     pub(crate) summary: Summary,
@@ -82,12 +82,14 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
         || at_hand.map_or_else(BTreeMap::new, |(rows, cache)| find_contexts(rows, &design, preparer, cache)),
         || {
             let set = gather(folder, manifest, rows)?;
-            let lines = changed_lines_in(cache);
+            let lines = text_edits_in(cache);
             let (comparison, refused) = match compared_to_baseline(pipeline, &set, &lines) {
                 Ok(comparison) => (comparison, None),
                 Err(refusal) => (None, Some(refusal)),
             };
-            let summary = summarize(&set, comparison);
+            let mut summary = summarize(&set, comparison);
+            summary.headline = Some(headline(&summary, &set.manifest));
+            summary.worst = worst(folder, set.design(), rows)?;
             Ok::<_, Failure>((set, summary, refused))
         },
     );
@@ -95,7 +97,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     let (run_files, others) = both(
         || write_run_files(folder, &set),
         || {
-            write_figures(folder, &set, &summary, rows, reference)?;
+            write_figures(folder, &set, &summary, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
             let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
             let read_rows = |range: Range<usize>| folder.rows_at(range);
@@ -129,20 +131,13 @@ impl ChunkCache for CacheSnapshot {
 }
 
 /// Writes summary and report.md.
-fn write_figures(
-    folder: &ResultsFolder,
-    set: &ResultSet,
-    summary: &Summary,
-    rows: Option<&[ListedRow]>,
-    reference: bool,
-) -> Result<(), Failure> {
+fn write_figures(folder: &ResultsFolder, set: &ResultSet, summary: &Summary, reference: bool) -> Result<(), Failure> {
     folder.write_json(names::SUMMARY, summary)?;
-    let worst = worst(folder, set.design(), rows)?;
-    let text = markdown(summary, &set.manifest, &worst, reference);
+    let text = markdown(summary, &set.manifest, reference);
     Ok(folder.write(names::MARKDOWN, text)?)
 }
 
-/// The worst probes; of their rows all is read.
+/// The worst probes; only their rows are read whole.
 fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
     let places = match rows {
         Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::args::RunArgs;
-use super::compared::changed_lines_in;
+use super::compared::text_edits_in;
 use super::finish;
 use super::once::{prepare, run_prepared};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
@@ -83,7 +83,7 @@ fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, consol
     }
     let cache = open_snapshot(&pipeline.cache).ok();
     let side = |set| Side { set, method: None };
-    match compare(side(&now), side(&before), ComparisonScope::Common, &changed_lines_in(cache.as_ref())) {
+    match compare(side(&now), side(&before), ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
         Ok(comparison) if is_unchanged(&comparison) => {
             console.print("No answer and no grade changed since the last run.");
         }
