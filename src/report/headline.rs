@@ -2,13 +2,13 @@
 
 use super::numbers::signed;
 use super::translation::{Translation, translation};
-use crate::locale::Locale;
+use base::locale::Locale;
 use crate::results::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange, MethodLevel,
     MissingCells, Summary,
 };
-use crate::stats::{Interval, NoEvidenceReason, Verdict};
-use crate::text::{grouped, shortened};
+use stats::{Interval, NoEvidenceReason, Verdict};
+use base::text::{grouped, shortened};
 
 /// The main result of a set, with the sentence that says it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
@@ -30,6 +30,10 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
     let pick = |english: &str, chinese: &str| tr.locale.pick(english, chinese).to_owned();
     match result {
         MainResult::Incomplete(missing) => incomplete(*missing, tr),
+        MainResult::Unscaled(scale) => tr.locale.pick(
+            format!("Nothing is measured: full and none are only {} points apart.", signed(scale.difference)),
+            format!("测不出什么：full 与 none 只相差 {} 分。", signed(scale.difference)),
+        ),
         MainResult::Sample => pick(
             "Sample run with built-in rules: shows that everything works, not which method is good.",
             "内置规则的示例运行：只说明一切可用，不说明哪种方法好。",

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::stats::Verdict;
+use stats::Verdict;
 
 /// What a piece of text means to the reader, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

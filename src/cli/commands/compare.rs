@@ -11,9 +11,9 @@ use crate::cli::commands::run::{ComparedSets, compare_sides, print_results, text
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
-use crate::files::write_whole;
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
+use base::files::write_whole;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {

@@ -8,7 +8,7 @@ use super::MainResult;
 use crate::results::comparison::compare::{Comparison, MethodComparison};
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
-use crate::stats::{DifferenceTest, Interval, NoEvidenceReason, Verdict};
+use stats::{DifferenceTest, Interval, NoEvidenceReason, Verdict};
 
 /// What a comparison shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

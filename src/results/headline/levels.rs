@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::MainResult;
 use crate::results::summary::{MethodSummary, Summary};
-use crate::stats::Interval;
+use stats::Interval;
 
 /// A method's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

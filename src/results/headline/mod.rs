@@ -15,7 +15,7 @@ pub use lost::{QuestionChange, first_questions};
 
 use super::files::manifest::{Manifest, Outcome};
 use super::summary::Summary;
-use crate::locale::Locale;
+use base::locale::Locale;
 
 /// `headline` in JSON: the main result, and the sentence that says it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub struct Headline {
 pub enum MainResult {
     /// Too much is missing to say more.
     Incomplete(MissingCells),
+    /// Ceiling and floor are too close for any figure between them.
+    Unscaled(NarrowScale),
     /// Built-in rules stood in for a model.
     Sample,
     /// What methods keep of the score of the whole transcript.
@@ -68,6 +70,13 @@ pub struct MissingCells {
     pub expected: u64,
 }
 
+/// A scale on which figures mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NarrowScale {
+    /// The score of the whole transcript minus that of an empty context, in points.
+    pub difference: f64,
+}
+
 /// The share of missing cells above which nothing else is said.
 const MAX_MISSING: f64 = 0.1;
 
@@ -80,6 +89,9 @@ impl MainResult {
         let primary = primary_answerer(manifest);
         match &summary.comparison {
             Some(comparison) => change::main_change(comparison, manifest),
+            None if summary.scale.cause.is_some() => {
+                MainResult::Unscaled(NarrowScale { difference: summary.scale.difference.unwrap_or_default() })
+            }
             None if summary.lexical => MainResult::Sample,
             None => levels::main_levels(summary, primary),
         }
