@@ -2,13 +2,13 @@
 
 use super::numbers::signed;
 use super::translation::{Translation, translation};
-use base::locale::Locale;
 use crate::results::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange, MethodLevel,
     MissingCells, Summary,
 };
-use stats::{Interval, NoEvidenceReason, Verdict};
+use base::locale::Locale;
 use base::text::{grouped, shortened};
+use stats::{Interval, NoEvidenceReason, Verdict};
 
 /// The main result of a set, with the sentence that says it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {

@@ -65,8 +65,8 @@ pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use files::shard_folders::{ShardFolder, find_shards};
 pub use headline::{
-    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells, NarrowScale,
-    QuestionChange, first_questions,
+    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
+    NarrowScale, QuestionChange, first_questions,
 };
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};
