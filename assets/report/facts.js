@@ -162,9 +162,8 @@ function referenceSection() {
   return section('reference', t('reference'), t('reference_lead'), plainTable(null, heads, rows));
 }
 
-function notesSection() {
+function modelsSection() {
   const models = report.models.map((model) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, stageName(model.role)), h('td', {}, model.name), h('td', {}, model.model)));
-  return section('notes', t('notes'), null,
-    report.notes.length ? h('ul', { class: 'notes' }, report.notes.map((note) => h('li', {}, note))) : null,
-    models.length ? scrollable(h('table', { class: 'plain-table text' }, h('caption', {}, t('models')), h('tbody', {}, models))) : null);
+  if (!models.length) return null;
+  return section('models', t('models'), null, scrollable(h('table', { class: 'plain-table text' }, h('tbody', {}, models))));
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     }
     if let Some(file) = &args.html {
         let file = given(common, file);
-        write_whole(&file, comparison_page(&pipeline, &compared, cache.as_ref())?)?;
+        write_whole(&file, comparison_page(&pipeline, &compared, summary.headline.as_ref(), cache.as_ref())?)?;
         console.note(&format!("wrote {}", file.display()));
     }
     console.json(&ComparisonJson { headline: summary.headline.as_ref(), comparison });
