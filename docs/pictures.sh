@@ -19,7 +19,7 @@ picture() { # PAGE FILE WIDTH HEIGHT
 }
 
 "$COMPEVAL" -C "$work" run --label before --quiet
-picture "$work/results/before/report.html#figure=size" report.png 900 480
+picture "$work/results/before/report.html" report.png 1000 900
 # The edit of the example: the section `## Current state` is removed.
 sed -i '/^## Current state/,/^## Next steps/{/^## Next steps/!d}' "$work/prompts/anchored.md"
 "$COMPEVAL" -C "$work" run --label after --compare-to before --quiet

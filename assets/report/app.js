@@ -9,7 +9,7 @@ function headlineText() {
   const mark = MARKS[found.kind];
   return [h('h1', { class: 'headline' }, mark ? h('span', { class: `headline-mark ${mark === '▲' ? 'improved' : 'regressed'}`, 'aria-hidden': 'true' }, mark) : null,
     found.text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part))),
-    h('p', { class: 'set-name' }, compared && !mates.size ? `${report.label} · ${t('baseline', { name: compared.baseline })}` : report.label)];
+    h('p', { class: 'set-name' }, compared && !mates.size ? t('set_against', { label: report.label, name: compared.baseline }) : report.label)];
 }
 
 /** All notes in one line that opens. */

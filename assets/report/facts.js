@@ -7,8 +7,8 @@ function factsSection() {
   return section('facts', t('facts'), t('facts_lead'),
     h('ul', { class: 'legend' }, shown.map((letter) => h('li', {}, fateIcon(letter), ' ', t(FATES[letter].word)))),
     reactive('stacks', () => rovingFocus(h('div', {}, shownMethods().map((m) => factsRow(m, shown))))),
-    h('div', { class: 'tables' }, reactive('', () => survivalTable('survival_by_depth')), reactive('', () => survivalTable('survival_by_mentions')),
-      reactive('', headingTable), reactive('', withoutFactsTable), reactive('', unsupportedTable)));
+    h('details', {}, h('summary', {}, t('facts_tables')), h('div', { class: 'tables' }, reactive('', () => survivalTable('survival_by_depth')), reactive('', () => survivalTable('survival_by_mentions')),
+      reactive('', headingTable), reactive('', withoutFactsTable), reactive('', unsupportedTable))));
 }
 
 /** A share with its interval and denominator. */

@@ -4,7 +4,7 @@ use super::numbers::signed;
 use super::translation::{Translation, translation};
 use crate::results::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange, MethodLevel,
-    MissingCells, Summary,
+    MissingCells, Summary, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -13,7 +13,7 @@ use stats::{Interval, NoEvidenceReason, Verdict};
 /// The main result of a set, with the sentence that says it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let locale = manifest.design.locale;
-    let result = MainResult::new(summary, manifest);
+    let result = main_result(summary, manifest);
     Headline { text: sentence(&result, translation(locale)), result, locale }
 }
 

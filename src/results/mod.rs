@@ -15,6 +15,7 @@ mod aggregates;
 mod comparison;
 
 mod headline;
+mod main_result;
 mod summary;
 mod run_files;
 mod figures;
@@ -66,8 +67,9 @@ pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFil
 pub use files::shard_folders::{ShardFolder, find_shards};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
-    NarrowScale, QuestionChange, first_questions,
+    NarrowScale,
 };
+pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};

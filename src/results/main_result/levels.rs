@@ -1,36 +1,8 @@
 //! The main result of one set: the methods by what they keep.
 
-use serde::{Deserialize, Serialize};
-
-use super::MainResult;
+use crate::results::headline::{MainLevels, MainResult, MethodLevel};
 use crate::results::summary::{MethodSummary, Summary};
 use stats::Interval;
-
-/// A method's figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MethodLevel {
-    /// The method.
-    pub method: String,
-    /// Its retention, score or recall.
-    pub value: f64,
-    /// 95% interval; null on one fixture.
-    pub ci95: Option<Interval>,
-    /// Tokens of a context as a share of those it replaces.
-    pub tokens: Option<f64>,
-}
-
-/// Methods by their figure, without ceiling and floor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MainLevels {
-    /// The method with the highest figure.
-    pub best: MethodLevel,
-    /// Methods whose interval overlaps that of the best one: no order is known between them and it. Highest first.
-    pub indistinguishable: Vec<MethodLevel>,
-    /// Methods below the best one, highest first.
-    pub lower: Vec<MethodLevel>,
-    /// Fixtures that the figure of the best method rests on.
-    pub fixtures: usize,
-}
 
 type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
 

@@ -2,84 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
-use super::MainResult;
+use crate::results::headline::{AnswererAgreement, EditNote, MainChange, MainResult, MethodChange};
 use crate::results::comparison::compare::{Comparison, MethodComparison};
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
-use stats::{DifferenceTest, Interval, NoEvidenceReason, Verdict};
-
-/// What a comparison shows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MainChange {
-    /// What it is compared with.
-    pub baseline: String,
-    /// Methods with a verdict; where there is none, those that changed. Regressions first, then the largest difference.
-    pub methods: Vec<MethodChange>,
-    /// The mean over the methods that changed, where it has a verdict and no method has one.
-    pub mean: Option<MethodChange>,
-    /// Methods that fail more often than in the baseline.
-    pub less_reliable: Vec<String>,
-    /// How many methods changed without a verdict, beside those in `methods`.
-    pub no_evidence: usize,
-    /// How many methods have the same answers with the same grades.
-    pub unchanged: usize,
-    /// What was edited; null where nothing is known to be.
-    pub edit: Option<EditNote>,
-    /// Tokens of the contexts of `methods` as a change against the baseline: 0.75 is 75% more.
-    pub tokens: Option<f64>,
-    /// How many labels were compared with the baseline.
-    pub tried: usize,
-    /// Whether built-in rules stood in for a model.
-    pub lexical: bool,
-    /// How many answerers show the same, where there are several.
-    pub answerers: Option<AnswererAgreement>,
-}
-
-/// The change of one method.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MethodChange {
-    /// The method, or how many the mean is of.
-    pub method: String,
-    /// What differs: `overall`, or `needed` where nothing was graded.
-    pub measure: String,
-    /// In points, or as a share for `needed`.
-    pub difference: f64,
-    /// 95% interval of the difference; null on one fixture.
-    pub ci95: Option<Interval>,
-    /// What it shows.
-    pub verdict: Verdict,
-    /// Why it shows nothing.
-    pub reason: Option<NoEvidenceReason>,
-    /// The smallest difference that would be detected.
-    pub detectable: Option<f64>,
-}
-
-/// What was edited, as far as one phrase can say it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "what", rename_all = "snake_case")]
-pub enum EditNote {
-    /// Lines were only removed: the first of them.
-    Removed(String),
-    /// Lines were only added: the first of them.
-    Added(String),
-    /// A text changed here.
-    Changed(String),
-    /// A setting changed.
-    Setting(String),
-    /// Several edits: how many.
-    Several(usize),
-}
-
-/// How many answerers show what the first one shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnswererAgreement {
-    /// Answerers with the same kind of result, the first one included.
-    pub same: usize,
-    /// All answerers.
-    pub of: usize,
-}
+use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
     let answerers: Vec<&str> = manifest.design.answerers.iter().map(|asked| asked.name.as_str()).collect();
