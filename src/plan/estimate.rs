@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::prepare::Action;
-use super::task::{CompressTask, Task};
+use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
@@ -400,9 +400,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         match stage {
             StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
             StageName::Answer => context + QUESTION,
-            StageName::Judge | StageName::Selftest => {
-                GRADING + if self.pipeline.judge_context { context } else { 0.0 }
-            }
+            StageName::Judge | StageName::Selftest => GRADING + if self.pipeline.settings.judge_context { context } else { 0.0 },
         }
     }
 
@@ -437,8 +435,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     fn mean_over_points(&mut self, task: &Task, text: fn(&FixtureTexts, PointIx) -> SpanText) -> f64 {
-        let Task::Compress(CompressTask { cell, texts, .. }) = task else { return 1500.0 };
-        let points = cell.point.0..texts.loaded().points.len();
+        let (texts, points) = match task {
+            Task::Compress(CompressTask { cell, texts, .. }) => (texts, cell.point.0..texts.loaded().points.len()),
+            Task::Answer(AnswerTask { context, .. }) | Task::Judge(JudgeTask { context, .. }) => {
+                (&context.texts, context.cell.point.0..context.cell.point.0 + 1)
+            }
+        };
         let sizes = points.filter_map(|point| self.material_tokens(&text(texts, PointIx(point)).text));
         let sizes: Vec<f64> = sizes.collect();
         sizes.iter().sum::<f64>() / sizes.len().max(1) as f64

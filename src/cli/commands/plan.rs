@@ -21,7 +21,7 @@ use crate::plan::{
     USUAL_LATENCY, WorstCase, forecast,
 };
 use crate::remote::RemoteEntries;
-use base::units::Tokens;
+use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
 
 #[derive(Debug, Args)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::results::headline::{AnswererAgreement, EditNote, MainChange, MainResult, MethodChange};
 use crate::results::comparison::compare::{Comparison, MethodComparison};
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
+use crate::results::headline::{AnswererAgreement, EditNote, MainChange, MainResult, MethodChange};
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
