@@ -400,7 +400,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         match stage {
             StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
             StageName::Answer => context + QUESTION,
-            StageName::Judge | StageName::Selftest => GRADING + if self.pipeline.settings.judge_context { context } else { 0.0 },
+            StageName::Judge | StageName::Selftest => {
+                GRADING + if self.pipeline.settings.judge_context { context } else { 0.0 }
+            }
         }
     }
 

@@ -6,11 +6,11 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::commands::comparison_page::comparison_page;
-use crate::cli::commands::run::{ComparedSets, compare_sides, print_results, text_edits_in};
+use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
+use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 use base::files::write_whole;

@@ -1,17 +1,16 @@
 //! Gates: whether a comparison lets a run pass.
 
 use super::args::RunArgs;
-use super::publish::PublishedResults;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{Comparison, newly_failing, regressions, underpowered_methods};
+use crate::results::{Comparison, Summary, newly_failing, regressions, underpowered_methods};
 
 /// The verdict of the gate on the comparison.
-pub(super) fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
-    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
+pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
+    let Some(comparison) = &summary.comparison else { return Exit::Done };
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
-    if gates && published.summary.scale.refuses_gate() {
+    if gates && summary.scale.refuses_gate() {
         let why =
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
         console.error("gate refused:", why);
