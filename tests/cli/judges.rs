@@ -236,7 +236,7 @@ fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
     let project = Project::new(&server);
     let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
     project.write("pipeline.toml", &format!("{}\n{second}", project.read("pipeline.toml")));
-    let ended = project.expect(0, "run --label a --runs 1");
+    let ended = project.expect(0, "run --all --label a --runs 1");
     assert!(ended.stdout.contains("Krippendorff's alpha"), "{}", ended.stdout);
     assert!(project.read("results/a/report.md").contains("Krippendorff's alpha"));
 

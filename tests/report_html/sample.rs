@@ -15,7 +15,7 @@ use compeval::report::html::{
 };
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
-    ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
+    ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
 };
 use models::Settings;
 use sessions::transcript::{Message, Role};
