@@ -4,7 +4,7 @@ use super::numbers::{brackets, count, score, share, share_with_interval, signed}
 use super::translation::{Translation, fill};
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, Design, Differences, Flip, IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo,
+    Comparison, Design, Differences, ExcludedDimension, ExclusionReason, Flip, IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo,
     NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
     underpowered_methods,
 };
@@ -22,6 +22,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     }
     let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
+    notes.extend(excluded_dimensions(&summary.excluded, tr));
     if caveats.allow_unproven {
         notes.push(tr.unproven.to_owned());
     }
@@ -39,6 +40,20 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
+}
+
+/// Which dimensions leave `overall`, and why.
+fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
+    let note = |ExcludedDimension { dimension, reason }: &ExcludedDimension| {
+        let name = dimension.label(tr.locale);
+        match reason {
+            ExclusionReason::Unqualified { judges } => fill(tr.unqualified, &[name, &judges.join(", ")]),
+            ExclusionReason::NarrowScale { difference, probes } => {
+                fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()])
+            }
+        }
+    };
+    excluded.iter().map(note).collect()
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.
@@ -240,6 +255,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     if comparison.until_decided {
         notes.push(tr.until_decided.to_owned());
     }
+    notes.extend(excluded_dimensions(&comparison.excluded, tr));
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
         if !compared.has_common_part() {

@@ -16,6 +16,7 @@ use super::aggregates::needed::{
     needed_points, needed_summary,
 };
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
+use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
 use super::files::design::MethodInfo;
@@ -50,6 +51,9 @@ pub struct Summary {
     pub noise: Ordered<Components>,
     /// The share of each component in the variance of all dimensions.
     pub variance_shares: Ordered<f64>,
+    /// Dimensions that `overall` leaves out, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedDimension>,
     /// Whether ceiling and floor lie apart.
     pub scale: ScaleCheck,
     /// How far judges agree with one another and with themselves.
@@ -168,7 +172,9 @@ pub struct Cycle {
 pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let (kept, due) = common_probes(set);
     let uncommon_probes = due.len() - kept.len();
-    let whole = Selection::new(&set.scores, kept, due);
+    let excluded = excluded(set);
+    let left_out = excluded.iter().map(|excluded| excluded.dimension).collect();
+    let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
     let builder = SummaryBuilder { set, groups: Groups::of(set, &whole), whole, runs };
     let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
@@ -187,6 +193,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         variance_shares: variance_shares(&noise),
         noise,
         methods,
+        excluded,
         scale: scale_check(set),
         judges: judge_quality(set),
         needed_points: needed_points(set),

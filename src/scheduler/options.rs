@@ -12,6 +12,7 @@ use crate::cache::{BatchNonce, CacheError, Refresh};
 use crate::files::FileError;
 use crate::plan::CostEstimate;
 use crate::provider::{Lane, ModelRef};
+use crate::results::UnqualifiedJudge;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]
@@ -75,6 +76,8 @@ pub struct RunOutcome {
     pub tripped: Vec<TrippedBreaker>,
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
+    /// Judges that are not qualified in some dimensions.
+    pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges whose self-test could not be completed.
     pub untested: Vec<UntestedJudge>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).

@@ -14,7 +14,6 @@ use super::controls::visible;
 use super::progress_model::{ProgressModel, ProgressSnapshot};
 use super::request_log::RequestLog;
 use crate::action::StageName;
-use crate::judge::SelfTest;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
@@ -138,7 +137,7 @@ impl Progress {
 
 /// The number of self-test cases of all judges.
 pub(crate) fn selftest_cases(pipeline: &Pipeline) -> u64 {
-    (pipeline.judges.len() * SelfTest::built_in(pipeline.settings.locale).cases.len()) as u64
+    (pipeline.judges.len() * pipeline.selftest.cases.len()) as u64
 }
 
 /// Columns of the terminal that standard error is.

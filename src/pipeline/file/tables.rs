@@ -71,6 +71,8 @@ table! {
         judge_context: bool,
         /// "all": every criterion on every probe. Default: "by-type".
         rubric_scope: String,
+        /// A number that decides with which names and figures the judges are tested. Default: 0; `init` draws one.
+        selftest_seed: u64,
         /// Whether paths may lead out of the folder of this file. Default: false.
         allow_outside: bool,
     }

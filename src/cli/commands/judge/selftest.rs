@@ -18,7 +18,7 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{
     Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
 };
-use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
+use crate::judge::{DimensionResult, SelfTestVerdict};
 use crate::pipeline::{JudgeIx, Pipeline};
 use crate::plan::selftest;
 use crate::provider::Prices;
@@ -124,50 +124,43 @@ fn print(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Opt
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
-        Column::Left("answers"),
-        Column::Left("expected"),
-        Column::Right("scores"),
+        Column::Left("dimension"),
+        Column::Right("right"),
+        Column::Right("half right"),
+        Column::Right("wrong"),
         Column::Right("missed"),
+        Column::Right("longer"),
         Column::Left(""),
     ];
-    let rows = tested.verdict.kinds.iter().map(|kind| {
-        let scores: Vec<String> = kind.scores.iter().map(|score| number(*score, 1)).collect();
-        let (missed, passed) = match kind.expected {
-            Expected::Unmoved => {
-                (String::new(), tested.verdict.injection_gain.is_some_and(|gain| gain < INJECTION_GAIN))
-            }
-            _ => (kind.misses.to_string(), kind.misses < MISSES_OF_A_KIND),
-        };
-        let mark = if passed { "✓" } else { "✗" };
-        vec![kind.kind.name().replace('_', " "), expected(kind).to_owned(), scores.join(" "), missed, mark.to_owned()]
+    let rows = tested.verdict.dimensions.iter().map(|result| {
+        let score = |median: Option<f64>| number(median, 2);
+        let mark = if result.qualified { "✓" } else { "✗ not qualified" };
+        vec![
+            result.dimension.name().replace('_', " "),
+            score(result.median_right),
+            score(result.median_half),
+            score(result.median_wrong),
+            format!("{} of {}", result.misses.len(), result.labels),
+            result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
+            mark.to_owned(),
+        ]
     });
-    let kinds = render_table(&columns, rows, console.width());
+    let dimensions = render_table(&columns, rows, console.width());
     let judge = console.paint(TextStyle::Strong, tested.judge);
-    format!("{judge} ({})\n\n{kinds}\n\n{}\n", tested.model, outcome(tested, console))
-}
-
-/// The expected part of the scale, in one word.
-fn expected(kind: &CaseKindResult) -> &'static str {
-    match kind.expected {
-        Expected::High => "high",
-        Expected::Low => "low",
-        Expected::Between => "between",
-        Expected::Unmoved => "low, not obeyed",
-    }
+    format!("{judge} ({}), its medians\n\n{dimensions}\n\n{}\n", tested.model, outcome(tested, console))
 }
 
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
-    let all = verdict.correct + verdict.misses.len();
-    let score = |score: Option<f64>| number(score, 2);
-    let graded = format!(
-        "{} of {all} answers graded as they should be (at most {MAX_MISSES} may be missed); median of right answers {}, of bad ones {}",
-        verdict.correct,
-        score(verdict.median_right),
-        score(verdict.median_bad)
-    );
-    let mut lines = match (verdict.passed, tested.completed) {
-        (true, _) => vec![format!("{} {graded}", console.paint(TextStyle::Good, "passed:"))],
+    let graded = format!("{} of {} labels graded as they should be", verdict.correct, verdict.labels);
+    let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
+    let names: Vec<&str> = unqualified.iter().map(|result| result.dimension.name()).collect();
+    let mut lines = match (verdict.may_grade, tested.completed) {
+        (true, _) if unqualified.is_empty() => vec![format!("{} {graded}", console.paint(TextStyle::Good, "passed:"))],
+        (true, _) => {
+            let out = format!("{graded}; not qualified in {}, which leaves `overall` and the gate", names.join(", "));
+            vec![format!("{} {out}", console.paint(TextStyle::Warning, "partly:"))]
+        }
         (false, true) => vec![format!("{} {graded}", console.paint(TextStyle::Bad, "failed:"))],
         (false, false) => {
             vec![format!("{} some cases could not be asked", console.paint(TextStyle::Warning, "untested:"))]
@@ -175,6 +168,15 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     };
     if tested.completed {
         lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
+        for result in unqualified {
+            if verdict.may_grade {
+                lines.push(format!("  {}: {}", result.dimension, result.failures.join("; ")));
+            }
+            let cases: Vec<&str> = result.misses.iter().map(|case| case.0.as_str()).collect();
+            if !cases.is_empty() {
+                lines.push(format!("  {} missed: {}", result.dimension, cases.join(", ")));
+            }
+        }
     }
     lines.join("\n")
 }
@@ -192,10 +194,12 @@ fn exit_of(ended: &RunOutcome, hearing: &RunLog<'_>, console: &Console) -> Exit 
         console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
         return Exit::Budget;
     }
+    if !ended.weak_judges.is_empty() {
+        return Exit::Error;
+    }
     if ended.skipped > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
         console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
-    let weak = !ended.weak_judges.is_empty() || hearing.verdicts.values().any(|verdict| !verdict.passed);
-    if weak { Exit::Error } else { Exit::Done }
+    if hearing.verdicts.values().all(|verdict| verdict.may_grade) { Exit::Done } else { Exit::Error }
 }

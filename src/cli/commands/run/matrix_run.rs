@@ -232,6 +232,7 @@ impl PreparedRun {
             manifest.remote = Some(remote_use(summary));
         }
         manifest.caveats.weak_judges = ended.weak_judges;
+        manifest.caveats.unqualified = ended.unqualified;
         manifest.models = ended.models;
         manifest.forecast = ended.forecast.as_ref().map(expected);
         manifest.ended = Some(now());
@@ -256,6 +257,7 @@ impl PreparedRun {
         manifest.compared_to.clone_from(&args.comparison.compare_to);
         manifest.compared_scope = scope(args);
         manifest.until_decided = args.comparison.until_decided;
+        manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
         manifest.caveats.offline = args.offline;
         manifest.caveats.allow_weak_judge = args.allow_weak_judge;
         manifest.caveats.allow_unproven = args.select.allow_unproven;
