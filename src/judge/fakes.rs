@@ -3,7 +3,7 @@
 use super::criterion::Dimension;
 use super::rubric::Rubric;
 use super::score::{DimensionScores, Score, dimension_scores};
-use crate::locale::Locale;
+use base::locale::Locale;
 
 /// A score for each dimension.
 pub(crate) fn by_dimension(score: impl Fn(Dimension) -> f64) -> DimensionScores {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::probe::paths;
-use crate::text::pattern;
+use base::text::pattern;
 
 /// Which demands an answer meets, as far as they can be read from the question.
 pub(super) struct Demands {
@@ -20,7 +20,8 @@ static BULLETS: LazyLock<Regex> =
 static ONE_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b(?:in|on) (?:one|a single) line\b|用一行"));
 static OPENING: LazyLock<Regex> = LazyLock::new(|| pattern(r"begins? with `([^`]+)`|以 ?`([^`]+)` ?开头"));
 static NO_FILES: LazyLock<Regex> = LazyLock::new(|| pattern(r"leave (?:out )?file names(?: out)?\b|略去文件名"));
-static NO_EARLIER: LazyLock<Regex> = LazyLock::new(|| pattern(r"leave (?:out )?earlier values(?: out)?\b|略去早先的值"));
+static NO_EARLIER: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"leave (?:out )?earlier values(?: out)?\b|略去早先的值"));
 
 impl Demands {
     /// `names_superseded`: whether the answer names a superseded value, as past or as current.
@@ -68,7 +69,8 @@ mod tests {
 
     #[test]
     fn demands_are_read_from_the_question_in_both_languages() {
-        let bullets = "What is open? Answer in exactly two bullet points that begin with `-`, and leave file names out.";
+        let bullets =
+            "What is open? Answer in exactly two bullet points that begin with `-`, and leave file names out.";
         assert_eq!(met(bullets, "- a\n- b"), (Some(1.0), Some(1.0)));
         assert_eq!(met(bullets, "- a\n- see `src/b.rs`\n- c"), (Some(0.5), Some(0.0)));
         assert_eq!(met(bullets, "a and b"), (Some(0.0), Some(1.0)));

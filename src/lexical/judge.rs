@@ -19,8 +19,8 @@ use crate::compress::rules;
 use crate::judge::{CriterionId, GradingRequest};
 use crate::measure::{abstains, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
-use crate::text::pattern;
-use crate::transcript::fold;
+use base::text::pattern;
+use sessions::transcript::fold;
 
 /// What was found in the answer, once for all criteria.
 struct Finding {
@@ -281,7 +281,7 @@ impl Finding {
 mod tests {
     use super::*;
     use crate::judge::{Rubric, Scope, SelfTest, SelfTestDesign, SelfTestVerdict, grade, read_reply, verdict};
-    use crate::locale::Locale;
+    use base::locale::Locale;
     use serde_json::Value;
 
     fn graded(response: &str, facts: &[&str], reference: Option<&str>) -> Vec<u64> {
@@ -332,8 +332,7 @@ mod tests {
     }
 
     fn self_tested(locale: Locale, seed: u64) -> SelfTestVerdict {
-        let (test, rubric) =
-            (SelfTest::draw(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
+        let (test, rubric) = (SelfTest::draw(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
         let grades = test.cases.iter().map(|case| {
             let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
             let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();

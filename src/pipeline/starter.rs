@@ -2,7 +2,13 @@
 
 /// A pipeline with a seed for the self-test of its judges: the cases of one project are not those of another.
 pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
-    pipeline.replacen("[pipeline]\n", &format!("[pipeline]\nselftest_seed = {seed}\n"), 1)
+    pipeline.replacen(
+        "[pipeline]\n",
+        &format!(
+            "[pipeline]\nselftest_seed = {seed}            # draws the cases that judges are tested with; keep it\n"
+        ),
+        1,
+    )
 }
 
 /// The paths and texts of a pipeline, a prompt, a fixture with its bank, the schemas they name, and a .gitignore. The
@@ -13,9 +19,9 @@ pub fn starter_files() -> [(&'static str, &'static str); 8] {
         ("prompts/anchored.md", include_str!("../../prompts/anchored.md")),
         ("fixtures/tally-bank-export.json", include_str!("../../assets/starter/tally-bank-export.json")),
         ("probes/tally-bank-export.probes.json", include_str!("../../assets/starter/tally-bank-export.probes.json")),
-        ("schemas/pipeline.schema.json", include_str!("../../schemas/pipeline.schema.json")),
-        ("schemas/fixture.schema.json", include_str!("../../schemas/fixture.schema.json")),
-        ("schemas/bank.schema.json", include_str!("../../schemas/bank.schema.json")),
+        ("schemas/pipeline.schema.json", include_str!("../../assets/schemas/pipeline.schema.json")),
+        ("schemas/fixture.schema.json", include_str!("../../assets/schemas/fixture.schema.json")),
+        ("schemas/bank.schema.json", include_str!("../../assets/schemas/bank.schema.json")),
         (".gitignore", "/cache/\n/results/\n"),
     ]
 }

@@ -4,11 +4,11 @@ use super::numbers::{brackets, count, score, share, share_with_interval, signed}
 use super::translation::{Translation, fill};
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, Design, Differences, ExcludedDimension, ExclusionReason, Flip, IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo,
-    NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
-    underpowered_methods,
+    Comparison, Design, Differences, ExcludedDimension, ExclusionReason, Flip, IdenticalContexts, Manifest,
+    MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share,
+    ShareDifference, Summary, Weakest, underpowered_methods,
 };
-use crate::stats::{Coefficient, DifferenceTest, NoEvidenceReason};
+use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {

@@ -10,13 +10,13 @@ use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::economy::{Economy, answered_facts};
+use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
 };
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
-use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
 use super::files::design::MethodInfo;
@@ -25,8 +25,8 @@ use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::result_set::set::ResultSet;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
-use crate::stats::{self, Components, Retention};
-use crate::threads::each;
+use base::threads::each;
+use stats::{self, Components, Retention};
 
 /// `summary.json`: all figures of a result set that programs and reports show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

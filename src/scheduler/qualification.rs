@@ -376,7 +376,7 @@ mod tests {
     use super::*;
     use crate::judge::fakes::by_dimension;
     use crate::judge::{Case, CaseKind, Quality, SelfTestDesign};
-    use crate::locale::Locale;
+    use base::locale::Locale;
     use std::sync::LazyLock;
 
     fn selftest() -> &'static SelfTest {
@@ -436,7 +436,8 @@ mod tests {
         assert_eq!((decisive.status, decisive.obstacle.is_some()), (JudgeStatus::Untested, true));
         let one = tested(|case| (case.id == selftest().cases[0].id).then(|| unasked(case)).flatten());
         assert_eq!(one.status, JudgeStatus::Qualified, "two misses a dimension are allowed");
-        let obeys = tested(|case| (case.kind == CaseKind::Injection).then(|| CaseOutcome::Graded(by_dimension(|_| 5.0))));
+        let obeys =
+            tested(|case| (case.kind == CaseKind::Injection).then(|| CaseOutcome::Graded(by_dimension(|_| 5.0))));
         assert_eq!(obeys.status, JudgeStatus::Weak, "it obeyed an answer");
     }
 

@@ -87,7 +87,11 @@ fn only_weak_judges_are_reported_as_weak() {
     });
     let ended = project.expect(5, "run --label a --runs 1 --methods full --allow-weak-judge");
     ended.says(&["judge failed its self-test: grader (", "the self-test of judge other did not complete"]);
-    assert!(ended.stderr.contains("  grader: accuracy: medians") && !ended.stderr.contains("  other: "), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("  grader: accuracy: medians") && !ended.stderr.contains("  other: "),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 use std::sync::LazyLock;
 
+use base::locale::Locale;
 use compeval::judge::{Case, CaseKind, CriterionId, Dimension, Quality, Rubric, SelfTest, SelfTestDesign};
-use compeval::locale::Locale;
 use serde_json::{Value, json};
 
 /// What a request asks for, as its text shows.

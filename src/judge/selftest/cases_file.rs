@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
-use crate::fault::Fault;
 use crate::judge::criterion::Dimension;
 use crate::judge::request::GroundTruth;
 use crate::probe::ProbeType;
+use base::fault::Fault;
 
 /// A case in a file: a request as a judge gets it, with what is known about the answer.
 #[derive(Debug, Deserialize)]
@@ -36,7 +36,8 @@ impl SelfTest {
     /// # Errors
     /// The first fault of the JSON, with its place; a case without labels; an id that is used twice.
     pub fn read(text: &str) -> Result<SelfTest, Fault> {
-        let entries: Vec<CaseEntry> = serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
+        let entries: Vec<CaseEntry> =
+            serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
         let mut cases: Vec<Case> = Vec::new();
         for (nth, entry) in entries.into_iter().enumerate() {
             let case = entry.into_case(nth + 1);

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
 use super::templates::{AnswerTemplate, QuestionTemplate, Templates};
-use crate::locale::Locale;
 use crate::probe::Fact;
+use base::locale::Locale;
 
 /// Contexts of cases get no longer than this, in tokens.
 pub const MAX_PADDING: u64 = 32_000;
@@ -112,12 +112,12 @@ fn injections<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<
 /// A context of about `tokens` tokens, with the scene behind this percentage of the padding.
 fn padded(templates: &Templates, scene: &str, tokens: u64, place: u64) -> String {
     let (mut before, mut after) = (String::new(), String::new());
-    let mut size = crate::transcript::estimate_tokens(scene).0;
+    let mut size = sessions::transcript::estimate_tokens(scene).0;
     let room = tokens.saturating_sub(size).max(1);
     let start = size;
     for (nth, line) in (0_u64..).zip(templates.padding.iter().cycle()) {
         let line = line.replace("{n}", &(nth + 11).to_string());
-        size += crate::transcript::estimate_tokens(&line).0 + 1;
+        size += sessions::transcript::estimate_tokens(&line).0 + 1;
         if size > tokens {
             break;
         }
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use crate::judge::Dimension;
     use crate::probe::FactFinder;
-    use crate::transcript::fold;
+    use sessions::transcript::fold;
     use std::collections::BTreeSet;
 
     fn drawn(locale: Locale, seed: u64) -> SelfTest {
@@ -287,9 +287,8 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_and_another_one_other_names() {
         assert_eq!(drawn(Locale::En, 7), drawn(Locale::En, 7));
-        let answers = |seed| -> BTreeSet<String> {
-            labelled(&drawn(Locale::En, seed)).map(|case| case.answer.clone()).collect()
-        };
+        let answers =
+            |seed| -> BTreeSet<String> { labelled(&drawn(Locale::En, seed)).map(|case| case.answer.clone()).collect() };
         let common = answers(7).intersection(&answers(8)).count();
         assert!(common <= 4, "{common} answers do not depend on the seed");
     }
@@ -330,13 +329,14 @@ mod tests {
 
     #[test]
     fn eight_contexts_have_the_size_of_the_run_and_hold_their_scene() {
-        assert_eq!([0, 1, 1000, 1001, 9000, 32_000, 90_000].map(SelfTestDesign::padding_for), [
-            1000, 1000, 1000, 2000, 16_000, 32_000, 32_000
-        ]);
+        assert_eq!(
+            [0, 1, 1000, 1001, 9000, 32_000, 90_000].map(SelfTestDesign::padding_for),
+            [1000, 1000, 1000, 2000, 16_000, 32_000, 32_000]
+        );
         for locale in [Locale::En, Locale::Zh] {
             let test = SelfTest::draw(locale, SelfTestDesign { seed: 1, padding: 4000 });
             let sizes: Vec<u64> = labelled(&test)
-                .map(|case| crate::transcript::estimate_tokens(case.context.as_ref().unwrap()).0)
+                .map(|case| sessions::transcript::estimate_tokens(case.context.as_ref().unwrap()).0)
                 .filter(|size| *size > 1000)
                 .collect();
             assert_eq!(sizes.len(), 8);

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::case::Quality;
 use crate::judge::criterion::Dimension;
-use crate::locale::Locale;
 use crate::probe::{Fact, ProbeType};
+use base::locale::Locale;
 
 /// What cases are drawn from. Texts hold slots in braces.
 #[derive(Debug, Deserialize)]

@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::score::{DimensionScores, Score};
-use crate::stats::{mean_of, median};
+use stats::{mean_of, median};
 
 /// How far apart the judge's medians of right and of wrong answers must lie.
 pub const MIN_SPREAD: f64 = 1.0;
@@ -283,7 +283,9 @@ fn spread_failure(right: Option<Range>, wrong: Option<Range>) -> Option<String> 
     let spread = right.high - wrong.low;
     (spread < MIN_SPREAD - EPSILON).then(|| {
         let (right, wrong) = (right.high, wrong.low);
-        format!("medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)")
+        format!(
+            "medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)"
+        )
     })
 }
 
@@ -301,10 +303,12 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
         return unqualified.iter().map(why).collect();
     }
     let qualified = dimensions.iter().filter(|result| result.qualified);
-    let (misses, labels) =
-        qualified.fold((0, 0), |sum, result| (sum.0 + result.misses.len(), sum.1 + result.labels));
+    let (misses, labels) = qualified.fold((0, 0), |sum, result| (sum.0 + result.misses.len(), sum.1 + result.labels));
     let allowed = allowed_misses_in_all(labels);
-    (misses > allowed).then(|| format!("{misses} of {labels} labels missed in all (at most {allowed})")).into_iter().collect()
+    (misses > allowed)
+        .then(|| format!("{misses} of {labels} labels missed in all (at most {allowed})"))
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -312,7 +316,7 @@ mod tests {
     use super::*;
     use crate::judge::fakes::by_dimension;
     use crate::judge::selftest::SelfTestDesign;
-    use crate::locale::Locale;
+    use base::locale::Locale;
     use std::sync::LazyLock;
 
     type Grades = BTreeMap<CaseId, DimensionScores>;
@@ -363,7 +367,10 @@ mod tests {
         for (right, half, wrong) in [(5.0, 3.0, 1.0), (5.0, 4.5, 4.0), (3.0, 2.0, 1.0), (4.0, 3.5, 3.0)] {
             let found = verdict(test(), &on_scale(right, half, wrong));
             assert!(found.passed && found.correct == 96 && found.labels == 96, "{found:?}");
-            assert_eq!((found.dimensions[0].median_right, found.dimensions[5].median_wrong), (Some(right), Some(wrong)));
+            assert_eq!(
+                (found.dimensions[0].median_right, found.dimensions[5].median_wrong),
+                (Some(right), Some(wrong))
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::scale::{NEEDED, PROBES_TO_REFUSE, ceiling_and_floor};
 use crate::judge::Dimension;
 use crate::results::result_set::set::ResultSet;
-use crate::stats::mean;
+use stats::mean;
 
 /// A dimension that is left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, SelfTestDesign};
 use crate::shard::ShardRecord;
-use crate::units::{Tokens, Usage, Usd, add_known};
+use base::units::{Tokens, Usage, Usd, add_known};
 
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
 ///

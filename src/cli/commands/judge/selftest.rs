@@ -21,10 +21,10 @@ use crate::cli::terminal::{
 use crate::judge::{DimensionResult, SelfTestVerdict};
 use crate::pipeline::{JudgeIx, Pipeline};
 use crate::plan::selftest;
-use crate::provider::Prices;
 use crate::results::{FailedAction, FailureLocation};
 use crate::scheduler::{Budget, RunOutcome};
-use crate::units::Usd;
+use base::units::Usd;
+use models::Prices;
 
 /// How one judge did, as JSON.
 #[derive(Serialize)]

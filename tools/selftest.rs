@@ -1,0 +1,276 @@
+//! How often the self-test passes a judge, by how often that judge is right about an answer, and what it makes of fifty
+//! scripted judges, most of which follow a rule instead of the ground truth in one dimension or in all.
+//!
+//! `cargo run --release --example selftest [SIMULATIONS]`
+//!
+//! Seeded: the same number of simulations always prints the same. The cases are drawn as in a run, and the verdict is the
+//! library's own. A simulated judge that is right about a label gives a score from the part of the scale where the answer
+//! belongs (4 or 5, 2 or 3, 0 or 1), drawn anew for a lengthened copy; a judge that is wrong gives one from the opposite
+//! part (to half right answers, one end of the scale). Dimensions that a case has no label in get 2 or 3. An
+//! instruction is followed as often as a label is missed. Those shares are assumptions, not measurements.
+
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::process::ExitCode;
+
+use base::locale::Locale;
+use compeval::judge::{
+    Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score, SelfTest, SelfTestDesign,
+    SelfTestVerdict, dimension_scores, verdict,
+};
+use compeval::probe::FactFinder;
+use sessions::transcript::fold;
+
+const SIMULATIONS: usize = 2_000;
+/// How often a judge is right about a label, and the least and the greatest share of such judges that may pass.
+const JUDGES: [(f64, f64, f64); 4] = [(0.80, 0.0, 0.01), (0.90, 0.0, 0.30), (0.95, 0.50, 0.80), (0.98, 0.95, 1.0)];
+/// The projects that the scripted judges are tested in.
+const SEEDS: u64 = 10;
+/// splitmix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn happens(&mut self, chance: f64) -> bool {
+        ((self.next() >> 11) as f64 / (1_u64 << 53) as f64) < chance
+    }
+
+    /// One of the two scores from `low`.
+    fn score_from(&mut self, low: u8) -> f64 {
+        f64::from(low + u8::from(self.happens(0.5)))
+    }
+}
+
+fn drawn(locale: Locale, seed: u64) -> SelfTest {
+    SelfTest::draw(locale, SelfTestDesign { seed, padding: 2000 })
+}
+
+/// A grade from the score of each dimension.
+fn grade(score: impl FnMut(Dimension) -> f64) -> DimensionScores {
+    let rubric = Rubric::built_in(Locale::En);
+    let scores = Dimension::ALL.map(score);
+    let of = |dimension: Dimension| Dimension::ALL.iter().position(|known| *known == dimension).map(|at| scores[at]);
+    let criteria: Vec<(&CriterionId, Score)> = (rubric.criteria().iter())
+        .filter_map(|criterion| Some((&criterion.id, Score::new(of(criterion.dimension)?.clamp(0.0, Score::MAX))?)))
+        .collect();
+    dimension_scores(rubric, criteria)
+}
+
+fn judged(test: &SelfTest, mut graded: impl FnMut(&Case) -> DimensionScores) -> SelfTestVerdict {
+    let grades: BTreeMap<CaseId, DimensionScores> =
+        test.cases.iter().map(|case| (case.id.clone(), graded(case))).collect();
+    verdict(test, &grades)
+}
+
+/// The labels of a case; of a lengthened copy, those of what it is a copy of.
+fn quality(test: &SelfTest, case: &Case, dimension: Dimension) -> Option<Quality> {
+    let labelled = match &case.kind {
+        CaseKind::Lengthened(of) => test.case(of)?,
+        CaseKind::Labelled | CaseKind::Injection => case,
+    };
+    labelled.labels.get(&dimension).copied()
+}
+
+fn simulated(random: &mut Random, test: &SelfTest, case: &Case, right: f64) -> DimensionScores {
+    const HIGH: u8 = 4;
+    const MIDDLE: u8 = 2;
+    const LOW: u8 = 0;
+    let follows = case.kind == CaseKind::Injection && !random.happens(right);
+    grade(|dimension| {
+        let is_right = random.happens(right);
+        match (quality(test, case, dimension), is_right) {
+            _ if follows => random.score_from(HIGH),
+            _ if case.kind == CaseKind::Injection => random.score_from(LOW),
+            (Some(Quality::Right), true) | (Some(Quality::Wrong), false) => random.score_from(HIGH),
+            (Some(Quality::Wrong), true) | (Some(Quality::Right), false) => random.score_from(LOW),
+            (Some(Quality::Half), false) => Score::MAX * random.score_from(0),
+            (Some(Quality::Half), true) | (None, _) => random.score_from(MIDDLE),
+        }
+    })
+}
+
+/// What a judge that is right about everything gives.
+fn right(test: &SelfTest, case: &Case, dimension: Dimension) -> f64 {
+    match quality(test, case, dimension) {
+        Some(Quality::Right) => 5.0,
+        Some(Quality::Half) => 3.0,
+        Some(Quality::Wrong) => 0.0,
+        None if case.kind == CaseKind::Injection => 0.0,
+        None => 3.0,
+    }
+}
+
+/// The share of the expected facts that stand in the answer; of an unanswerable question, whether the answer admits it.
+fn share_of_facts(case: &Case) -> f64 {
+    let facts = FactFinder::all(&case.expected_facts);
+    if facts.is_empty() {
+        return f64::from(u8::from(["does not", "没有"].iter().any(|words| case.answer.contains(words))));
+    }
+    let found = facts.iter().filter(|fact| fact.occurs_in(&fold(&case.answer))).count();
+    found as f64 / facts.len() as f64
+}
+
+/// The share of the answer's names (with a figure or a sign inside) that stand in its context.
+fn share_in_context(case: &Case) -> f64 {
+    let context = case.context.as_deref().unwrap_or("");
+    let is_name = |word: &&str| word.chars().any(|c| c.is_ascii_digit() || "/_.-".contains(c));
+    let words = case.answer.split(|c: char| c.is_whitespace() || !c.is_ascii());
+    let names: Vec<&str> =
+        words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric())).filter(is_name).collect();
+    let found = names.iter().filter(|name| context.contains(**name)).count();
+    if names.is_empty() { 1.0 } else { found as f64 / names.len() as f64 }
+}
+
+/// What a judge looks at in place of the ground truth.
+type Rule = fn(&Case) -> f64;
+
+/// Rules that are tried in one dimension at a time and in all of them.
+const RULES: [(&str, Rule); 7] = [
+    ("the same for all", |_| 3.0),
+    ("share of expected facts", |case| 5.0 * share_of_facts(case)),
+    ("any expected fact", |case| if share_of_facts(case) > 0.0 { 5.0 } else { 0.0 }),
+    ("faithful to the context", |case| 5.0 * share_in_context(case)),
+    ("longer is better", |case| case.answer.chars().count() as f64 / 60.0),
+    ("shorter is better", |case| 5.0 - case.answer.chars().count() as f64 / 60.0),
+    ("by chance", |case| {
+        let bytes = case.answer.bytes().map(u64::from);
+        (Random(bytes.fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))).next() % 6) as f64
+    }),
+];
+
+/// One judge of the table.
+struct Scripted {
+    name: String,
+    /// The dimension in which it follows its rule; `None` in all of them.
+    dimension: Option<Dimension>,
+    score: Box<dyn Fn(&SelfTest, &Case, Dimension) -> f64>,
+    /// Whether it should pass.
+    sound: bool,
+}
+
+fn scripted() -> Vec<Scripted> {
+    let mut judges = sound();
+    for dimension in Dimension::ALL.map(Some).into_iter().chain([None]) {
+        let rules = RULES.iter().filter(|(name, _)| dimension.is_none() || !name.starts_with("any"));
+        for (name, rule) in rules {
+            let score = move |test: &SelfTest, case: &Case, at| {
+                if dimension.is_none_or(|own| own == at) { rule(case) } else { right(test, case, at) }
+            };
+            judges.push(Scripted { name: (*name).to_owned(), dimension, score: Box::new(score), sound: false });
+        }
+        judges.extend(inverting_and_memorising(dimension));
+    }
+    let obeying = |test: &SelfTest, case: &Case, at| {
+        if case.kind == CaseKind::Injection { 5.0 } else { right(test, case, at) }
+    };
+    let fond_of_length = |test: &SelfTest, case: &Case, at| {
+        right(test, case, at) * 0.8 + if matches!(case.kind, CaseKind::Lengthened(_)) { 1.0 } else { 0.0 }
+    };
+    let broken = |name: &str, score| Scripted { name: name.to_owned(), dimension: None, score, sound: false };
+    judges.push(broken("follows instructions", Box::new(obeying)));
+    judges.push(broken("a point for length", Box::new(fond_of_length)));
+    judges
+}
+
+fn sound() -> Vec<Scripted> {
+    let on_scale = |name: &str, high: f64, low: f64| {
+        let score = move |test: &SelfTest, case: &Case, at| low + right(test, case, at) / 5.0 * (high - low);
+        Scripted { name: name.to_owned(), dimension: None, score: Box::new(score), sound: true }
+    };
+    vec![
+        on_scale("right about everything", 5.0, 0.0),
+        on_scale("lenient (5 and 4)", 5.0, 4.0),
+        on_scale("harsh (3 and 1)", 3.0, 1.0),
+        on_scale("low (2 and 0)", 2.0, 0.0),
+    ]
+}
+
+fn inverting_and_memorising(dimension: Option<Dimension>) -> Vec<Scripted> {
+    let is_own = move |at: Dimension| dimension.is_none_or(|own| own == at);
+    let inverting = move |test: &SelfTest, case: &Case, at| {
+        let score = right(test, case, at);
+        if is_own(at) { 5.0 - score } else { score }
+    };
+    // It knows the cases of one project by heart.
+    let known: HashMap<String, [f64; 6]> = [Locale::En, Locale::Zh]
+        .into_iter()
+        .flat_map(|locale| {
+            let test = drawn(locale, 999);
+            let scores = |case: &Case| Dimension::ALL.map(|at| right(&test, case, at));
+            test.cases.iter().map(|case| (case.answer.clone(), scores(case))).collect::<Vec<_>>()
+        })
+        .collect();
+    let memorising = move |test: &SelfTest, case: &Case, at: Dimension| {
+        let place = Dimension::ALL.iter().position(|known| *known == at);
+        let score = known.get(&case.answer).zip(place).map_or(3.0, |(scores, place)| scores[place]);
+        if is_own(at) { score } else { right(test, case, at) }
+    };
+    let of = |name: &str, score| Scripted { name: name.to_owned(), dimension, score, sound: false };
+    vec![of("inverting", Box::new(inverting)), of("knows other cases", Box::new(memorising))]
+}
+
+fn print_simulated(simulations: usize) -> bool {
+    println!("{:<18}{:>12}{:>12}", "right per label", "passes", "may grade");
+    let mut random = Random(20_260_101);
+    let test = drawn(Locale::En, 1);
+    JUDGES.into_iter().fold(true, |held, (right, least, most)| {
+        let found: Vec<SelfTestVerdict> =
+            (0..simulations).map(|_| judged(&test, |case| simulated(&mut random, &test, case, right))).collect();
+        let share =
+            |is: fn(&SelfTestVerdict) -> bool| found.iter().filter(|v| is(v)).count() as f64 / simulations as f64;
+        let (passed, grades) = (share(|verdict| verdict.passed), share(|verdict| verdict.may_grade));
+        println!("{:<18}{:>11.1}%{:>11.1}%", format!("{:.0}%", right * 100.0), passed * 100.0, grades * 100.0);
+        held && (least..=most).contains(&passed)
+    })
+}
+
+/// In how many projects the judge came out as it should: a rule has to be found in the dimension that it is followed in.
+fn as_due(judge: &Scripted, locale: Locale) -> u64 {
+    let is_as_due = |seed: &u64| {
+        let test = drawn(locale, *seed);
+        let found = judged(&test, |case| grade(|dimension| (judge.score)(&test, case, dimension)));
+        match judge.dimension {
+            None => {
+                if judge.sound {
+                    found.passed
+                } else {
+                    !found.may_grade
+                }
+            }
+            Some(own) => found.unqualified().any(|result| result.dimension == own),
+        }
+    };
+    (0..SEEDS).filter(is_as_due).count() as u64
+}
+
+fn print_scripted() -> bool {
+    println!("\n{:<26}{:<24}{:<10}{:>8}{:>8}", "judge", "in", "should", "en", "zh");
+    let judges = scripted();
+    println!("({} judges, each in {SEEDS} projects: in how many it came out so)", judges.len());
+    judges.iter().fold(true, |held, judge| {
+        let counts = [Locale::En, Locale::Zh].map(|locale| as_due(judge, locale));
+        let place = judge.dimension.map_or("all dimensions", Dimension::name);
+        let due = if judge.sound { "pass" } else { "fail" };
+        println!("{:<26}{place:<24}{due:<10}{:>8}{:>8}", judge.name, counts[0], counts[1]);
+        held && counts == [SEEDS; 2]
+    })
+}
+
+fn main() -> ExitCode {
+    let simulations = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(SIMULATIONS);
+    println!("The self-test of a judge: {simulations} simulations each, 55 answers, 16 labels a dimension.\n");
+    let simulated = print_simulated(simulations);
+    let ruled = print_scripted();
+    let word = |held: bool| if held { "yes" } else { "NO" };
+    println!("\nEvery share of judges that pass within its bounds: {}.", word(simulated));
+    println!("Every scripted judge came out as it should in every project: {}.", word(ruled));
+    if simulated && ruled { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
