@@ -38,8 +38,8 @@ pub(super) enum JudgeReadiness {
 }
 
 /// After this many replies of which none kept the contract, the judge is asked nothing more, not even where a weak judge
-/// is allowed: its cells would all fail, each at the price of several requests. Until one is kept, its cases are asked one
-/// after the other, so that no more than these are paid for.
+/// is allowed: its cells would all fail, each at the price of several requests. Until one reply is kept, no more cases are
+/// under way than can bring this many replies.
 const GIVEN_UP_AFTER: u32 = 8;
 
 /// What came of one case.
@@ -148,7 +148,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     pub(super) fn next_case(&mut self) -> Option<SelftestTask> {
         let may_begin = |case: &SelftestTask| {
             let test = self.test(case.judge);
-            test.kept_contract || test.begun == 0
+            test.kept_contract || test.may_begin(case.attempts)
         };
         let mut case = self.cases.remove(self.cases.iter().rposition(may_begin)?);
         let test = self.test_mut(case.judge);
@@ -347,6 +347,12 @@ impl JudgeTest {
         self.open == 0 && self.status == JudgeStatus::Pending
     }
 
+    /// Whether another case may begin before a reply kept the contract.
+    fn may_begin(&self, attempts: u32) -> bool {
+        let under_way = u32::try_from(self.begun).unwrap_or(u32::MAX).saturating_add(1).saturating_mul(attempts);
+        self.begun == 0 || self.broke_contract.saturating_add(under_way) <= GIVEN_UP_AFTER
+    }
+
     /// Returns whether the judge is given up by these replies.
     fn note_replies(&mut self, broken: u32) -> bool {
         let was_given_up = self.is_given_up();
@@ -423,6 +429,9 @@ mod tests {
         assert!(bad.is_given_up() && !good.is_given_up());
         good.note_replies(0);
         assert!((0..20).all(|_| !good.note_replies(3)) && !good.is_given_up());
+        let mut alone = begun();
+        alone.begun = 1;
+        assert!(alone.may_begin(3) && !alone.may_begin(5), "two cases can bring six replies, or ten");
         let mut repeated = begun();
         assert_eq!([3, 3, 2].map(|replies| repeated.note_replies(replies)), [false, false, true]);
     }
