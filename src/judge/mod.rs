@@ -15,7 +15,10 @@ pub(crate) mod fakes;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
-pub use request::{GradingRequest, GroundTruth, GroundTruthRef, JudgeQuestion, VARIABLES, built_in_template};
+pub use request::{
+    GradingRequest, GroundTruth, GroundTruthRef, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES,
+    built_in_template,
+};
 pub use rubric::{Rubric, Scope};
 pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade};
 pub use selftest::{

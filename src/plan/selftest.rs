@@ -47,7 +47,7 @@ fn selftest_case(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Result<Sel
     let settings = &pipeline.settings;
     let spec = pipeline.judge(judge);
     let criteria = pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope);
-    let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, &spec.template);
+    let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
     let context = case.context.clone().filter(|_| settings.judge_context).map(Into::into);
     let turns = question.with(case.answer.clone().into(), context)?;
     let repetition =
