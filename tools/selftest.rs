@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use base::locale::Locale;
 use compeval::judge::{
     Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score, SelfTest, SelfTestDesign,
-    SelfTestVerdict, dimension_scores, verdict,
+    SelfTestVerdict, dimension_scores, draw_selftest, verdict,
 };
 use compeval::probe::FactFinder;
 use sessions::transcript::fold;
@@ -50,7 +50,7 @@ impl Random {
 }
 
 fn drawn(locale: Locale, seed: u64) -> SelfTest {
-    SelfTest::draw(locale, SelfTestDesign { seed, padding: 2000 })
+    draw_selftest(locale, SelfTestDesign { seed, padding: 2000 })
 }
 
 /// A grade from the score of each dimension.

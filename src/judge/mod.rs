@@ -23,6 +23,7 @@ pub use rubric::{Rubric, Scope};
 pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade};
 pub use selftest::{
     Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD, Quality, SelfTest,
-    SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade, verdict,
+    SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade, draw_selftest, read_selftest,
+    verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

@@ -280,7 +280,7 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Rubric, Scope, SelfTest, SelfTestDesign, SelfTestVerdict, grade, read_reply, verdict};
+    use crate::judge::{Rubric, Scope, SelfTestDesign, SelfTestVerdict, draw_selftest, grade, read_reply, verdict};
     use base::locale::Locale;
     use serde_json::Value;
 
@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn self_tested(locale: Locale, seed: u64) -> SelfTestVerdict {
-        let (test, rubric) = (SelfTest::draw(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
+        let (test, rubric) = (draw_selftest(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
         let grades = test.cases.iter().map(|case| {
             let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
             let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();

@@ -22,7 +22,7 @@ use super::stages;
 use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
-use crate::judge::SelfTest;
+use crate::judge::draw_selftest;
 use base::locale::Locale;
 
 #[derive(Clone, Debug, Default)]
@@ -191,7 +191,7 @@ impl ProjectLoader<'_> {
             cache,
             probes,
             remote,
-            selftest: Arc::new(SelfTest::draw(settings.locale, settings.selftest)),
+            selftest: Arc::new(draw_selftest(settings.locale, settings.selftest)),
             settings,
             methods,
             answerers,

@@ -381,13 +381,13 @@ impl JudgeTest {
 mod tests {
     use super::*;
     use crate::judge::fakes::by_dimension;
-    use crate::judge::{Case, CaseKind, Quality, SelfTestDesign};
+    use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, draw_selftest};
     use base::locale::Locale;
     use std::sync::LazyLock;
 
     fn selftest() -> &'static SelfTest {
         static TEST: LazyLock<SelfTest> =
-            LazyLock::new(|| SelfTest::draw(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
+            LazyLock::new(|| draw_selftest(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
         &TEST
     }
 

@@ -6,7 +6,9 @@
 use std::sync::LazyLock;
 
 use base::locale::Locale;
-use compeval::judge::{Case, CaseKind, CriterionId, Dimension, Quality, Rubric, SelfTest, SelfTestDesign};
+use compeval::judge::{
+    Case, CaseKind, CriterionId, Dimension, Quality, Rubric, SelfTest, SelfTestDesign, draw_selftest,
+};
 use serde_json::{Value, json};
 
 /// What a request asks for, as its text shows.
@@ -103,7 +105,7 @@ pub fn material(prompt: &str) -> Option<Value> {
 /// answers.
 fn selftests() -> &'static [SelfTest; 2] {
     static TESTS: LazyLock<[SelfTest; 2]> = LazyLock::new(|| {
-        [Locale::En, Locale::Zh].map(|locale| SelfTest::draw(locale, SelfTestDesign { seed: 0, padding: 1000 }))
+        [Locale::En, Locale::Zh].map(|locale| draw_selftest(locale, SelfTestDesign { seed: 0, padding: 1000 }))
     });
     &TESTS
 }

@@ -30,31 +30,28 @@ struct CaseEntry {
 const SHAPE: &str = "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
                      `type`, `ground_truth` and `compacted_context` may be left out";
 
-impl SelfTest {
-    /// Reads cases from the text of a JSON file.
-    ///
-    /// # Errors
-    /// The first fault of the JSON, with its place; a case without labels; an id that is used twice.
-    pub fn read(text: &str) -> Result<SelfTest, Fault> {
-        let entries: Vec<CaseEntry> =
-            serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
-        let mut cases: Vec<Case> = Vec::new();
-        for (nth, entry) in entries.into_iter().enumerate() {
-            let case = entry.into_case(nth + 1);
-            let whole = |message: String, help: &str| Err(Fault::at(0..0, message, help));
-            if case.labels.is_empty() {
-                return whole(format!("case `{}` has no labels", case.id), "say how good its answer is");
-            }
-            if cases.iter().any(|other| other.id == case.id) {
-                return whole(format!("two cases have the id `{}`", case.id), "ids are unique within a file");
-            }
-            cases.push(case);
+/// Reads cases from the text of a JSON file.
+///
+/// # Errors
+/// The first fault of the JSON, with its place; a case without labels; an id that is used twice.
+pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
+    let entries: Vec<CaseEntry> = serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
+    let mut cases: Vec<Case> = Vec::new();
+    for (nth, entry) in entries.into_iter().enumerate() {
+        let case = entry.into_case(nth + 1);
+        let whole = |message: String, help: &str| Err(Fault::at(0..0, message, help));
+        if case.labels.is_empty() {
+            return whole(format!("case `{}` has no labels", case.id), "say how good its answer is");
         }
-        if cases.is_empty() {
-            return Err(Fault::at(0..0, "the file holds no cases", SHAPE));
+        if cases.iter().any(|other| other.id == case.id) {
+            return whole(format!("two cases have the id `{}`", case.id), "ids are unique within a file");
         }
-        Ok(SelfTest { cases })
+        cases.push(case);
     }
+    if cases.is_empty() {
+        return Err(Fault::at(0..0, "the file holds no cases", SHAPE));
+    }
+    Ok(SelfTest { cases })
 }
 
 impl CaseEntry {
@@ -82,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_case_is_a_judge_request_with_labels() {
-        let test = SelfTest::read(
+        let test = read_selftest(
             r#"[{"probe_question": "Which port?", "model_response": "8081", "ground_truth": {"expected_facts": ["8081"]},
                  "type": "decision", "labels": {"accuracy": "right", "continuity": "half"}},
                 {"id": "b", "probe_question": "Why?", "model_response": "no idea", "labels": {"accuracy": "wrong"}}]"#,
@@ -95,7 +92,7 @@ mod tests {
 
     #[test]
     fn faults_have_their_place_and_say_what_is_expected() {
-        let fault = |text: &str| format!("{:?}", SelfTest::read(text).expect_err("a fault"));
+        let fault = |text: &str| format!("{:?}", read_selftest(text).expect_err("a fault"));
         assert!(fault("[]").contains("holds no cases"));
         assert!(fault("[{").contains("EOF"));
         let entry = r#"{"id": "a", "probe_question": "?", "model_response": "", "labels": {"accuracy": "right"}}"#;

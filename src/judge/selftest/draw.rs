@@ -43,31 +43,29 @@ const LENGTHENED: [(usize, usize); 4] = [(0, 0), (1, 4), (2, 0), (3, 3)];
 /// The wrong answers that get an instruction to the judge.
 const INJECTED: [(usize, usize); 3] = [(0, 5), (2, 3), (3, 6)];
 
-impl SelfTest {
-    /// The cases of a project, in the language of its rubric. The same design always draws the same.
-    pub fn draw(locale: Locale, design: SelfTestDesign) -> SelfTest {
-        let templates = Templates::built_in(locale);
-        let scenes = scenes(templates, &mut Random(design.seed));
-        let mut cases = Vec::new();
-        for (nth, question) in templates.questions.iter().enumerate() {
-            for (answer_nth, answer) in question.answers.iter().enumerate() {
-                // Another answer of each question for each scene.
-                let scene_nth = (answer_nth * 5 + nth * 3) % SCENES;
-                let Some(scene) = scenes.get(scene_nth) else { continue };
-                let id = case_id(question, answer_nth);
-                cases.push(scene.case(id, CaseKind::Labelled, question, answer));
-                if scene_nth % templates.questions.len() == nth {
-                    let place = [0, 50, 100][scene_nth % 3];
-                    let padded = padded(templates, &scene.context, design.padding, place);
-                    cases.last_mut().into_iter().for_each(|case| case.context = Some(padded.clone()));
-                }
+/// The cases of a project, in the language of its rubric. The same design always draws the same.
+pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
+    let templates = Templates::built_in(locale);
+    let scenes = scenes(templates, &mut Random(design.seed));
+    let mut cases = Vec::new();
+    for (nth, question) in templates.questions.iter().enumerate() {
+        for (answer_nth, answer) in question.answers.iter().enumerate() {
+            // Another answer of each question for each scene.
+            let scene_nth = (answer_nth * 5 + nth * 3) % SCENES;
+            let Some(scene) = scenes.get(scene_nth) else { continue };
+            let id = case_id(question, answer_nth);
+            cases.push(scene.case(id, CaseKind::Labelled, question, answer));
+            if scene_nth % templates.questions.len() == nth {
+                let place = [0, 50, 100][scene_nth % 3];
+                let padded = padded(templates, &scene.context, design.padding, place);
+                cases.last_mut().into_iter().for_each(|case| case.context = Some(padded.clone()));
             }
         }
-        let copies = lengthened(templates, &cases);
-        let injected = injections(templates, &cases);
-        cases.extend(copies.chain(injected).collect::<Vec<Case>>());
-        SelfTest { cases }
     }
+    let copies = lengthened(templates, &cases);
+    let injected = injections(templates, &cases);
+    cases.extend(copies.chain(injected).collect::<Vec<Case>>());
+    SelfTest { cases }
 }
 
 fn case_id(question: &QuestionTemplate, answer: usize) -> CaseId {
@@ -257,7 +255,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn drawn(locale: Locale, seed: u64) -> SelfTest {
-        SelfTest::draw(locale, SelfTestDesign { seed, padding: 1000 })
+        draw_selftest(locale, SelfTestDesign { seed, padding: 1000 })
     }
 
     fn labelled(test: &SelfTest) -> impl Iterator<Item = &Case> {
@@ -334,7 +332,7 @@ mod tests {
             [1000, 1000, 1000, 2000, 16_000, 32_000, 32_000]
         );
         for locale in [Locale::En, Locale::Zh] {
-            let test = SelfTest::draw(locale, SelfTestDesign { seed: 1, padding: 4000 });
+            let test = draw_selftest(locale, SelfTestDesign { seed: 1, padding: 4000 });
             let sizes: Vec<u64> = labelled(&test)
                 .map(|case| sessions::transcript::estimate_tokens(case.context.as_ref().unwrap()).0)
                 .filter(|size| *size > 1000)

@@ -10,7 +10,8 @@ mod templates;
 mod verdict;
 
 pub use case::{Case, CaseId, CaseKind, Quality, SelfTest};
-pub use draw::{MAX_PADDING, SelfTestDesign};
+pub use cases_file::read_selftest;
+pub use draw::{MAX_PADDING, SelfTestDesign, draw_selftest};
 pub use verdict::{
     DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses, allowed_misses_in_all,
     cannot_grade, verdict,

@@ -315,7 +315,7 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::judge::fakes::by_dimension;
-    use crate::judge::selftest::SelfTestDesign;
+    use crate::judge::selftest::{SelfTestDesign, draw_selftest};
     use base::locale::Locale;
     use std::sync::LazyLock;
 
@@ -323,7 +323,7 @@ mod tests {
 
     fn test() -> &'static SelfTest {
         static TEST: LazyLock<SelfTest> =
-            LazyLock::new(|| SelfTest::draw(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
+            LazyLock::new(|| draw_selftest(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
         &TEST
     }
 

@@ -15,7 +15,7 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
-use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict};
+use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{JudgeIx, Pipeline, Problem, Problems, SourceFile};
 use crate::plan::selftest;
 use crate::results::{FailedAction, FailureLocation};
@@ -59,7 +59,7 @@ pub(super) struct SelftestFiles<'a> {
 fn own_cases(path: &Path) -> Result<SelfTest, Failure> {
     let text = read_text(path)?;
     let source = SourceFile { path: path.display().to_string(), digest: Digest::of(&text), text: text.into() };
-    SelfTest::read(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+    read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
 
 pub(super) fn run(
