@@ -4,9 +4,15 @@ use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval
 use super::translation::{Translation, fill};
 use crate::measure::RecallCaveat;
 use crate::results::{
+<<<<<<< HEAD
     Comparison, CostChange, CostChanges, Design, Differences, Flip, IdenticalContexts, Manifest, MethodComparison,
     MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary,
     Weakest, underpowered_methods,
+=======
+    Comparison, Design, Differences, ExcludedDimension, ExclusionReason, Flip, IdenticalContexts, Manifest,
+    MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share,
+    ShareDifference, Summary, Weakest, underpowered_methods,
+>>>>>>> main
 };
 use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
@@ -22,6 +28,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     }
     let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
+    notes.extend(excluded_dimensions(&summary.excluded, tr));
     if caveats.allow_unproven {
         notes.push(tr.unproven.to_owned());
     }
@@ -41,6 +48,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     notes
 }
 
+<<<<<<< HEAD
 /// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.
 pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let caveats = &manifest.caveats;
@@ -48,6 +56,20 @@ pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Tra
     let judges = caveats.weak_judges.iter().map(|judge| fill(weak, &[judge]));
     let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_some());
     judges.chain(scale).collect()
+=======
+/// Which dimensions leave `overall`, and why.
+fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
+    let note = |ExcludedDimension { dimension, reason }: &ExcludedDimension| {
+        let name = dimension.label(tr.locale);
+        match reason {
+            ExclusionReason::Unqualified { judges } => fill(tr.unqualified, &[name, &judges.join(", ")]),
+            ExclusionReason::NarrowScale { difference, probes } => {
+                fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()])
+            }
+        }
+    };
+    excluded.iter().map(note).collect()
+>>>>>>> main
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.
@@ -249,6 +271,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     if comparison.until_decided {
         notes.push(tr.until_decided.to_owned());
     }
+    notes.extend(excluded_dimensions(&comparison.excluded, tr));
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
         if !compared.has_common_part() {

@@ -28,6 +28,7 @@ pub use aggregates::age::SurvivalByAge;
 pub use aggregates::cells::CellCounts;
 pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
+pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
 pub use aggregates::needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
@@ -60,7 +61,7 @@ pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
-    StageCounts, Unused, WriterEntries,
+    StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};

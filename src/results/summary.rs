@@ -10,6 +10,7 @@ use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::economy::{Economy, answered_facts};
+use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
@@ -58,6 +59,9 @@ pub struct Summary {
     pub noise: Ordered<Components>,
     /// The share of each component in the variance of all dimensions.
     pub variance_shares: Ordered<f64>,
+    /// Dimensions that `overall` leaves out, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedDimension>,
     /// Whether ceiling and floor lie apart.
     pub scale: ScaleCheck,
     /// How far judges agree with one another and with themselves.
@@ -176,7 +180,9 @@ pub struct Cycle {
 pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let (kept, due) = common_probes(set);
     let uncommon_probes = due.len() - kept.len();
-    let whole = Selection::new(&set.scores, kept, due);
+    let excluded = excluded(set);
+    let left_out = excluded.iter().map(|excluded| excluded.dimension).collect();
+    let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
     let builder = SummaryBuilder { set, groups: Groups::of(set, &whole), whole, runs };
     let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
@@ -197,6 +203,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         variance_shares: variance_shares(&noise),
         noise,
         methods,
+        excluded,
         scale: scale_check(set),
         judges: judge_quality(set),
         needed_points: needed_points(set),
