@@ -32,7 +32,10 @@ const MODULES: &[(&str, &[&str])] = &[
     ("judge", &["stats", "probe", "action", "provider"]),
     ("measure", &["references", "probe"]),
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
-    ("pipeline", &["remote", "references", "measure", "probe", "compress", "answer", "judge", "provider", "action"]),
+    (
+        "pipeline",
+        &["remote", "import", "references", "measure", "probe", "compress", "answer", "judge", "provider", "action"],
+    ),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
     ("shard", &["plan", "pipeline", "compress", "judge", "provider", "action"]),
     (

@@ -25,6 +25,7 @@ mod cli {
     #[cfg(unix)]
     mod cluster;
     mod commands;
+    mod programs;
     mod comparison_page;
     mod data_page;
     #[cfg(unix)]

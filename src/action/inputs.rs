@@ -248,6 +248,9 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
         }
         part(format!("variable {name}").into(), builder.finish(), None);
     }
+    if let Some(identity) = &program.identity {
+        part("identity".into(), Digest::of(identity), Some(identity));
+    }
     visit_value("stdin".into(), &program.stdin, part);
 }
 
@@ -324,6 +327,7 @@ mod tests {
             argv: vec!["python3".into(), "c.py".into()],
             files: vec![("c.py".into(), Digest::of("code"))],
             environment: vec![("FLAG".into(), None)],
+            identity: None,
             stdin: "{}".into(),
         });
         let rule =

@@ -131,6 +131,8 @@ pub struct Program {
     pub files: Vec<(String, Digest)>,
     /// Declared environment variables: the name, and the digest of the value; `None` if it is not set.
     pub environment: Vec<(String, Option<Digest>)>,
+    /// What the user calls the account or server that it uses.
+    pub identity: Option<String>,
     /// The JSON on its standard input.
     pub stdin: InputValue,
 }

@@ -20,8 +20,8 @@ use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions, SharedPrefixes,
-    StopRequest, run,
+    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, Programs, RunOutcome, SchedulerOptions,
+    SharedPrefixes, StopRequest, run,
 };
 use crate::units::{Tokens, Usd};
 
@@ -159,6 +159,7 @@ pub(crate) fn with_engine<T>(
         budget: &options.budget,
         prices: &prices,
         prefixes: SharedPrefixes::default(),
+        programs: Programs::default(),
         shared,
     };
     let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));

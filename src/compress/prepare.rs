@@ -1,7 +1,7 @@
 //! Turns a strategy and the inputs of a point into work. This is the only `match` over strategies that makes work.
 
 use super::prompts::{COMPACTION, EARLIER_SUMMARY, SUMMARY_REQUEST};
-use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
+use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, RequestVersion, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
     Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
@@ -24,9 +24,21 @@ impl SpanText {
     }
 }
 
+/// What an agent's own compactor knows of its session besides the messages.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionInput<'a> {
+    /// The leading system message.
+    pub system: Option<&'a str>,
+    /// The schemas of its tools, as a JSON array.
+    pub tools: &'a str,
+    /// The run; `None` where one execution serves all.
+    pub run: Option<u32>,
+}
+
 /// The inputs of a compression at one point.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressInput<'a> {
+    pub session: SessionInput<'a>,
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
@@ -161,16 +173,21 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
         argv: command.argv.clone(),
         files: command.files.clone(),
         environment: command.environment.clone(),
+        identity: command.identity.clone(),
         stdin: program_input(method, command, input),
     }
 }
 
-/// The JSON object on a program's standard input (the command protocol, version 1).
+/// The JSON object on a program's standard input.
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
-    let number = |n: Option<u64>| InputValue::from(n.map_or("null".to_owned(), |n| n.to_string()));
+    let version = command.protocol.request_version();
     let previous = input.previous.map_or(InputValue::from("null"), InputValue::Output);
+    let head = match version {
+        RequestVersion::One => "{\"version\":1,\"messages\":",
+        RequestVersion::Two => "{\"version\":2,\"messages\":",
+    };
     let builder = ComposedValue::builder()
-        .literal("{\"version\":1,\"messages\":")
+        .literal(head)
         .json("span", input.span.json.clone())
         .literal(",\"previous\":")
         .json("previous", previous)
@@ -183,11 +200,32 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
         .literal(",\"model\":");
     let builder =
         text_or_null(builder, "model", command.model.as_deref().unwrap_or_default()).literal(",\"fixture_model\":");
-    text_or_null(builder, "fixture_model", input.fixture_model)
+    let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
-        .json("context_length", number(input.context_length))
-        .literal("}")
-        .build()
+        .json("context_length", number(input.context_length));
+    match version {
+        RequestVersion::One => builder,
+        RequestVersion::Two => with_session(builder, &input.session),
+    }
+    .literal("}")
+    .build()
+}
+
+/// What version 2 adds: what an agent's own compactor would know. The compression is asked for, as by a command of the
+/// user, whatever the size of the history.
+fn with_session(builder: ComposedValueBuilder, session: &SessionInput<'_>) -> ComposedValueBuilder {
+    let builder = text_or_null(builder.literal(",\"system\":"), "system", session.system.unwrap_or_default())
+        .literal(",\"tools\":")
+        .json("tools", session.tools.into())
+        .literal(",\"force\":true,\"reason\":\"manual\"");
+    match session.run {
+        Some(run) => builder.literal(",\"run\":").json("run", number(Some(run.into()))),
+        None => builder,
+    }
+}
+
+fn number(number: Option<u64>) -> InputValue {
+    InputValue::from(number.map_or("null".to_owned(), |number| number.to_string()))
 }
 
 fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -> ComposedValueBuilder {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::command;
+use super::command::{self, ProgramUsage};
 use super::context::{Context, ContextRef, with_index};
 use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
@@ -10,7 +10,6 @@ use super::spec::{Method, Strategy};
 use crate::action::{Digest, DigestBuilder};
 use crate::provider::{Completion, ModelUse};
 use crate::transcript::Message;
-use crate::units::Usage;
 
 /// The output of a compression, as the cache stores it.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +32,9 @@ pub struct Compressed {
     /// that a program gets as `previous`.
     pub state: Option<Arc<str>>,
     /// What a program says it used; a model's usage is in its reply.
-    pub usage: Option<Usage>,
+    pub usage: Option<ProgramUsage>,
+    /// Whether nothing was compressed: the context has all that it replaces.
+    pub is_unchanged: bool,
     /// Findings that do not invalidate the output.
     pub warnings: Vec<Warning>,
 }
@@ -44,7 +45,7 @@ pub struct Compressed {
 /// # Errors
 /// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
 pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<Compressed, CompressFault> {
-    let (mut usage, mut warnings) = (None, Vec::new());
+    let (mut usage, mut warnings, mut is_unchanged) = (None, Vec::new(), false);
     let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
         (Strategy::Prompted { style, template, .. }, CompressOutput::Reply(reply)) => {
             let text = summary_of(&reply.text)?;
@@ -60,7 +61,7 @@ pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<
         }
         (Strategy::Command(_), CompressOutput::Bytes(stdout)) => {
             let returned = command::read(stdout)?;
-            (usage, warnings) = (returned.usage, returned.warnings);
+            (usage, warnings, is_unchanged) = (returned.usage, returned.warnings, returned.is_unchanged);
             (returned.context, Some(returned.previous.into()))
         }
         (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => {
@@ -76,7 +77,7 @@ pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<
         context = context.with_index(index);
     }
     let reference = context_ref(method, out, Digest::of(index));
-    Ok(Compressed { out, context, reference, state, usage, warnings })
+    Ok(Compressed { out, context, reference, state, usage, is_unchanged, warnings })
 }
 
 /// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact

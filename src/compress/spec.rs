@@ -1,5 +1,6 @@
 //! Methods: declared ways to compress, checked and resolved.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::index::INDEX_TOKENS;
@@ -109,9 +110,58 @@ pub struct CommandSpec {
     pub files: Vec<(String, Digest)>,
     /// Declared variables with the digest of their values, sorted by name; `None` where unset.
     pub environment: Vec<(String, Option<Digest>)>,
+    /// Variables with keys that the program sees, sorted. Their values are in no key and are redacted.
+    pub secrets: Vec<String>,
+    /// What keys call the account or server behind the secrets.
+    pub identity: Option<String>,
+    pub protocol: Protocol,
     /// Whether one execution serves all runs.
     pub deterministic: bool,
     pub timeout: std::time::Duration,
+}
+
+/// How a program is talked to. What it is asked is part of the key; whether a worker is asked is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One process for each request.
+    Once { version: RequestVersion },
+    /// Workers that answer one request after the other, each a line.
+    Lines {
+        /// The most workers at a time.
+        workers: NonZeroU32,
+        /// The time in which a worker must be ready.
+        start_timeout: std::time::Duration,
+    },
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol::Once { version: RequestVersion::One }
+    }
+}
+
+/// The version of the request that a program is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestVersion {
+    One,
+    /// Also has what the agent's own compactor knows: the system prompt, the tools, the reason, the run.
+    Two,
+}
+
+impl Protocol {
+    pub fn request_version(self) -> RequestVersion {
+        match self {
+            Protocol::Once { version } => version,
+            Protocol::Lines { .. } => RequestVersion::Two,
+        }
+    }
+}
+
+impl CommandSpec {
+    /// The variables that the program sees besides `PATH` and `HOME`: those that keys depend on, then the secrets.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.environment.iter().map(|(name, _)| name.as_str()).chain(self.secrets.iter().map(String::as_str))
+    }
 }
 
 impl Strategy {

@@ -43,6 +43,9 @@ fn command() -> Method {
         folder: ".".into(),
         files: Vec::new(),
         environment: Vec::new(),
+        secrets: Vec::new(),
+        identity: None,
+        protocol: Protocol::default(),
         deterministic: false,
         timeout: std::time::Duration::from_secs(1),
     }))
@@ -64,6 +67,7 @@ fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work 
     let span = SpanText::of(&[Message::text(Role::User, "new")]);
     let prefix = SpanText::of(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
     let input = CompressInput {
+        session: SessionInput { system: Some("be brief"), tools: "[]", run: Some(2) },
         span: &span,
         prefix: &prefix,
         previous,
@@ -103,6 +107,22 @@ fn anchored_hands_over_its_summary_and_regenerative_its_history() {
         let state = state_digest(&method, first.out).expect("state");
         assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
     }
+}
+
+#[test]
+fn version_2_adds_the_session_and_workers_are_asked_the_same() {
+    let mut method = command();
+    let mut ask = |protocol: Protocol| {
+        let Strategy::Command(spec) = &mut method.strategy else { panic!("a command") };
+        spec.protocol = protocol;
+        text(&work(&method, None, None), &[])
+    };
+    let one = ask(Protocol::default());
+    let two = ask(Protocol::Once { version: RequestVersion::Two });
+    let added = r#","system":"be brief","tools":[],"force":true,"reason":"manual","run":2}"#;
+    assert_eq!(two, one.replace("\"version\":1", "\"version\":2").replace("8192}", &format!("8192{added}")));
+    let start_timeout = std::time::Duration::from_secs(1);
+    assert_eq!(ask(Protocol::Lines { workers: std::num::NonZeroU32::MIN, start_timeout }), two);
 }
 
 #[test]

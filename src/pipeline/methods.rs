@@ -1,23 +1,15 @@
 //! Validates `[[compress]]` tables: each becomes a method whose strategy holds exactly what its kind needs.
 
-use std::ops::Range;
-use std::path::Path;
-use std::time::Duration;
-
+use super::file::Located;
 use super::file::tables::CompressTable;
-use super::file::{Located, StringList};
-use super::problem::{Problem, list, suggest};
-use super::providers::duration;
-use super::sources::{OUT_OF_BOUNDS, Pattern, word};
+use super::problem::{list, suggest};
+use super::programs;
 use super::validation::{ValidationContext, model_declaration};
-use crate::action::{BuiltInStrategy, Digest, Variable};
-use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
+use crate::action::{BuiltInStrategy, Variable};
+use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::provider::{Dialect, Lane, ModelUse};
 use crate::references::PATTERNS;
 use crate::units::Tokens;
-
-/// Time for one execution of a program that declares none.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Tool results that `mask` keeps by default.
 const KEPT_RESULTS: u32 = 10;
@@ -72,9 +64,10 @@ impl StrategyKind {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
             }
             StrategyKind::Opaque => &["model"],
-            StrategyKind::Command => {
-                &["command", "model", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
-            }
+            StrategyKind::Command => &[
+                "command", "model", "inputs", "env", "secrets", "identity", "deterministic", "protocol", "workers",
+                "start_timeout_s", "timeout_s", "target_tokens", "artifact_index",
+            ],
             StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
             StrategyKind::Rule(
                 BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::ReferenceList { .. },
@@ -105,7 +98,7 @@ pub(super) fn method(
             Strategy::Opaque { model: vendor(context, Dialect::OpenaiResponses, table, override_model)? }
         }
         StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
-        StrategyKind::Command => Strategy::Command(command(context, table, override_model)?),
+        StrategyKind::Command => Strategy::Command(programs::command(context, table, override_model)?),
         StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
     };
     let artifact_index = table.value.artifact_index.as_ref().is_some_and(|index| index.value);
@@ -195,123 +188,6 @@ fn rule(
         (BuiltInStrategy::Mask { .. }, Some(keep)) => BuiltInStrategy::Mask { keep_results: keep.value },
         _ => rule,
     })
-}
-
-fn command(
-    context: &mut ValidationContext<'_>,
-    table: &Located<CompressTable>,
-    override_model: Option<&str>,
-) -> Option<CommandSpec> {
-    let table_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place).clone();
-    let argv: Vec<String> = match &table.value.command {
-        Some(argv) if argv.value.first().is_some_and(|program| !program.value.trim().is_empty()) => {
-            argv.value.iter().map(|word| word.value.clone()).collect()
-        }
-        written => {
-            let place = written.as_ref().map_or(&table_place, |argv| &argv.place);
-            let help = "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
-            context.error(place, "the strategy `command` needs a program to run", help);
-            return None;
-        }
-    };
-    warn_of_missing_program(context, table.value.command.as_ref());
-    if table.value.inputs.is_none() {
-        let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
-        context.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
-    }
-    Some(CommandSpec {
-        argv,
-        // The program resolves it: it need not be a model that compeval knows.
-        model: override_model.or(table.value.model.as_ref().map(|model| model.value.as_str())).map(str::to_owned),
-        folder: context.reader.folder().to_path_buf(),
-        files: input_files(context, table.value.inputs.as_ref()),
-        environment: environment(context, table.value.env.as_ref()),
-        deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
-        timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
-    })
-}
-
-/// A missing program is only a warning, since cached outputs do not need it.
-fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
-    let Some(program) = argv.and_then(|argv| argv.value.first()) else {
-        return;
-    };
-    let is_here = match (program.value.contains('/'), (context.environment)("PATH")) {
-        (true, _) => context.reader.folder().join(&program.value).is_file(),
-        (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
-        (false, None) => true,
-    };
-    if !is_here {
-        let help = "a program is found on PATH, or by a path relative to the folder of the pipeline";
-        context.warn(&program.place, format!("there is no program `{}` here", program.value), help);
-    }
-}
-
-/// The declared files with the digests of their contents, sorted by path, each once.
-fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<StringList>>) -> Vec<(String, Digest)> {
-    let mut paths: Vec<(String, Range<usize>)> = Vec::new();
-    for item in inputs.map(|inputs| inputs.value.as_slice()).unwrap_or_default() {
-        let folder = context.reader.folder();
-        match Pattern::new(&item.value) {
-            Err(why) => context.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
-            Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
-                let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", item.value);
-                context.error(&item.place, message, "patterns are relative to the folder of the pipeline");
-            }
-            Ok(pattern) => {
-                let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
-                if files.is_empty() {
-                    let help = missing_help(folder, &item.value);
-                    context.error(&item.place, format!("no file matches `{}`", item.value), help);
-                }
-                paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
-            }
-        }
-    }
-    paths.sort_by(|a, b| a.0.cmp(&b.0));
-    paths.dedup_by(|a, b| a.0 == b.0);
-    paths.into_iter().filter_map(|(path, place)| digest_file(context, path, &place)).collect()
-}
-
-fn missing_help(folder: &Path, pattern: &str) -> String {
-    if folder.join(pattern).is_dir() {
-        return format!("it is a folder: write `{}/**` for all that lies in it", pattern.trim_end_matches('/'));
-    }
-    "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
-}
-
-fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
-    let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
-        true => Err(OUT_OF_BOUNDS.to_owned()),
-        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| word(&e)),
-    };
-    match read {
-        Ok(bytes) => Some((path, Digest::of(bytes))),
-        Err(why) => {
-            let problem = Problem::error(format!("cannot read the input {path}: {why}"));
-            context.problems.push(problem.at(context.file, place.clone()));
-            None
-        }
-    }
-}
-
-/// The declared variables with the digests of their values, sorted by name, each once.
-fn environment(
-    context: &mut ValidationContext<'_>,
-    names: Option<&Located<StringList>>,
-) -> Vec<(String, Option<Digest>)> {
-    let mut variables: Vec<(String, Option<Digest>)> = Vec::new();
-    for item in names.map(|names| names.value.as_slice()).unwrap_or_default() {
-        if item.value.is_empty() || item.value.contains(['=', '\0']) {
-            let help = "write the NAME of a variable; its value comes from the environment";
-            context.error(&item.place, "this is not the name of a variable", help);
-            continue;
-        }
-        variables.push((item.value.clone(), (context.environment)(&item.value).map(Digest::of)));
-    }
-    variables.sort_by(|a, b| a.0.cmp(&b.0));
-    variables.dedup_by(|a, b| a.0 == b.0);
-    variables
 }
 
 /// The names of the answerers that read a method's contexts; all of them if the table names none.

@@ -19,6 +19,7 @@ mod providers;
 mod validation;
 mod settings;
 mod methods;
+mod programs;
 mod stages;
 mod select;
 mod fixtures;

@@ -9,7 +9,7 @@ use crate::action::InputValue;
 use crate::compress::{self, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
-use crate::transcript::{Message, estimate_tokens};
+use crate::transcript::{Message, estimate_tokens, tool_schemas};
 use crate::units::Tokens;
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
@@ -19,6 +19,8 @@ pub struct FixtureTexts {
     injection: Option<InjectionIx>,
     loaded: LoadedFixture,
     points: Vec<PointTexts>,
+    /// The tool schemas as JSON.
+    tools: OnceCell<Arc<str>>,
     /// What does not depend on the answer in the requests to judges.
     pub(super) questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
 }
@@ -37,7 +39,14 @@ impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
         let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
-        FixtureTexts { ix, injection: None, loaded: loaded.clone(), points, questions: RefCell::default() }
+        FixtureTexts {
+            ix,
+            injection: None,
+            loaded: loaded.clone(),
+            points,
+            tools: OnceCell::new(),
+            questions: RefCell::default(),
+        }
     }
 
     /// The texts that the compressions of `chain` are made of: those of `loaded`, with the rule in it that is put there.
@@ -99,6 +108,12 @@ impl FixtureTexts {
     pub fn tail(&self, point: PointIx) -> SpanText {
         let make = || SpanText::of(self.slice(self.end(point), self.loaded.fixture.messages.len()));
         self.points[point.0].tail.get_or_init(make).clone()
+    }
+
+    /// The schemas of the session's tools, as a JSON array.
+    pub fn tools(&self) -> Arc<str> {
+        let make = || serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into();
+        self.tools.get_or_init(make).clone()
     }
 
     /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.

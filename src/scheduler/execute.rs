@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -13,13 +13,13 @@ use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
 use super::job::Job;
 use super::outputs::OutputCache;
 use super::prefixes::SharedPrefixes;
-use super::program;
+use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
 use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store, now_ms};
-use crate::compress;
+use crate::compress::{self, CommandSpec};
 use crate::lexical;
-use crate::plan::{Output, PARSER_VERSION, Preparer};
+use crate::plan::{Output, PARSER_VERSION, Preparer, Unreadable};
 use crate::provider::{
     self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
@@ -79,6 +79,8 @@ pub struct Executor<'e> {
     pub budget: &'e Budget,
     pub prices: &'e Prices,
     pub prefixes: SharedPrefixes,
+    /// The programs of the user's methods.
+    pub programs: Programs,
     /// Where outputs are looked for that are not in the cache.
     pub shared: Option<&'e SharedCache>,
 }
@@ -96,10 +98,14 @@ struct RawOutput {
     request_id: Option<String>,
 }
 
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl RawOutput {
     /// Something made here, by rules or by the user's program.
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> RawOutput {
-        let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let latency_ms = milliseconds(began.elapsed());
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         let lane = Lane::Live;
         RawOutput { body, dialect, lane, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
@@ -113,7 +119,7 @@ impl RawOutput {
             model: reply.model.clone(),
             usage: reply.usage,
             cost,
-            latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
+            latency_ms: milliseconds(reply.latency),
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
         }
@@ -195,11 +201,12 @@ impl Executor<'_> {
     }
 
     async fn run_program(&self, job: &Job, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
-        let began = Instant::now();
         let undeclared = || job.failure(Blame::Infrastructure, "no program is declared here");
         let spec = job.command(&self.preparer).ok_or_else(undeclared)?;
-        match program::run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
-            Ok(stdout) => self.store_and_read(job, RawOutput::local(stdout, None, began)).await,
+        self.budget.check().map_err(ExecutionError::OverBudget)?;
+        let began = Instant::now();
+        match self.programs.run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
+            Ok(output) => self.store_program_output(job, spec, output).await,
             Err(error) => {
                 let message = error.to_string();
                 let meta = RawOutput::local(Bytes::new(), None, began).meta(job);
@@ -207,6 +214,28 @@ impl Executor<'_> {
                 Err(job.failure(Blame::Method, message).into())
             }
         }
+    }
+
+    /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
+    /// neither is known, the cost is unknown.
+    async fn store_program_output(
+        &self,
+        job: &Job,
+        spec: &CommandSpec,
+        ProgramOutput { stdout, elapsed, .. }: ProgramOutput,
+    ) -> Result<ExecutedOutput, ExecutionError> {
+        let raw = RawOutput { latency_ms: milliseconds(elapsed), ..RawOutput::local(stdout, None, Instant::now()) };
+        let output = job.read_body(&self.preparer, None, &raw.body);
+        let reported = output.as_ref().ok().and_then(Output::usage);
+        let usage = reported.unwrap_or_default();
+        let model = || ModelRef::parse(spec.model.as_deref()?);
+        let cost = usage.cost.or_else(|| self.prices.cost(&model()?, &usage.tokens));
+        if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
+            self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
+        }
+        let raw = RawOutput { usage: usage.tokens, cost, ..raw };
+        let record = self.store(job, &raw).await?;
+        self.note_read(job, record, output, &raw)
     }
 
     async fn compute(&self, job: &Job, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
@@ -451,7 +480,18 @@ impl Executor<'_> {
 
     async fn store_and_read(&self, job: &Job, raw: RawOutput) -> Result<ExecutedOutput, ExecutionError> {
         let record = self.store(job, &raw).await?;
-        match job.read_body(&self.preparer, raw.dialect, &raw.body) {
+        self.note_read(job, record, job.read_body(&self.preparer, raw.dialect, &raw.body), &raw)
+    }
+
+    /// Notes how a stored output was read.
+    fn note_read(
+        &self,
+        job: &Job,
+        record: Record,
+        read: Result<Output, Unreadable>,
+        raw: &RawOutput,
+    ) -> Result<ExecutedOutput, ExecutionError> {
+        match read {
             Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
@@ -465,7 +505,7 @@ impl Executor<'_> {
         if let Some(record) = record {
             self.store.note(&record, &ParseResult::Output { out, state: None, parser: PARSER_VERSION });
         }
-        let usage = output.usage().unwrap_or(usage);
+        let usage = output.usage().map_or(usage, |reported| reported.tokens);
         let warnings = output.warnings();
         ExecutedOutput { out, output, usage, cost, unchanged: false, repeated: Tokens(0), warnings }
     }

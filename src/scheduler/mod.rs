@@ -44,5 +44,6 @@ pub use options::{
 };
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prefixes::SharedPrefixes;
+pub use program::Programs;
 pub use run::run;
 pub use supervisor::{supervise_if_asked, use_supervisor};

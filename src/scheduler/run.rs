@@ -43,6 +43,7 @@ pub async fn run(
         Err(RunError::Cache(error)) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
+    run.stats.note(executor.programs.notes())?;
     let (weak_judges, submitted) = (run.tasks.weak_judges(), run.batches.submitted_requests());
     Ok(RunOutcome { models: executor.outputs.models(), broken, weak_judges, submitted, ..run.stats.into_outcome() })
 }

@@ -14,6 +14,7 @@ mod shell;
 mod span;
 mod tokenizer;
 mod tokens;
+mod tools;
 mod typography;
 
 pub use fixture::{CUT_MARK, Fixture, ParsedFixture};
@@ -25,4 +26,5 @@ pub use points::{Point, ends_of_spans, is_boundary, points_at_shares};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use tokens::{count_tokens, estimate_tokens};
+pub use tools::tool_schemas;
 pub(crate) use typography::{TypographyRules, is_unspaced, is_word, numeral, value_of_numeral};

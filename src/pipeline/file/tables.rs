@@ -161,10 +161,20 @@ table! {
         command: StringList,
         /// Files and globs whose content makes old outputs stale.
         inputs: StringList,
-        /// The variables that the program sees besides PATH and HOME.
+        /// Variables that the program sees besides PATH and HOME; their values make old outputs stale.
         env: StringList,
+        /// Variables with keys, which the program sees, too. Their values are redacted, and no output depends on them.
+        secrets: StringList,
+        /// What cache keys call the account or server behind the secrets. Not set: nothing.
+        identity: String,
         /// Whether one execution serves all runs. Default: false.
         deterministic: bool,
+        /// 1, 2 (a request with more in it), or "lines": workers that answer one request after the other. Default: 1.
+        protocol: ProtocolName,
+        /// The most workers at a time. Default: as many as there are processors, at most 4.
+        workers: u32,
+        /// Seconds in which a worker must be ready. Default: 120.
+        start_timeout_s: f64,
         /// Seconds for one execution. Default: 180.
         timeout_s: f64,
     }
@@ -280,6 +290,29 @@ impl ReadToml for RunsTable {
 
     fn merge(&mut self, top: RunsTable) {
         self.0.merge(top.0);
+    }
+}
+
+/// `protocol`, in either form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::pipeline) enum ProtocolName {
+    One,
+    Two,
+    Lines,
+}
+
+impl ReadToml for ProtocolName {
+    fn schema() -> Value {
+        json!({ "enum": [1, 2, "lines"] })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<ProtocolName> {
+        match value.get_ref() {
+            DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
+            DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
+            DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
+            _ => reader.mistyped(value, "1, 2 or \"lines\""),
+        }
     }
 }
 
