@@ -7,9 +7,9 @@ use super::programs;
 use super::validation::{ValidationContext, model_declaration};
 use crate::action::{BuiltInStrategy, Variable};
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
-use crate::provider::{Dialect, Lane, ModelUse};
-use crate::references::PATTERNS;
-use crate::units::Tokens;
+use base::units::Tokens;
+use models::{Dialect, Lane, ModelUse};
+use sessions::references::PATTERNS;
 
 /// Tool results that `mask` keeps by default.
 const KEPT_RESULTS: u32 = 10;
@@ -160,7 +160,7 @@ fn vendor(
 ) -> Option<ModelUse> {
     let model = context.model(&model_declaration!(table, "compress", override_model))?;
     if model.provider.dialect == dialect {
-        if let Some(lane) = table.value.lane.as_ref().filter(|_| matches!(model.lane, Lane::Batch | Lane::File)) {
+        if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
             context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");
         }
         return Some(model);

@@ -15,7 +15,7 @@ use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol, RequestVersion};
-use crate::import::has_secret;
+use sessions::import::has_secret;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);

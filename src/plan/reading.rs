@@ -5,8 +5,9 @@ use crate::answer::{self, Answer};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::ProbeCandidate;
-use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
-use crate::transcript::{Message, count_tokens};
+use base::message::Message;
+use base::tokens::count_tokens;
+use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
 use super::task::{CompressTask, Task};
@@ -81,7 +82,7 @@ pub struct RawBody<'b> {
 pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
     match (body.dialect, task) {
         (Some(dialect), _) => {
-            let reply = provider::read(dialect, operation(preparer, task), body.bytes, None)?;
+            let reply = models::read(dialect, operation(preparer, task), body.bytes, None)?;
             read_reply(preparer, task, &reply)
         }
         (None, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),

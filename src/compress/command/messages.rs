@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::contract;
 use crate::compress::fault::CompressFault;
 use crate::compress::truncate::pairs_hold;
-use crate::transcript::{Message, Role, ToolCall};
+use sessions::transcript::{Message, Role, ToolCall};
 
 const SHAPES: &str = "messages in OpenAI's chat shape or in Anthropic's";
 

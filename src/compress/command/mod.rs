@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
-use crate::text::shortened;
+use base::text::shortened;
 
 pub use usage::ProgramUsage;
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(returned.context, Context::summary("done"));
         assert_eq!(returned.previous, r#"{"state":{"n":1},"summary":" done \n"}"#);
         let usage = returned.usage.expect("a usage").tokens;
-        assert_eq!((usage.input, usage.output), (Some(crate::units::Tokens(7)), None));
+        assert_eq!((usage.input, usage.output), (Some(base::units::Tokens(7)), None));
         assert_eq!(returned.warnings, [Warning::UnknownKey("mood".into())]);
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::contract;
 use crate::compress::fault::CompressFault;
-use crate::units::{Tokens, Usage, Usd};
+use base::units::{Tokens, Usage, Usd};
 
 /// What a program reports of its own requests. What it does not report is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

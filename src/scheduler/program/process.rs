@@ -15,8 +15,8 @@ use tokio::process::{Child, Command};
 
 use super::{MAX_OUTPUT, ProgramError};
 use crate::compress::CommandSpec;
-use crate::redaction::{add_key, redact, redact_bytes};
 use crate::scheduler::supervisor::{NOT_STARTED, is_supervised, supervised};
+use base::redaction::{add_key, redact, redact_bytes};
 
 /// The bytes of standard error that are shown, from its end.
 const ERROR_TAIL: usize = 8 << 10;

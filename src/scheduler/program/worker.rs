@@ -13,8 +13,8 @@ use super::memory::resident_bytes;
 use super::process::{ProcessGroup, keep_end, start};
 use super::{MAX_OUTPUT, ProgramError, WorkerFault};
 use crate::compress::CommandSpec;
-use crate::redaction::{redact, redact_bytes};
-use crate::text::shortened;
+use base::redaction::{redact, redact_bytes};
+use base::text::shortened;
 
 /// The line that a worker writes once it can take requests.
 pub(super) const READY: &str = "{\"ready\":true}";
