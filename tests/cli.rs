@@ -54,6 +54,7 @@ mod cli {
     #[cfg(unix)]
     mod review;
     mod secrets;
+    mod shapes;
     mod shards;
     #[cfg(unix)]
     mod signals;

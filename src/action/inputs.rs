@@ -260,7 +260,11 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     let setting = match computation.rule {
         BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
         BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
-        BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::Full | BuiltInStrategy::None => None,
+        BuiltInStrategy::Truncate
+        | BuiltInStrategy::Prune
+        | BuiltInStrategy::Extract
+        | BuiltInStrategy::Full
+        | BuiltInStrategy::None => None,
     };
     if let Some((name, number)) = setting {
         let text = number.to_string();

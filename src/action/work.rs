@@ -150,6 +150,8 @@ pub struct Computation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltInStrategy {
     Truncate,
+    /// Drops calls with their results, the oldest first.
+    Prune,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,
     /// Replaces what old tool calls read and wrote by a line each.
@@ -171,6 +173,7 @@ impl BuiltInStrategy {
     pub fn name(self) -> &'static str {
         match self {
             BuiltInStrategy::Truncate => "truncate",
+            BuiltInStrategy::Prune => "prune",
             BuiltInStrategy::Extract => "extract",
             BuiltInStrategy::Mask { .. } => "mask",
             BuiltInStrategy::ReferenceList { .. } => "reference-list",

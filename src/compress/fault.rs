@@ -35,6 +35,9 @@ pub enum CompressFault {
     /// A program's output breaks the protocol.
     #[error("the program broke the protocol: {found}; expected {expected}")]
     Contract { found: String, expected: &'static str },
+    /// A reply without the tag that its method takes the summary from.
+    #[error("the reply has no <{0}>…</{0}>, which `extract` takes the summary from")]
+    NoTag(String),
     /// A program says that it could not work as it should.
     #[error("the program says that its result is degraded: {0}")]
     Degraded(String),

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::index::INDEX_TOKENS;
+use super::shape::Shape;
 use crate::action::{BuiltInStrategy, Digest, Template};
 use base::units::Tokens;
 use base::{named_enum, text_name};
@@ -55,6 +56,8 @@ named_enum! {
         /// The prompt is the system message, as its author wrote it; the transcript is the conversation after it, and a last
         /// message of the user asks for the summary. Coding agents send their compaction prompts so.
         System = "system",
+        /// The conversation as the agent has it, its system message first, and the prompt as the user's last message.
+        Last = "last",
     }
 }
 
@@ -70,6 +73,10 @@ pub enum Strategy {
         template: Template,
         /// Where the prompt is in the request.
         placement: PromptPlacement,
+        /// What is kept verbatim beside the summary.
+        shape: Shape,
+        /// The tag of the reply that the summary stands in; `None`: the whole reply is the summary.
+        extract: Option<String>,
         /// The prompt's file, relative to the pipeline; `None` for the built-in one.
         prompt_path: Option<String>,
     },
@@ -184,6 +191,14 @@ impl Strategy {
             | Strategy::Opaque { model }
             | Strategy::ProviderCompaction { model, .. } => Some(model),
             Strategy::Command(_) | Strategy::Rule(_) => None,
+        }
+    }
+
+    /// What the strategy keeps verbatim beside its summary, if anything.
+    pub fn shape(&self) -> Option<Shape> {
+        match self {
+            Strategy::Prompted { shape, .. } if !shape.is_empty() => Some(*shape),
+            _ => None,
         }
     }
 

@@ -3,10 +3,11 @@
 use super::file::Located;
 use super::file::tables::CompressTable;
 use super::problem::{list, suggest};
+use super::presets;
 use super::programs;
-use super::validation::{ValidationContext, model_declaration};
-use crate::action::{BuiltInStrategy, Variable};
-use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
+use super::validation::{ValidationContext, inserts, model_declaration};
+use crate::action::{BuiltInStrategy, Template, Variable};
+use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
 use base::units::Tokens;
 use models::{Dialect, Lane, ModelUse};
 use sessions::references::PATTERNS;
@@ -24,13 +25,14 @@ enum StrategyKind {
     Rule(BuiltInStrategy),
 }
 
-const WAYS: [(&str, StrategyKind); 11] = [
+const WAYS: [(&str, StrategyKind); 12] = [
     ("anchored-iterative", StrategyKind::Prompted(PromptStyle::Anchored)),
     ("regenerative", StrategyKind::Prompted(PromptStyle::Regenerative)),
     ("opaque", StrategyKind::Opaque),
     ("provider-compaction", StrategyKind::ProviderCompaction),
     ("command", StrategyKind::Command),
     ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
+    ("prune", StrategyKind::Rule(BuiltInStrategy::Prune)),
     ("mask", StrategyKind::Rule(BuiltInStrategy::Mask { keep_results: KEPT_RESULTS })),
     ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
     ("reference-list", StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS })),
@@ -56,7 +58,7 @@ impl StrategyKind {
     fn keys(self) -> &'static [&'static str] {
         match self {
             StrategyKind::Prompted(_) => &[
-                "model", "prompt", "placement", "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
+                "model", "prompt", "placement", "preset", "keep_head", "keep_tail", "keep_user", "extract", "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
                 "artifact_index",
             ],
             // The block goes back as it came; nothing can be appended to it.
@@ -70,7 +72,10 @@ impl StrategyKind {
             ],
             StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
             StrategyKind::Rule(
-                BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::ReferenceList { .. },
+                BuiltInStrategy::Truncate
+                | BuiltInStrategy::Prune
+                | BuiltInStrategy::Extract
+                | BuiltInStrategy::ReferenceList { .. },
             ) => &["target_tokens", "artifact_index"],
             StrategyKind::Rule(BuiltInStrategy::Full | BuiltInStrategy::None) => &["artifact_index"],
         }
@@ -84,6 +89,8 @@ pub(super) fn method(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Method> {
+    let with_preset = presets::applied(context, table);
+    let table = with_preset.as_ref().unwrap_or(table);
     let Some(strategy) = &table.value.strategy else {
         let help = format!("add strategy = \"…\", one of {}", list(strategies()));
         context.error(&table.place, format!("the method `{name}` has no strategy"), help);
@@ -127,12 +134,43 @@ fn prompted(
 ) -> Option<Strategy> {
     let model = context.model(&model_declaration!(table, "compress", override_model));
     let built_in = Some(compress::built_in(style, context.locale));
-    let words = [PromptPlacement::Inline, PromptPlacement::System].map(|placement| (placement.name(), placement));
+    let words = [PromptPlacement::Inline, PromptPlacement::System, PromptPlacement::Last];
+    let words = words.map(|placement| (placement.name(), placement));
     let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
     let required: &[Variable] = if placement == PromptPlacement::Inline { &["transcript"] } else { &[] };
     let (template, prompt_path) =
         context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, required, built_in)?;
-    Some(Strategy::Prompted { style, model: model?, template, placement, prompt_path })
+    warn_of_lost_focus(context, &template, table);
+    let (shape, extract) = (shape(context, &table.value), extract(context, &table.value));
+    Some(Strategy::Prompted { style, model: model?, template, placement, shape, extract, prompt_path })
+}
+
+/// A prompt that does not insert the topic is asked without it.
+fn warn_of_lost_focus(context: &mut ValidationContext<'_>, template: &Template, table: &Located<CompressTable>) {
+    if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
+        let place = table.value.prompt.as_ref().map_or(&table.place, |prompt| &prompt.place).clone();
+        let help = "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}";
+        context.warn(&place, "this prompt does not insert the --focus-topic: the method works without it", help);
+    }
+}
+
+fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
+    Shape {
+        head: context.at_least_one("keep_head", table.keep_head.as_ref()).unwrap_or(0),
+        tail: table.keep_tail.as_ref().map(|tail| tail.value.0),
+        user: context.at_least_one("keep_user", table.keep_user.as_ref()).map(Tokens),
+    }
+}
+
+/// The name of the tag that the summary stands in.
+fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<String> {
+    let tag = table.extract.as_ref()?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if tag.value.is_empty() || !tag.value.chars().all(is_name) {
+        context.error(&tag.place, "this is not the name of a tag", "write extract = \"summary\" for <summary>…</summary>");
+        return None;
+    }
+    Some(tag.value.clone())
 }
 
 fn compaction(
@@ -178,10 +216,10 @@ fn rule(
     rule: BuiltInStrategy,
     table: &Located<CompressTable>,
 ) -> Option<BuiltInStrategy> {
-    if rule == BuiltInStrategy::Truncate && table.value.target_tokens.is_none() {
+    if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune) && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
-        context.error(place, "the strategy `truncate` needs `target_tokens`", help);
+        context.error(place, format!("the strategy `{}` needs `target_tokens`", rule.name()), help);
         return None;
     }
     Some(match (rule, &table.value.keep_results) {

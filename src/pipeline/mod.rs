@@ -20,6 +20,7 @@ mod validation;
 mod settings;
 mod methods;
 mod programs;
+mod presets;
 mod stages;
 mod select;
 mod fixtures;

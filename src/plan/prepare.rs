@@ -82,9 +82,12 @@ impl<'p> Preparer<'p> {
         let fixture = &task.texts.loaded().fixture;
         let repetition = self.matrix.compress_repetition(&task.cell);
         let session = SessionInput { system: fixture.system(), tools: &task.texts.tools(), run: repetition.compress };
+        let kept = task.texts.kept(method, task.cell.point);
+        let span = kept.as_ref().map_or_else(|| task.texts.span(task.cell.point), |kept| kept.span.clone());
         let input = CompressInput {
             session,
-            span: &task.texts.span(task.cell.point),
+            kept: kept.as_deref(),
+            span: &span,
             prefix: &task.texts.prefix(task.cell.point),
             previous: task.before.as_ref().and_then(|before| before.state),
             focus_topic: self.pipeline.settings.focus_topic.as_deref(),

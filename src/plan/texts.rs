@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::InputValue;
-use crate::compress::{self, Method, SpanText};
+use crate::compress::{self, Kept, KeptByShape, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use base::units::Tokens;
-use sessions::transcript::{Message, estimate_tokens, tool_schemas};
+use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ struct PointTexts {
     /// The artifact index, by its limit of length.
     indices: RefCell<BTreeMap<Tokens, InputValue>>,
     is_worth_warming: OnceCell<bool>,
+    kept: RefCell<KeptByShape>,
 }
 
 impl FixtureTexts {
@@ -102,6 +103,15 @@ impl FixtureTexts {
     /// All messages before the point, likewise.
     pub fn prefix(&self, point: PointIx) -> SpanText {
         self.points[point.0].prefix.get_or_init(|| SpanText::of(self.prefix_messages(point))).clone()
+    }
+
+    /// The messages before the point as `method` cuts them; `None` if it keeps nothing beside its summary.
+    pub fn kept(&self, method: &Method, point: PointIx) -> Option<Rc<Kept>> {
+        let shape = method.strategy.shape()?;
+        let start = self.loaded.fixture.start();
+        let earlier = point.0.checked_sub(1).map(|before| self.end(PointIx(before)).saturating_sub(start));
+        let cut = || Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens));
+        Some(self.points[point.0].kept.borrow_mut().entry(shape).or_insert_with(cut).clone())
     }
 
     /// The messages after the point, likewise.

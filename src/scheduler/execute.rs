@@ -245,7 +245,8 @@ impl Executor<'_> {
             let messages: Vec<Message> = serde_json::from_str(&json)?;
             Ok::<_, serde_json::Error>(compress::compute(&work, &messages, &count_tokens))
         });
-        let bytes = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
+        let computed = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
+        let bytes = computed.map_err(|fault| job.failure(Blame::Method, fault.to_string()))?;
         self.store_and_read(job, RawOutput::local(bytes.into(), None, began)).await
     }
 

@@ -263,8 +263,9 @@ impl<'e> RowBuilder<'e> {
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
         let truncate =
             Computation { rule: BuiltInStrategy::Truncate, messages: "".into(), target_tokens: Some(tokens) };
-        let newest = serde_json::from_slice(&compress::compute(&truncate, messages, &count_tokens));
-        let newest = newest.ok().and_then(|messages| Context::Readable { messages }.text());
+        let newest = compress::compute(&truncate, messages, &count_tokens).ok();
+        let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let newest = newest.and_then(|messages| Context::Readable { messages }.text());
         let recalls = [recall(&list), newest.and_then(|text| recall(&text))];
         measures.baselines.borrow_mut().insert((point, tokens), recalls);
         recalls

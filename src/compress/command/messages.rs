@@ -49,6 +49,8 @@ fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
         ["role", "content", "tool_calls", "tool_call_id"].contains(&key)
             || SILENT_KEYS.contains(&key)
             || REASONING_KEYS.contains(&key)
+            // An agent's own marks, for which it uses names that no API has.
+            || key.starts_with('_')
     };
     if let Some((key, _)) = object.iter().find(|(key, value)| !value.is_null() && !is_known(key)) {
         return Err(format!("has the key `{key}`, which is not known"));
