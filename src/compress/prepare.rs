@@ -157,7 +157,10 @@ fn suffixed(
         }
         if !inserts_previous {
             let summary = EARLIER_SUMMARY.get(input.locale);
-            turns.push(RequestTurn::Text(Role::User, summary.fill("earlier summary", vec![("previous_summary", previous)])?));
+            turns.push(RequestTurn::Text(
+                Role::User,
+                summary.fill("earlier summary", vec![("previous_summary", previous)])?,
+            ));
         }
     }
     if !inserts_transcript {

@@ -33,7 +33,15 @@ fn method(strategy: Strategy) -> Method {
 fn prompted(style: PromptStyle) -> Method {
     let template = Template::new("T:{{ transcript }} P:{{ previous_summary }}", VARIABLES).expect("compiles");
     let model = model_of(Dialect::OpenaiChat, "here", "m1");
-    method(Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, shape: Shape::default(), extract: None, prompt_path: None })
+    method(Strategy::Prompted {
+        style,
+        model,
+        template,
+        placement: PromptPlacement::Inline,
+        shape: Shape::default(),
+        extract: None,
+        prompt_path: None,
+    })
 }
 
 fn command() -> Method {

@@ -2,8 +2,8 @@
 
 use super::file::Located;
 use super::file::tables::CompressTable;
-use super::problem::{list, suggest};
 use super::presets;
+use super::problem::{list, suggest};
 use super::programs;
 use super::validation::{ValidationContext, inserts, model_declaration};
 use crate::action::{BuiltInStrategy, Template, Variable};
@@ -58,8 +58,8 @@ impl StrategyKind {
     fn keys(self) -> &'static [&'static str] {
         match self {
             StrategyKind::Prompted(_) => &[
-                "model", "prompt", "placement", "preset", "keep_head", "keep_tail", "keep_user", "extract", "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
-                "artifact_index",
+                "model", "prompt", "placement", "preset", "keep_head", "keep_tail", "keep_user", "extract",
+                "max_output_tokens", "target_tokens", "temperature", "effort", "lane", "artifact_index",
             ],
             // The block goes back as it came; nothing can be appended to it.
             StrategyKind::ProviderCompaction => {
@@ -167,7 +167,11 @@ fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option
     let tag = table.extract.as_ref()?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if tag.value.is_empty() || !tag.value.chars().all(is_name) {
-        context.error(&tag.place, "this is not the name of a tag", "write extract = \"summary\" for <summary>…</summary>");
+        context.error(
+            &tag.place,
+            "this is not the name of a tag",
+            "write extract = \"summary\" for <summary>…</summary>",
+        );
         return None;
     }
     Some(tag.value.clone())

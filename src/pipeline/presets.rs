@@ -53,15 +53,7 @@ const PRESETS: [(&str, Preset); 6] = [
             ..PLAIN
         },
     ),
-    (
-        "gemini",
-        Preset {
-            placement: "system",
-            tail: Some(Tail::Percent(30)),
-            extract: Some("state_snapshot"),
-            ..PLAIN
-        },
-    ),
+    ("gemini", Preset { placement: "system", tail: Some(Tail::Percent(30)), extract: Some("state_snapshot"), ..PLAIN }),
     ("claude-code", Preset { extract: Some("summary"), ..PLAIN }),
 ];
 

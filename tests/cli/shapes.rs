@@ -21,7 +21,11 @@ fn project(server: &Server, keys: &str) -> Project {
 /// The requests for a summary.
 fn compressions(server: &Server) -> Vec<Value> {
     let asked = server.asked();
-    asked.iter().filter(|asked| asked.text.contains("Compact the session now.")).map(|asked| asked.json.clone()).collect()
+    asked
+        .iter()
+        .filter(|asked| asked.text.contains("Compact the session now."))
+        .map(|asked| asked.json.clone())
+        .collect()
 }
 
 fn contexts(project: &Project) -> Vec<Value> {
