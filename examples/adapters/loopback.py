@@ -4,7 +4,7 @@
     loopback.py PORT-FILE LOG-FILE
 
 It writes its port to PORT-FILE and a line for each request to LOG-FILE. It speaks OpenAI's chat completions, streamed or
-not, so no key and no network are needed. What it says is no summary of anything: scores with it mean nothing.
+not, and responses, so no key and no network are needed. What it says is no summary of anything: scores with it mean nothing.
 """
 
 import json
@@ -23,6 +23,21 @@ def choice(streamed):
     return {"index": 0, "finish_reason": "stop", "delta" if streamed else "message": message}
 
 
+def response(model):
+    """A reply of the responses API."""
+    text = {"type": "output_text", "text": SUMMARY, "annotations": []}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
+    usage = {
+        "input_tokens": USAGE["prompt_tokens"],
+        "output_tokens": USAGE["completion_tokens"],
+        "total_tokens": USAGE["total_tokens"],
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    head = {"id": "r", "object": "response", "created_at": 0, "status": "completed", "model": model}
+    return {**head, "output": [message], "usage": usage, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+
+
 class Model(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -33,6 +48,9 @@ class Model(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or "{}")
         with open(sys.argv[2], "a", encoding="utf-8") as log:
             log.write(json.dumps({"path": self.path, "model": request.get("model")}) + "\n")
+        if self.path.endswith("/responses"):
+            self.answer("application/json", json.dumps(response(request.get("model") or "m")))
+            return
         streamed = bool(request.get("stream"))
         kind = "chat.completion.chunk" if streamed else "chat.completion"
         reply = {"id": "r", "object": kind, "created": 0, "model": request.get("model") or "m"}
