@@ -215,8 +215,20 @@ fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<String
     }
 }
 
-/// Whether an argument looks like a key, by itself or behind the option before it.
+/// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
 pub(super) fn is_key(before: &str, argument: &str) -> bool {
-    let is_option = before.starts_with('-') && !argument.starts_with('-');
-    has_secret(argument) || is_option && !has_secret(before) && has_secret(&format!("{before}={argument}"))
+    const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
+    let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));
+    let names_key = option.starts_with('-') && NAMES.iter().any(|name| option.to_ascii_lowercase().contains(name));
+    has_secret(argument) || names_key && is_random(value) || value.starts_with("sk-") && is_random(value)
+}
+
+/// Whether a word is long and mixes letters and digits, as no name and no path does.
+fn is_random(word: &str) -> bool {
+    const SHORTEST: usize = 16;
+    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
+    word.len() >= SHORTEST
+        && !word.contains(['/', ' ', '.'])
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
 }

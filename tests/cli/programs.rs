@@ -92,7 +92,7 @@ fn what_a_program_has_paid_counts_against_the_budget() {
     let server = Server::start();
     let script = "cat > /dev/null; echo x >> starts; printf '{\"summary\":\"port 9091\",\"usage\":{\"cost\":0.5}}'";
     let project = project(&server, script);
-    let ended = project.expect(6, &format!("{RUN} --max-cost 0.4 --jobs 1"));
+    let ended = project.expect(6, &format!("{RUN} --stages compress --max-cost 0.4 --jobs 1"));
     ended.says(&["--max-cost"]);
     assert_eq!(project.read("starts"), "x\n");
 }
