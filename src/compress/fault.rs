@@ -51,3 +51,10 @@ pub enum CompressFault {
     #[error("a `{strategy}` method cannot have made this kind of output")]
     WrongKind { strategy: &'static str },
 }
+
+impl CompressFault {
+    /// A breach of the protocol of programs.
+    pub(super) fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
+        CompressFault::Contract { found: found.into(), expected }
+    }
+}

@@ -28,11 +28,11 @@ pub use context::{Context, ContextRef, with_index};
 pub use fault::{CompressFault, Warning};
 pub use index::{FileNote, NotedFailure, SessionNotes, artifact_index, rules};
 pub(crate) use index::{allocate, file_entry, readable};
-pub use prepare::{CompressInput, SessionInput, SpanText, prepare};
+pub use prepare::{CompressInput, SessionInput, prepare};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
 pub use reference_list::ReferenceList;
-pub use shape::{Kept, KeptByShape, Shape, Tail};
+pub use shape::{Kept, KeptByShape, Shape, SpanText, Tail};
 pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, RequestVersion, Strategy};
 
 #[cfg(test)]

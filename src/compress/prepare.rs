@@ -1,7 +1,7 @@
 //! Turns a strategy and the inputs of a point into work. This is the only `match` over strategies that makes work.
 
 use super::prompts::{COMPACTION, EARLIER_SUMMARY, SESSION_SYSTEM, SUMMARY_REQUEST};
-use super::shape::Kept;
+use super::shape::{Kept, SpanText};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, RequestVersion, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
@@ -9,21 +9,7 @@ use crate::action::{
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation};
-use sessions::transcript::{Message, Role, render};
-
-/// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
-#[derive(Clone, Debug)]
-pub struct SpanText {
-    pub text: InputValue,
-    pub json: InputValue,
-}
-
-impl SpanText {
-    /// Both forms of `messages`.
-    pub fn of(messages: &[Message]) -> SpanText {
-        SpanText { text: render(messages).into(), json: super::compute::json_of(messages).into() }
-    }
-}
+use sessions::transcript::Role;
 
 /// What an agent's own compactor knows of its session besides the messages.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,24 @@
 use std::collections::BTreeMap;
 
 use super::compute::json_of;
-use super::prepare::SpanText;
 use super::truncate::units;
-use crate::action::{Digest, DigestBuilder};
+use crate::action::{Digest, DigestBuilder, InputValue};
 use base::units::Tokens;
-use sessions::transcript::{Message, Role};
+use sessions::transcript::{Message, Role, render};
+
+/// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
+#[derive(Clone, Debug)]
+pub struct SpanText {
+    pub text: InputValue,
+    pub json: InputValue,
+}
+
+impl SpanText {
+    /// Both forms of `messages`.
+    pub fn of(messages: &[Message]) -> SpanText {
+        SpanText { text: render(messages).into(), json: json_of(messages).into() }
+    }
+}
 
 /// What is kept verbatim beside the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,7 +224,7 @@ mod tests {
         assert_eq!(texts(&first.tail), ["done so far"]);
         let second = shape.cut(&session(), Some(4), &count);
         assert_eq!(texts(&second.tail), ["now the tests", "they pass"]);
-        let crate::action::InputValue::Text(_, span) = &second.span.text else { panic!("a text") };
+        let InputValue::Text(_, span) = &second.span.text else { panic!("a text") };
         assert_eq!(&**span, "[assistant]\ndone so far");
         assert_eq!(texts(&second.around("S")), ["S", "now the tests", "they pass"]);
     }

@@ -10,12 +10,11 @@ use super::file::tables::{CompressTable, ProtocolName};
 use super::file::{Located, StringList};
 use super::problem::Problem;
 use super::providers::duration;
-use super::secrets::is_variable;
+use super::secrets::{is_key, is_variable};
 use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol, RequestVersion};
-use sessions::import::has_secret;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
@@ -213,22 +212,4 @@ fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<String
             context.error(&word.place, "this argument looks like a key; `command` is stored and shown", help);
         }
     }
-}
-
-/// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
-pub(super) fn is_key(before: &str, argument: &str) -> bool {
-    const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
-    let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));
-    let names_key = option.starts_with('-') && NAMES.iter().any(|name| option.to_ascii_lowercase().contains(name));
-    has_secret(argument) || names_key && is_random(value) || value.starts_with("sk-") && is_random(value)
-}
-
-/// Whether a word is long and mixes letters and digits, as no name and no path does.
-fn is_random(word: &str) -> bool {
-    const SHORTEST: usize = 16;
-    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
-    word.len() >= SHORTEST
-        && !word.contains(['/', ' ', '.'])
-        && has(char::is_ascii_digit)
-        && has(char::is_ascii_alphabetic)
 }

@@ -3,7 +3,7 @@
 use super::file::strings::texts;
 use super::file::tables::ProviderTable;
 use super::model::SourceFile;
-use super::programs::is_key;
+use sessions::import::has_secret;
 
 /// The file with every value masked that looks like a secret: what problems show, and what is kept. Lengths stay,
 /// so places do.
@@ -52,4 +52,22 @@ fn is_secret(path: &[String], value: &str) -> bool {
 pub(super) fn is_variable(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
+pub(super) fn is_key(before: &str, argument: &str) -> bool {
+    const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
+    let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));
+    let names_key = option.starts_with('-') && NAMES.iter().any(|name| option.to_ascii_lowercase().contains(name));
+    has_secret(argument) || names_key && is_random(value) || value.starts_with("sk-") && is_random(value)
+}
+
+/// Whether a word is long and mixes letters and digits, as no name and no path does.
+fn is_random(word: &str) -> bool {
+    const SHORTEST: usize = 16;
+    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
+    word.len() >= SHORTEST
+        && !word.contains(['/', ' ', '.'])
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
 }

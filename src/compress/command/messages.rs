@@ -4,7 +4,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::contract;
 use crate::compress::fault::CompressFault;
 use crate::compress::truncate::pairs_hold;
 use sessions::transcript::{Message, Role, ToolCall};
@@ -26,15 +25,16 @@ const REASONING_PARTS: &[&str] = &["thinking", "redacted_thinking", "reasoning"]
 /// # Errors
 /// A part or key that is not known, a message that does not read, and a call without its results.
 pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
-    let list = body.as_array().ok_or_else(|| contract("`messages` is no list", "a JSON array of messages"))?;
+    let list =
+        body.as_array().ok_or_else(|| CompressFault::contract("`messages` is no list", "a JSON array of messages"))?;
     let mut messages = Vec::with_capacity(list.len());
     for (index, message) in list.iter().enumerate() {
-        let fault = |found: String| contract(format!("message {index} {found}"), SHAPES);
+        let fault = |found: String| CompressFault::contract(format!("message {index} {found}"), SHAPES);
         messages.extend(messages_of(message).map_err(fault)?);
     }
     if !pairs_hold(&messages) {
         let expected = "every tool call directly followed by its results, and no result without its call";
-        return Err(contract("a tool call is separated from its result", expected));
+        return Err(CompressFault::contract("a tool call is separated from its result", expected));
     }
     if messages.iter().all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty()) {
         return Err(CompressFault::Empty);

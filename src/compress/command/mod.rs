@@ -36,15 +36,24 @@ pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
     let is_unchanged = match taken(&mut object, "compressed") {
         None => false,
         Some(Value::Bool(compressed)) => !compressed,
-        Some(_) => return Err(contract("`compressed` is no truth value", "true, false, or no `compressed` at all")),
+        Some(_) => {
+            return Err(CompressFault::contract(
+                "`compressed` is no truth value",
+                "true, false, or no `compressed` at all",
+            ));
+        }
     };
     let state = taken(&mut object, "state");
     if state.as_ref().is_some_and(|state| !state.is_object()) {
-        return Err(contract("`state` is no object", "a JSON object, or no `state` at all"));
+        return Err(CompressFault::contract("`state` is no object", "a JSON object, or no `state` at all"));
     }
     let (name, body) = match (taken(&mut object, "messages"), taken(&mut object, "summary")) {
-        (Some(_), Some(_)) => return Err(contract("both `messages` and `summary` are there", "one of the two")),
-        (None, None) => return Err(contract("neither `messages` nor `summary` is there", "one of the two")),
+        (Some(_), Some(_)) => {
+            return Err(CompressFault::contract("both `messages` and `summary` are there", "one of the two"));
+        }
+        (None, None) => {
+            return Err(CompressFault::contract("neither `messages` nor `summary` is there", "one of the two"));
+        }
         (Some(messages), None) => ("messages", messages),
         (None, Some(summary)) => ("summary", summary),
     };
@@ -63,7 +72,10 @@ fn object_of(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     let fault = |error: serde_json::Error| CompressFault::NotJson { error: error.to_string(), seen: head(stdout) };
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
-        _ => Err(contract("standard output is JSON, but no object", "{\"messages\":[…]} or {\"summary\":\"…\"}")),
+        _ => Err(CompressFault::contract(
+            "standard output is JSON, but no object",
+            "{\"messages\":[…]} or {\"summary\":\"…\"}",
+        )),
     }
 }
 
@@ -74,7 +86,7 @@ fn taken(object: &mut Map<String, Value>, key: &str) -> Option<Value> {
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
     if name == "summary" {
-        let text = body.as_str().ok_or_else(|| contract("`summary` is no text", "a JSON string"))?;
+        let text = body.as_str().ok_or_else(|| CompressFault::contract("`summary` is no text", "a JSON string"))?;
         return if text.trim().is_empty() { Err(CompressFault::Empty) } else { Ok(Context::summary(text.trim())) };
     }
     Ok(Context::Readable { messages: messages::read(body)? })
@@ -86,7 +98,7 @@ fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
     let texts: Option<Vec<Warning>> = value.as_array().and_then(|list| {
         list.iter().map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned()))).collect()
     });
-    texts.ok_or_else(|| contract("`warnings` is no list of texts", "[\"…\"]"))
+    texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
 }
 
 fn previous_of(name: &str, body: Value, state: Option<Value>) -> String {
@@ -96,10 +108,6 @@ fn previous_of(name: &str, body: Value, state: Option<Value>) -> String {
         previous.insert("state".to_owned(), state);
     }
     Value::Object(previous).to_string()
-}
-
-fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
-    CompressFault::Contract { found: found.into(), expected }
 }
 
 fn head(bytes: &[u8]) -> String {

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::contract;
 use crate::compress::fault::CompressFault;
 use base::units::{Tokens, Usage, Usd};
 
@@ -63,7 +62,7 @@ const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accum
 /// # Errors
 /// A number that is none or negative, parts larger than the whole, and an object without any known name.
 pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
-    let Value::Object(object) = value else { return Err(contract("`usage` is no object", EXPECTED)) };
+    let Value::Object(object) = value else { return Err(CompressFault::contract("`usage` is no object", EXPECTED)) };
     let counts = Counts { object: &object };
     let usage = ProgramUsage {
         tokens: counts.tokens()?,
@@ -72,7 +71,10 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     };
     if usage == ProgramUsage::default() && !object.is_empty() {
         let keys: Vec<&str> = object.keys().map(String::as_str).collect();
-        return Err(contract(format!("`usage` has no count that is known, only {}", keys.join(", ")), EXPECTED));
+        return Err(CompressFault::contract(
+            format!("`usage` has no count that is known, only {}", keys.join(", ")),
+            EXPECTED,
+        ));
     }
     Ok(usage.without_calls())
 }
@@ -108,11 +110,11 @@ impl<'o> Counts<'o> {
         let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
         if input.is_some_and(|input| parts > input) {
             let found = "`usage` reports more cached tokens than input tokens";
-            return Err(contract(found, "cached tokens that are a part of the input"));
+            return Err(CompressFault::contract(found, "cached tokens that are a part of the input"));
         }
         if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
             let found = "`usage` reports more reasoning tokens than output tokens";
-            return Err(contract(found, "reasoning tokens that are a part of the output"));
+            return Err(CompressFault::contract(found, "reasoning tokens that are a part of the output"));
         }
         Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
     }
@@ -128,14 +130,20 @@ impl<'o> Counts<'o> {
 
     fn first(&self, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
         let Some((name, value)) = self.found(spellings) else { return Ok(None) };
-        let count = || contract(format!("`usage.{name}` is {value}"), "a whole number that is not negative");
+        let count =
+            || CompressFault::contract(format!("`usage.{name}` is {value}"), "a whole number that is not negative");
         value.as_u64().map(Tokens).map(Some).ok_or_else(count)
     }
 
     fn cost(&self) -> Result<Option<Usd>, CompressFault> {
         let Some((name, value)) = self.found(COST) else { return Ok(None) };
         let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
-        let refused = || contract(format!("`usage.{name}` is {value}"), "an amount in US dollars that is not negative");
+        let refused = || {
+            CompressFault::contract(
+                format!("`usage.{name}` is {value}"),
+                "an amount in US dollars that is not negative",
+            )
+        };
         amount.map(|usd| Some(Usd(usd))).ok_or_else(refused)
     }
 }

@@ -8,12 +8,10 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use super::fault::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
 use super::worker::Worker;
-use super::{ProgramError, ProgramOutput, WorkerFault};
 use crate::compress::{CommandSpec, Protocol};
 
-/// Starts that may fail, one after the other, until a method is given up.
-pub(super) const MOST_FAILED_STARTS: u32 = 3;
 /// Of so many requests to a deterministic method one is repeated in a fresh process: what a worker remembers shows.
 const REPEATED_ONE_IN: u64 = 20;
 /// Which of them: not the first, which a worker answers as a fresh process would.

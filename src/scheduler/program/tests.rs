@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::*;
+use std::time::Duration;
 
 /// A worker that does what the request says, so that one script serves all tests.
 const WORKER: &str = r#"

@@ -9,15 +9,12 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
+use super::fault::{MAX_OUTPUT, ProgramError, WorkerFault};
 use super::memory::resident_bytes;
 use super::process::{ProcessGroup, keep_end, start};
-use super::{MAX_OUTPUT, ProgramError, WorkerFault};
 use crate::compress::CommandSpec;
 use base::redaction::{redact, redact_bytes};
 use base::text::shortened;
-
-/// The line that a worker writes once it can take requests.
-pub(super) const READY: &str = "{\"ready\":true}";
 
 /// Time between two looks at the memory of a worker.
 const MEMORY_CHECK: Duration = Duration::from_millis(500);
