@@ -64,7 +64,7 @@ pub fn read(
             }
             (Context::summary(text), Some(text.into()))
         }
-        (Strategy::Prompted { .. }, CompressOutput::Bytes(bytes)) => {
+        (Strategy::Prompted { .. }, CompressOutput::Bytes(bytes)) if kept.is_some() => {
             let text = summary_before(bytes)?;
             is_unchanged = text.is_empty();
             (Context::summary(text.as_str()), Some(text.into()))
