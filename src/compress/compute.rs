@@ -4,7 +4,7 @@ use super::index::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
 use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
-use crate::action::{BuiltInStrategy, Computation};
+use crate::action::BuiltInStrategy;
 use base::units::Tokens;
 use sessions::transcript::{Message, Role};
 
@@ -15,16 +15,17 @@ pub enum ComputeFault {
     TextsTooLarge { target: u64 },
 }
 
-/// Applies a rule to `messages`, the text of `computation.messages` read; `count` counts tokens.
+/// Applies a rule to messages; `count` counts tokens.
 ///
 /// Returns a JSON array of messages. Deterministic. A `truncate` or `prune` without a target keeps everything: the pipeline
 /// refuses that before anything runs.
 pub fn compute(
-    computation: &Computation,
+    rule: BuiltInStrategy,
+    target_tokens: Option<Tokens>,
     messages: &[Message],
     count: &impl Fn(&str) -> Tokens,
 ) -> Result<Vec<u8>, ComputeFault> {
-    let context = match (computation.rule, computation.target_tokens) {
+    let context = match (rule, target_tokens) {
         (BuiltInStrategy::Truncate, Some(target)) => truncate::newest(messages, target, count),
         (BuiltInStrategy::Prune, Some(target)) => {
             truncate::pruned(messages, target, count).ok_or(ComputeFault::TextsTooLarge { target: target.0 })?
