@@ -62,7 +62,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["run"],
         &["plan"],
         &["merge"],
-        &["trend"],
+        &["labels", "trend"],
         &["compare"],
         &["report"],
         &["show"],
@@ -80,7 +80,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["cache", "prune"],
         &["cache", "stats"],
         &["cache", "push"],
-        &["key", "new"],
+        &["cache", "key"],
     ];
     let help = |page: &&[&str]| String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help");
     let known: String = pages.iter().map(help).collect();

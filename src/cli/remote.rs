@@ -150,7 +150,7 @@ impl RemoteArgs {
 }
 
 /// How a key is made.
-pub(crate) const NEW_KEY: &str = "compeval key new   makes a key";
+pub(crate) const NEW_KEY: &str = "compeval cache key   makes a key";
 
 /// The text of a flag or of a variable, with the name of the one that was used.
 fn from_either(flag: &'static str, text: Option<String>, name: &'static str) -> (&'static str, Option<String>) {
