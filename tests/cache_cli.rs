@@ -21,7 +21,7 @@ impl Project {
     fn new() -> Project {
         let folder = TempDir::new().unwrap();
         for (path, text) in starter_files() {
-            compeval::files::write_whole(&folder.path().join(path), text).unwrap();
+            base::files::write_whole(&folder.path().join(path), text).unwrap();
         }
         Project(folder)
     }
@@ -61,7 +61,7 @@ impl Project {
         let path = self.0.path().join(path);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(old), "{old}");
-        compeval::files::write_whole(&path, text.replace(old, new)).unwrap();
+        base::files::write_whole(&path, text.replace(old, new)).unwrap();
     }
 
     fn path(&self, name: &str) -> String {
@@ -154,7 +154,7 @@ fn prune_unreachable_keeps_what_the_pipeline_and_labels_need() {
 #[test]
 fn a_result_without_a_readable_manifest_stops_a_prune() {
     let project = Project::ran("a");
-    compeval::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
+    base::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
     let text = project.fails(1, &["cache", "prune", "--unreachable"]);
     assert!(text.contains("nothing was pruned"), "{text}");
 }
@@ -312,7 +312,7 @@ fn verify_reports_damage_and_the_rest_is_intact() {
     let (third, half) = (bytes.len() / 3, bytes.len() / 2);
     bytes[third] ^= 0xFF;
     bytes[half] ^= 0xFF;
-    compeval::files::write_whole(&pack, &bytes).unwrap();
+    base::files::write_whole(&pack, &bytes).unwrap();
     let output = project.run(&["cache", "verify"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);

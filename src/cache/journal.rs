@@ -24,8 +24,8 @@ use super::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::packs::pack::PackFiles;
 use super::refresh::Refresh;
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
-use crate::provider::{BatchAccount, ModelRef, Operation, Price};
-use crate::units::Usd;
+use base::units::Usd;
+use models::{BatchAccount, ModelRef, Operation, Price};
 
 /// The name of a line towards the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
 /// attempt.

@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
-use crate::provider::Lane;
+use models::Lane;
 
 /// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
 pub(crate) const SELECTION: &str = "Selection";

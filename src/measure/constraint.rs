@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::locale::Locale;
-use crate::named::named_enum;
 use crate::probe::{Fact, FactFinder};
-use crate::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
-use crate::units::Tokens;
+use base::locale::Locale;
+use base::named_enum;
+use base::units::Tokens;
+use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
 
 /// A rule of the user: an object, and that something must not be done to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,7 +96,7 @@ impl RuleFinder {
         &self.object
     }
 
-    /// Whether the rule occurs in `text`; `folded` is the text made by [`crate::transcript::fold_document`].
+    /// Whether the rule occurs in `text`; `folded` is the text made by [`sessions::transcript::fold_document`].
     pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
         let literal = self.whole.occurs_in(folded);
         RuleSurvival { literal, near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text) }
@@ -162,8 +162,8 @@ pub fn language_of(messages: &[Message]) -> Locale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::{ToolCall, fold_document};
     use proptest::prelude::*;
+    use sessions::transcript::{ToolCall, fold_document};
 
     fn rule(language: Locale, text: &str, object: &str) -> Rule {
         Rule { name: "r".into(), language, text: text.into(), object: vec![object.into()], prohibition: Vec::new() }

@@ -1,9 +1,9 @@
 //! What a compression keeps: which expected facts occur in the context, and how much of the replaced messages is gone.
 
 use crate::probe::FactFinder;
-use crate::units::Tokens;
+use base::units::Tokens;
 
-/// For each fact whether it occurs in `context`, a text made by [`crate::transcript::fold`].
+/// For each fact whether it occurs in `context`, a text made by [`sessions::transcript::fold`].
 pub fn presence(context: &str, facts: &[FactFinder]) -> Vec<bool> {
     facts.iter().map(|fact| fact.occurs_in(context)).collect()
 }
@@ -28,7 +28,7 @@ pub fn compression_ratio(context: Tokens, replaced: Tokens) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::probe::Fact;
-    use crate::transcript::fold;
+    use sessions::transcript::fold;
 
     #[test]
     fn survival_is_the_share_of_facts_that_stand() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
-use crate::provider::{ModelUse, ProviderSpec};
+use models::{ModelUse, ProviderSpec};
 
 /// The hosts and programs of a project, each once and sorted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

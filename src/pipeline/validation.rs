@@ -12,9 +12,9 @@ use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Template, Variable};
-use crate::locale::Locale;
-use crate::provider::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
-use crate::units::Tokens;
+use base::locale::Locale;
+use base::units::Tokens;
+use models::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
 
 /// Inputs and collected problems of validation.
 pub(super) struct ValidationContext<'a> {
@@ -220,7 +220,7 @@ impl ValidationContext<'_> {
         if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
     }
 
-    fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Located<String>>) {
+    fn need_key(&mut self, provider: &models::ProviderSpec, model: Option<&Located<String>>) {
         let Some(variable) = &provider.api_key else {
             return;
         };

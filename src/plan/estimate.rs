@@ -19,9 +19,9 @@ use super::task::Task;
 use crate::action::{Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::pipeline::Pipeline;
-use crate::provider::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
-use crate::transcript::estimate_tokens;
-use crate::units::{Tokens, Usage, Usd, add_known};
+use base::units::{Tokens, Usage, Usd, add_known};
+use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
+use sessions::transcript::estimate_tokens;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostEstimate {

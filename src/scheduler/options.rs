@@ -7,8 +7,8 @@ use super::budget::BudgetReached;
 use super::outputs::ReportedModels;
 use crate::action::Work;
 use crate::cache::{CacheError, Refresh};
-use crate::files::FileError;
 use crate::plan::CostEstimate;
+use base::files::FileError;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use base::units::Usd;
 use compeval::action::Stage;
 use compeval::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheSnapshot, ClosedBatch, EntryMeta, Journal, JournalRecord,
     Lookup, Store,
 };
-use compeval::provider::{BatchAccount, Dialect, Lane, ModelRef, Operation};
-use compeval::units::Usd;
+use models::{BatchAccount, Dialect, Lane, ModelRef, Operation};
 use tempfile::tempdir;
 
 use super::support::*;

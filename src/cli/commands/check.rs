@@ -13,9 +13,9 @@ use crate::cli::findings::{every_finding, render, render_kinds};
 use crate::cli::format::count;
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
-use crate::import::{FixtureStats, stats};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::import::{FixtureStats, stats};
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {

@@ -20,9 +20,9 @@ use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleExplanation, TooLong,
     USUAL_LATENCY, WorstCase, forecast,
 };
-use crate::provider::{Lane, ModelUse, Prices};
 use crate::remote::RemoteEntries;
-use crate::units::Tokens;
+use base::units::Tokens;
+use models::{Lane, ModelUse, Prices};
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {

@@ -13,12 +13,12 @@ use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, CacheError, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName,
     LineOutcome, Lookup, Record, Store, now_ms,
 };
-use crate::provider::{
+use crate::scheduler::execute::Executor;
+use base::units::{Usage, Usd};
+use models::{
     BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
     Lane, Limits, Prices, read_billing,
 };
-use crate::scheduler::execute::Executor;
-use crate::units::{Usage, Usd};
 
 /// What came of the lines of a closed batch; empty where it was never created.
 pub(super) type Outcomes = HashMap<ActionKey, LineResult>;

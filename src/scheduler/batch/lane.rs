@@ -22,13 +22,13 @@ use super::submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_acti
 use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting, request_of};
 use crate::action::{ActionKey, StageName};
 use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
-use crate::provider::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::job::{ActionTask, Job};
 use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
+use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {

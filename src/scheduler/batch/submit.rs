@@ -10,12 +10,12 @@ use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
     now_ms,
 };
-use crate::provider::{BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec};
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::{ExecutionError, Executor};
-use crate::units::{Tokens, Usd};
+use base::units::{Tokens, Usd};
+use models::{BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec};
 
 /// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
 pub(super) const MAX_LINES: usize = 10_000;

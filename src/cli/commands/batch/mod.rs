@@ -10,8 +10,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::provider::BatchClient;
-use crate::units::Usd;
+use base::units::Usd;
+use models::BatchClient;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {

@@ -14,7 +14,7 @@ use crate::report::summary_table;
 use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
 use crate::shard::ShardRecord;
-use crate::units::{Tokens, Usd};
+use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
