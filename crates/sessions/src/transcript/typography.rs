@@ -31,7 +31,9 @@ impl TypographyRules {
     const THOUSANDS: TypographyRules = TypographyRules(2);
     const UNITS: TypographyRules = TypographyRules(4);
     const NUMERALS: TypographyRules = TypographyRules(8);
+    /// Texts are compared as they are.
     pub const NONE: TypographyRules = TypographyRules(0);
+    /// All rules.
     pub const ALL: TypographyRules = TypographyRules(15);
 
     /// All sets of rules, the full one first.
