@@ -53,7 +53,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sled::", &["src/cache/index/catalog.rs"]),
+    ("sled::", &["src/cache/index/tree.rs"]),
     ("zstd::", &["src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),
     ("governor::", &["crates/models/src/limits/buckets.rs"]),
@@ -66,7 +66,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("minijinja::", &["src/action/template.rs"]),
     ("regex_automata::", &["crates/base/src/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.
-    ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs"]),
+    ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs", "src/judge/selftest/templates.rs"]),
     ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/findings.rs"]),
     ("clap::", &["src/cli/"]),
     ("indicatif::", &["src/cli/"]),

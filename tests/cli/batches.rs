@@ -74,7 +74,6 @@ fn without_wait_each_run_collects_what_has_ended() {
         let project = project(&server);
         let ended = project.expect(7, "run --label a --runs 1 --lane batch");
         ended.says(&["waiting: 1 open batch with"]);
-        assert!(project.read("cache/FORMAT").contains("format 3"), "older versions refuse it");
         let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
         assert!(printed.contains("up to 2 rounds") && printed.contains("in open batches"), "{printed}");
         let estimate = &project.expect(0, "plan --runs 1 --lane batch --json").json()["estimate"];
@@ -214,7 +213,7 @@ fn a_refresh_that_takes_several_runs_asks_everything_once() {
     assert!((3..12).contains(&refresh()), "answers, then grades");
     let sent = server.book().live - live;
     assert_eq!(server.book().batches.len(), 2);
-    assert!(sent < live / 2, "the self-test and one request of each kind: {sent} of {live}");
+    assert!(sent < super::matrix::SELFTEST + 5, "the self-test and one request of each kind: {sent} of {live}");
     assert!(project.unpriced_rows("b") == rows);
     assert!((3..12).contains(&refresh()));
     assert_eq!(server.book().batches.len(), 4, "a new wish begins anew");
