@@ -26,6 +26,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 pub(super) use cache::parse_age;
 
 use super::args::Common;
+use super::command_line::CommandLine;
 use super::command_list::with_groups;
 use super::completion::registration;
 use super::failure::{Exit, Failure};
@@ -176,9 +177,26 @@ pub(super) fn program() -> clap::Command {
     with_groups(Cli::command())
 }
 
+impl Command {
+    /// The global flags that the command has no use for.
+    fn unused(&self) -> &'static [&'static str] {
+        match self {
+            Command::Init(_) | Command::Observe(_) => &["config", "profile"],
+            Command::Cache(CacheCommand::Key(_)) => &["directory", "config", "profile"],
+            Command::Schema(_) | Command::Man { .. } | Command::Completions { .. } => {
+                &["directory", "config", "profile", "json"]
+            }
+            _ => &[],
+        }
+    }
+}
+
 /// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
-    let common = &cli.common;
+    let (common, typed) = (&cli.common, CommandLine::current());
+    if let Some(words) = cli.command.unused().iter().find_map(|name| typed.typed(name)) {
+        return Err(Failure::input(format!("`{words}` has no effect on this command; leave it out")));
+    }
     match &cli.command {
         Command::Init(args) => init::run(common, args, console),
         Command::Check(args) => check::run(common, args, console),
