@@ -163,11 +163,6 @@ impl SessionActions {
     pub(super) fn turn_at(&self, at: usize) -> usize {
         self.turns.partition_point(|message| *message < at)
     }
-
-    /// How many files were read.
-    pub(super) fn files_read(&self) -> usize {
-        self.reads.iter().map(|read| &read.path).collect::<HashSet<_>>().len()
-    }
 }
 
 /// The results of the calls of message `at`, by the id of the call.

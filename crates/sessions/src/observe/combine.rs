@@ -11,23 +11,30 @@ use super::window::SurroundedWindow;
 /// A session as it is listed.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedSession {
+    /// The name of the log.
     pub session: String,
     /// The log, as the caller names it.
     pub file: String,
+    /// Its format.
     pub format: &'static str,
+    /// Turns of the assistant.
     pub turns: usize,
+    /// Compactions that its log records.
     pub compactions: usize,
     /// Counted compactions that have a control on both sides.
     pub with_controls: usize,
     /// The log of which it is a copy.
     pub copy_of: Option<String>,
+    /// Why it is not counted.
     pub note: Option<&'static str>,
 }
 
 /// How many of the compactions that count have a control on both sides.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ControlCoverage {
+    /// Compactions that are counted.
     pub counted: usize,
+    /// Those of them with a control on both sides.
     pub with_controls: usize,
 }
 
@@ -41,7 +48,9 @@ impl ControlCoverage {
 /// What was found in all logs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SessionObservation {
+    /// The sessions, in the order of their logs.
     pub sessions: Vec<ObservedSession>,
+    /// The compactions of all sessions.
     pub compactions: Vec<ObservedCompaction>,
     /// Compactions that count, and how many of these have a control on both sides.
     pub coverage: ControlCoverage,

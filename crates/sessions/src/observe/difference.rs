@@ -31,7 +31,9 @@ pub struct RateDifference {
 /// The difference from one of the two controls.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SideDifference {
+    /// The mean over sessions.
     pub difference: f64,
+    /// Its 95% interval; `None` with too few sessions.
     pub ci95: Option<Interval>,
 }
 

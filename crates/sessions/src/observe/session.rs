@@ -17,20 +17,27 @@ use crate::transcript::{Message, Role};
 /// A compaction, and what the session did in the window after it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedCompaction {
+    /// The name of the log.
     pub session: String,
+    /// Its format.
     pub format: &'static str,
     /// The message that follows it, as in a fixture's points.
     pub at: usize,
+    /// When it happened, as logged.
     pub time: Option<String>,
     /// `summary`, or `clearing` where only old tool results were cleared.
     pub kind: &'static str,
+    /// Tokens of the context before it, as logged.
     pub tokens_before: Option<u64>,
+    /// Tokens of the context after it, as logged.
     pub tokens_after: Option<u64>,
+    /// The share of references from before it that were fetched again.
     pub fetched_again_share: Option<f64>,
     /// The share of old references whose use nothing in the log explains.
     pub unexplained: Option<f64>,
     /// `None` where the log has no readable summary.
     pub references: Option<ReferenceUses>,
+    /// What happened in the window after it.
     #[serde(flatten)]
     pub figures: WindowFigures,
     /// The nearest window before it without a compaction; null where it does not have one on both sides.
@@ -39,10 +46,13 @@ pub struct ObservedCompaction {
     pub control_after: Option<WindowFigures>,
     /// What the user wrote in the window that reads like a correction.
     pub corrections: Vec<String>,
+    /// What was read again in the window.
     pub re_read: Vec<ReRead>,
+    /// What failed again in the window.
     pub repeated: Vec<RepeatedFailure>,
     /// Why it is listed and not counted.
     pub not_counted: Option<&'static str>,
+    /// The summary, where the log has one that can be read.
     #[serde(skip)]
     pub summary: Option<String>,
     /// The same in all copies of a session.
@@ -53,9 +63,13 @@ pub struct ObservedCompaction {
 /// What was found in one session.
 #[derive(Clone, Debug)]
 pub struct SessionFindings {
+    /// The name of the log.
     pub name: String,
+    /// Its format.
     pub format: Format,
+    /// Turns of the assistant.
     pub turns: usize,
+    /// Its compactions, in order.
     pub compactions: Vec<ObservedCompaction>,
     /// Windows at which nothing happened, with their controls.
     pub placebos: Vec<SurroundedWindow>,

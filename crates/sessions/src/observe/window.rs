@@ -9,6 +9,7 @@ use super::actions::SessionActions;
 use crate::references::Lines;
 use crate::transcript::Message;
 
+/// The turns of a window.
 pub const WINDOW_TURNS: usize = 20;
 /// A window with fewer turns is not counted.
 pub(super) const FEWEST_TURNS: usize = 10;
@@ -45,10 +46,13 @@ impl Window {
 pub struct WindowFigures {
     /// Turns of the assistant that were observed.
     pub turns: usize,
+    /// Reads of files.
     pub reads: Option<usize>,
     /// Those of them that read a file which was read before the window.
     pub reads_of_known_files: Option<usize>,
+    /// Reads of lines that had been read and that nothing had changed.
     pub re_reads: Option<usize>,
+    /// Commands that failed as they had failed before.
     pub repeated_failures: Option<usize>,
     /// The turn, from 1, that first changes a file; `None` if none does.
     pub turns_to_edit: Option<usize>,
@@ -57,6 +61,7 @@ pub struct WindowFigures {
 /// Lines that were read again though nothing had changed them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReRead {
+    /// The file.
     pub path: String,
     /// First and last line; `None` where the whole file, or the end of it, was read.
     pub lines: Option<[u64; 2]>,
@@ -67,16 +72,22 @@ pub struct ReRead {
 /// A command that failed with an error which it had failed with before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RepeatedFailure {
+    /// The command.
     pub command: String,
+    /// Its error.
     pub error: String,
+    /// The turn, from 1, after the compaction.
     pub turn: usize,
 }
 
 /// A window between two controls: windows of the same session without a compaction, the nearest before and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SurroundedWindow {
+    /// The window itself.
     pub window: WindowFigures,
+    /// The control before it.
     pub before: WindowFigures,
+    /// The control after it.
     pub after: WindowFigures,
 }
 
