@@ -9,7 +9,7 @@ use base::units::Usd;
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in starter_files() {
-        base::files::write_whole(&folder.path().join(path), &text).unwrap();
+        base::files::write_whole(&folder.path().join(path), text).unwrap();
     }
     folder
 }

@@ -69,7 +69,7 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
     let start_timeout = duration(start_timeout_s.as_ref(), START_TIMEOUT, file, problems);
     let number = context.at_least_one("workers", workers.as_ref()).and_then(NonZeroU32::new);
     if declared == ProtocolName::Lines {
-        let workers = number.unwrap_or_else(|| usual_workers());
+        let workers = number.unwrap_or_else(usual_workers);
         return Protocol::Lines { workers, start_timeout };
     }
     for (key, place) in

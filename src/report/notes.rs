@@ -368,7 +368,7 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
 /// differs.
 fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let CostChanges { tokens, tokens_per_task, usd: dollars, seconds } = &compared.costs;
-    let figures: [(&str, &CostChange, fn(Option<f64>) -> String); 4] = [
+    let figures: [(&str, &CostChange, FormatFigure); 4] = [
         (tr.context_tokens, tokens, count),
         (tr.tokens_per_task, tokens_per_task, count),
         (tr.cost, dollars, usd),
@@ -384,8 +384,11 @@ fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String>
     (!texts.is_empty()).then(|| texts.join(tr.locale.pick(", ", "，")) + tr.locale.pick(".", "。"))
 }
 
+/// Writes a figure of a table.
+type FormatFigure = fn(Option<f64>) -> String;
+
 /// `1,884 → 3,303 (+75%)`; `None` where a side is unknown, or both look the same.
-pub(super) fn change_text(change: &CostChange, text: fn(Option<f64>) -> String) -> Option<String> {
+pub(super) fn change_text(change: &CostChange, text: FormatFigure) -> Option<String> {
     let part = change.relative().filter(|part| part.abs() >= 0.005)?;
     let (before, after) = (text(change.before), text(change.after));
     let part = format!("{:+.0}%", 100.0 * part).replace('-', "−");

@@ -14,7 +14,7 @@ const SLIPS: f64 = 0.25;
 fn graded(random: &mut Random, quality: f64) -> f64 {
     let mut criterion = || {
         let slip = random.uniform();
-        let off = if slip < SLIPS / 2.0 { 1.0 } else { f64::from(slip < SLIPS) * -1.0 };
+        let off = if slip < SLIPS / 2.0 { 1.0 } else { -f64::from(slip < SLIPS) };
         (quality + off).clamp(0.0, 5.0)
     };
     WEIGHTS.iter().map(|weight| weight * criterion()).sum()

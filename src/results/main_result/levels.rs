@@ -16,9 +16,11 @@ pub(super) fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResu
         let needed = method.needed.as_ref()?;
         Some((needed.recall?, needed.ci95, needed.fixtures))
     };
-    let figures: [(Figure, fn(MainLevels) -> MainResult); 3] =
-        [(retention, MainResult::Retention), (score, MainResult::Scores), (recall, MainResult::Recall)];
-    let found = figures.into_iter().find_map(|(figure, result)| ranked(summary, answerer, figure).map(result));
+    let levels = |figure: Figure| ranked(summary, answerer, figure);
+    let found = levels(retention)
+        .map(MainResult::Retention)
+        .or_else(|| levels(score).map(MainResult::Scores))
+        .or_else(|| levels(recall).map(MainResult::Recall));
     found.unwrap_or(MainResult::Empty)
 }
 

@@ -1,6 +1,6 @@
 //! What the calls of a session do: which lines they read, which files they change, which commands fail.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::errors::{error_of, is_error, is_failed_read};
 use crate::references::{Lines, Target, command_of, targets};

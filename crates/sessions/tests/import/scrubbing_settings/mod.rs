@@ -92,6 +92,7 @@ fn fixture(text: &str) -> Fixture {
 }
 
 /// What is left of a text.
+#[allow(dead_code, reason = "the example does without")]
 pub(crate) fn removed_from(text: &str) -> String {
     let mut fixture = fixture(text);
     scrub(&mut fixture, &ScrubSettings::default());
