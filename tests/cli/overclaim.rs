@@ -52,7 +52,7 @@ fn run() -> (Server, Project) {
     let server = Server::start();
     server.script(|asked| scripted(asked, "It runs on port 9999 now."));
     let project = sessions(&server);
-    let ended = project.expect(0, "run --all --label a --all --runs 1 --methods full,anchored,nothing");
+    let ended = project.expect(0, "run --all --label a --runs 1 --methods full,anchored,nothing");
     let table = flat(&ended.stdout);
     assert!(table.contains("overclaims") && table.contains("0–35%") && table.contains("of 18"), "{table}");
     (server, project)
@@ -134,7 +134,7 @@ fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     server.script(|asked| scripted(asked, "I do not know the port."));
     let ended = project.expect(
         0,
-        "run --all --label b --all --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a",
+        "run --all --label b --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a",
     );
     let sentence = "overclaims (another value where the context lost every expected fact): 11.1% [0%, 35%] of 18 → 0.0% \
                     of 18, difference −11.1 [−35.0, +12.8] percentage points";

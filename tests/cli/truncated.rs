@@ -29,7 +29,7 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
     let server = Server::start();
     let project = Project::new(&server);
     cut_off(&server, QUESTION, "It was raised because the upstream");
-    let ended = project.expect(0, "run --all --label graded --all --runs 1");
+    let ended = project.expect(0, "run --all --label graded --runs 1");
     let (rows, cut) = (project.rows("graded"), truncated_rows(&project, "graded"));
     assert_eq!((rows.len(), cut.len()), (5 * 7, 5));
     assert!(cut.iter().all(|row| row["probe"] == "retries" && row["overall"].is_number()), "{cut:?}");
