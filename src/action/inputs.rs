@@ -319,12 +319,11 @@ mod tests {
             visit(work, &mut |name, _, text| found |= name == "rules" && text == Some(RULES));
             found
         };
-        let mut asked = request("m", "Sum up {{ transcript }}", "T", None);
+        let asked = request("m", "Sum up {{ transcript }}", "T", None);
         assert!(!names_rules(&asked));
-        if let Work::Ask(request) = &mut asked {
-            request.endpoint = "lexical".into();
-        }
-        assert!(names_rules(&asked));
+        let Work::Ask(mut request) = asked else { panic!("asks") };
+        request.endpoint = "lexical".into();
+        assert!(names_rules(&Work::request(request)));
         let computed =
             Computation::Strategy { rule: BuiltInStrategy::Extract, messages: "[]".into(), target_tokens: None };
         assert!(names_rules(&Work::Compute(computed)));
