@@ -237,7 +237,10 @@ mod tests {
         assert_eq!(without_reasoning("So <Thinking budget=\"9\">hm</THINKING > done.", &mut 0), "So done.");
         assert_eq!(without_reasoning("Done.\n<reasoning>and then the log", &mut 0), "Done.");
         assert_eq!(without_reasoning("a <think>1</think> b <think>2</think> c", &mut 0), "a b c");
-        assert_eq!(find_reasoning_tags("rest</think> of `<think>` it").map(|range| range.end).collect::<Vec<_>>(), [12]);
+        assert_eq!(
+            find_reasoning_tags("rest</think> of `<think>` it").map(|range| range.end).collect::<Vec<_>>(),
+            [12]
+        );
         assert_eq!(mentions("hi <@123> and <@***>, <@U0AB12CD|jane>", &mut 0), "hi <@user> and <@user>, <@user>");
     }
 }
