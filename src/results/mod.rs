@@ -15,6 +15,7 @@ mod aggregates;
 mod comparison;
 
 mod summary;
+mod findings;
 mod run_files;
 mod figures;
 mod worst;
@@ -62,6 +63,7 @@ pub use files::manifest::{
 pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use files::shard_folders::{ShardFolder, find_shards};
+pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};
