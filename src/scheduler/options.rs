@@ -8,6 +8,7 @@ use super::outputs::ReportedModels;
 use crate::action::Work;
 use crate::cache::{CacheError, Refresh};
 use crate::plan::CostEstimate;
+use crate::results::UnqualifiedJudge;
 use base::files::FileError;
 
 /// How far a run may go.
@@ -29,12 +30,7 @@ pub struct SchedulerOptions {
 impl SchedulerOptions {
     /// Whether the work needs a request or a program while the run is offline.
     pub(super) fn forbids(&self, work: &Work) -> bool {
-        let is_local = match work {
-            Work::Ask(request) => request.is_lexical(),
-            Work::Execute(_) => false,
-            Work::Compute(_) => true,
-        };
-        self.offline && !is_local
+        self.offline && matches!(work, Work::Ask(_) | Work::Execute(_))
     }
 }
 
@@ -67,6 +63,8 @@ pub struct RunOutcome {
     pub tripped: Vec<TrippedBreaker>,
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
+    /// Judges that are not qualified in some dimensions.
+    pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges whose self-test could not be completed.
     pub untested: Vec<UntestedJudge>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).

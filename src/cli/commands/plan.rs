@@ -22,7 +22,8 @@ use crate::plan::{
     USUAL_LATENCY, WorstCase, forecast,
 };
 use crate::remote::RemoteEntries;
-use base::units::Tokens;
+use crate::results::{Design, DesignChange, Label, ResultsFolder};
+use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
 
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// Show which difference the selection can detect, and what one more fixture, probe or run would gain
-    #[arg(long, conflicts_with = "exit_code")]
+    #[arg(long, conflicts_with_all = ["exit_code", "all", "label", "shard", "refresh", "remote", "trust", "remote_mode", "offline"])]
     pub(crate) power: bool,
 }
 
@@ -134,6 +135,9 @@ pub(crate) fn of_project(
         Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
+    if let (None, Some(_)) = (&shard, &select.label) {
+        note_label(&pipeline, &label_of(select)?, console);
+    }
     let PlanSource { remote, offline } = source;
     let trusted = remote.trusted(&pipeline.remote)?;
     let url = remote.given()?.place(&pipeline.remote).map(ToString::to_string);
@@ -162,6 +166,22 @@ pub(crate) fn of_project(
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
     })
+}
+
+/// Says what keeps a run from writing its results under this label.
+fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
+    let published = ResultsFolder::of(&pipeline.results, label);
+    let Some(manifest) = published.exists().then(|| published.manifest().ok()).flatten() else { return };
+    let change = DesignChange::between(&manifest.design, &Design::of(pipeline));
+    let obstacle = if published.is_protected() {
+        format!("the results `{label}` are protected; `compeval labels protect --off {label}` lifts the protection")
+    } else if published.has_rows() && !change.conflicts.is_empty() {
+        let earlier = label.earlier(1);
+        format!("the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`")
+    } else {
+        return;
+    };
+    console.note(&console.labelled(TextStyle::Warning, "label:", obstacle));
 }
 
 /// The forecast from a cache, and from the remote where that has none.
@@ -331,21 +351,27 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     (submitted > 0).then(text)
 }
 
+/// A bound that is so many times the estimate says nothing.
+const MEANINGFUL_BOUND: f64 = 20.0;
+
 fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
         return forecast.is_pending().then(|| "No requests.".to_owned());
     }
     let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
-    let range = range.map(|(low, high)| format!("likely {} to {}, ", cost(Some(low)), cost(Some(high))));
-    let most = estimate.usd_worst.map(|worst| format!(" ({}at most {})", range.unwrap_or_default(), cost(Some(worst))));
+    let range = range.map(|(low, high)| format!("likely {} to {}", cost(Some(low)), cost(Some(high))));
+    let tells = |worst: &Usd| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01));
+    let most = estimate.usd_worst.filter(tells).map(|worst| format!("at most {}", cost(Some(worst))));
+    let bounds: Vec<String> = range.into_iter().chain(most).collect();
+    let bounds = if bounds.is_empty() { String::new() } else { format!(" ({})", bounds.join(", ")) };
     Some(format!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
         count(estimate.requests, "request"),
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
         cost(estimate.usd),
-        most.unwrap_or_default(),
+        bounds,
         time_words(estimate),
         if forecast.assumes_latency { format!(" if a call takes {USUAL_LATENCY:.0} s") } else { String::new() },
     ))
