@@ -256,6 +256,8 @@ fn with_controls(project: &Project, sessions: usize, turns_after: usize) {
         quiet(&mut steps, 30);
         steps.push(Read("src/f.rs", 100, 120, "f"));
         quiet(&mut steps, 30);
+        // what comes right before a compaction tells sessions from copies
+        steps.push(User(name));
         steps.extend(planted());
         quiet(&mut steps, 30);
         steps.push(Read("src/f.rs", 200, 220, "f"));
