@@ -1,7 +1,7 @@
 //! compeval: after an agent's history was compressed, can the agent still do its work?
 //!
 //! The library behind the program of the same name. Other programs can run what it runs ([`evaluation`]), and read what
-//! it writes and reads: fixtures ([`transcript`]), result folders ([`results`]) and their statistics ([`stats`]).
+//! it writes and reads: fixtures ([`sessions::transcript`]), result folders ([`results`]) and their statistics ([`stats`]).
 //! [`cli::main`] is the program itself. The other modules are public for the tests, benches and examples alone and may
 //! change at any time.
 //!
@@ -42,7 +42,7 @@
 //!    an [`action::Work`] of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
 //!    [`action::Inputs`] is its [`action::ActionKey`].
 //! 3. The key is looked up in the [`cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
-//!    [`provider::Client`], starts the user's program, or applies a rule ([`lexical`], [`compress::compute()`]). The raw
+//!    [`models::Client`], starts the user's program, or applies a rule ([`lexical`], [`compress::compute()`]). The raw
 //!    output is on disk before it is read. The digest of the output as read makes more tasks ready.
 //! 4. For every judged cell [`measure`] finds where facts were lost, and the scheduler emits a [`results::Row`].
 //!    [`results::summarize`] and [`results::compare()`] compute medians, intervals and verdicts with [`stats`];

@@ -1,14 +1,12 @@
 //! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
-//! The packs are the source of truth: append-only, self-describing files of frames (`frame`); what many entries of a
-//! pack were made from is stored in it once (`packed`). Everything else can be rebuilt from them. The index says where
-//! the current frame of each key is. A put is acknowledged after its frame is on disk; one writer thread commits for
-//! all callers in batches, because a sync per entry would cost more than everything else.
+//! Every output is keyed in a sled tree, `actions`: key to record. The packs have the bytes and decide where the two
+//! disagree: append-only, self-describing files of frames (`frame`); what many entries of a pack were made from is stored
+//! in it once (`packed`). A put is acknowledged after its frame is on disk; one writer thread commits for all callers in
+//! batches, because a sync per entry would cost more than everything else.
 //!
-//! Reading happens in one of three ways, all behind the `Lookup` trait and all with the same tables (`pack_index`):
-//! - `Store` with `VerifiedTables`: a small cache is read completely when it is opened, which checks every byte.
-//! - `Store` with the index on disk: a large cache, or any cache once something has been written.
-//! - `CacheSnapshot`: a scan of frame headers, without lock and index, so it can run beside a writer.
+//! Whoever reads asks the same tables in memory (`index/tables.rs`). `Store`, which holds the lock, fills them from the
+//! tree. `CacheSnapshot` fills them from the headers of the frames, so it can run beside a writer.
 //!
 //! Invariants: of several frames with one key the last wins; a body that does not match its digest is never returned; a
 //! damaged entry is reported and treated as a miss, never a panic; one process writes at a time.
@@ -17,7 +15,7 @@
 //! open.
 //!
 //! From below: `packs` reads and writes packs, `index` finds frames in them, `writing` appends to both, `maintenance`
-//! rewrites packs, and `exchange` carries entries to other caches. `Store` and `CacheSnapshot` are how others use them.
+//! removes entries and packs, and `exchange` carries entries to other caches. `Store` and `CacheSnapshot` are how others use them.
 //!
 //! The cache does not know what stages mean, how replies are parsed, or how it is configured. Bodies are bytes.
 

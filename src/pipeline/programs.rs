@@ -207,7 +207,9 @@ fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<String
     let words = argv.map(|argv| argv.value.as_slice()).unwrap_or_default();
     for (at, word) in words.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", |word| word.value.as_str());
-        if is_key(before, &word.value) {
+        // Where the file was read, a key was masked already.
+        let is_masked = word.value.len() > 5 && word.value.chars().all(|c| c == '*');
+        if is_masked || is_key(before, &word.value) {
             let help = "put it into a variable, list the variable in `secrets`, and let the program read it from there";
             context.error(&word.place, "this argument looks like a key; `command` is stored and shown", help);
         }

@@ -98,8 +98,8 @@ impl Recording {
         let mut durable = vec![semantics == Semantics::Killed; until];
         for (at, change) in self.changes[..until].iter().enumerate() {
             let Change::Sync { node } = change else { continue };
-            for before in 0..at {
-                durable[before] |= self.covers(*node, &self.changes[before], semantics);
+            for (durable, before) in durable.iter_mut().zip(&self.changes[..at]) {
+                *durable |= self.covers(*node, before, semantics);
             }
         }
         durable

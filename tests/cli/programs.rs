@@ -107,13 +107,13 @@ fn a_degraded_result_fails_and_odd_ones_are_noted() {
     let noted = format!(r#"{{"summary":"{large}","compressed":false,"warnings":["short of room"]}}"#);
     project.write("answer.json", &noted);
     project.write("tools/compress.sh", "cat > /dev/null; echo fell back >&2; cat answer.json");
-    let ended = project.expect(0, &format!("{RUN} --replace"));
-    ended.says(&[
-        "the program warns: short of room",
-        "larger than the history",
-        "compressed nothing",
-        "last: fell back",
-    ]);
+    project.expect(0, &format!("{RUN} --replace"));
+    let manifest = project.result("a", "manifest.json").to_string();
+    let notes =
+        ["the program warns: short of room", "larger than the history", "compressed nothing", "last: fell back"];
+    for note in notes {
+        assert!(manifest.contains(note), "{note} is missing in {manifest}");
+    }
     assert_eq!(contexts(&project)[0]["compressed"], false);
 }
 

@@ -16,7 +16,7 @@ use super::connection::{Account, ModelConnection, ProviderConnection, shared_lim
 use super::dialects::{self, HttpRequest};
 use super::event::{ClientEvent, ClientListener};
 use super::http::{ApiKey, Exchange, Http, missing_key};
-use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
+use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand, WaitTooLong};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;
@@ -184,7 +184,7 @@ impl Client {
             ended => {
                 budget.release(reservation);
                 let too_long = ended.and_then(Result::err);
-                return Err(too_long.map_or(AskFailure::Cancelled, |wait| {
+                return Err(too_long.map_or(AskFailure::Cancelled, |WaitTooLong(wait)| {
                     AskFailure::Call(self.policy.too_long(&prepared.connection.spec.name, wait).failure(counts.sent))
                 }));
             }

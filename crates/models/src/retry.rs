@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Throttle};
-use super::limits::WaitTooLong;
 use super::spec::ProviderName;
 
 /// The least pause after a refusal, the first time.
@@ -35,7 +34,7 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
     /// The error of a call that would have to wait longer than `wait_budget`.
-    pub(super) fn too_long(&self, provider: &ProviderName, WaitTooLong(wait): WaitTooLong) -> AttemptError {
+    pub(super) fn too_long(&self, provider: &ProviderName, wait: Duration) -> AttemptError {
         let message = format!(
             "`{provider}` lets no request through for {} s, and a call waits {} s at most; run again later, or look at the \
              limits of the account",
