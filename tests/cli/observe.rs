@@ -269,7 +269,7 @@ fn with_controls(project: &Project, sessions: usize, turns_after: usize) {
 #[test]
 fn eight_sessions_with_controls_on_both_sides_give_a_difference_and_a_placebo() {
     let project = Project::offline();
-    with_controls(&project, 8, 60);
+    with_controls(&project, 8, 100);
     let found = observed(&project, "logs");
     assert_eq!(found["coverage"], json!({"counted": 8, "with_controls": 8}), "{}", found["sessions"]);
     let failures = &found["difference"]["repeated_failures_per_turn"];
