@@ -5,6 +5,7 @@ use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
+use super::findings::{findings_sentences, gap_row};
 use super::headline::{headline, verdict_of};
 use super::notes::{
     caveats, comparison_notes, confounds, critical_warnings, differences, has_answers, is_changed, margins,
@@ -20,8 +21,8 @@ use super::tables::{
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
-    first_questions,
+    Comparison, Manifest, MethodComparison, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary,
+    WorstProbe, first_questions,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -203,7 +204,13 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
         });
         [escape(name), overall].into_iter().chain(dimensions).collect()
     };
-    table(&score_header(tr), summary.methods.iter().map(row))
+    let gaps = gap_row(&MethodFindings::new(summary), tr);
+    let mut out = table(&score_header(tr), summary.methods.iter().map(row).chain(gaps));
+    let sentences = findings_sentences(&MethodFindings::new(summary), tr);
+    if !sentences.is_empty() {
+        let _ = write!(out, "\n{}\n", sentences.iter().map(|text| escape(text)).collect::<Vec<_>>().join(" "));
+    }
+    out
 }
 
 /// ` (+0.47 ▲)`

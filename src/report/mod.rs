@@ -9,6 +9,7 @@ mod translation;
 mod numbers;
 mod notes;
 mod breakdowns;
+mod findings;
 mod headline;
 mod screen;
 mod tables;

@@ -36,6 +36,9 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
         Some(2) => notes.push(tr.few_fixtures.to_owned()),
         _ => {}
     }
+    if summary.comparison.is_none() && manifest.design.has_one_sample() {
+        notes.push(tr.single_run.to_owned());
+    }
     notes.extend(needed_notes(summary, tr));
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
@@ -260,6 +263,9 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     if comparison.tried > 1 {
         notes.push(fill(tr.tried, &[&comparison.tried.to_string(), &comparison.baseline]));
+    }
+    if comparison.single_run {
+        notes.push(tr.single_run.to_owned());
     }
     if comparison.until_decided {
         notes.push(tr.until_decided.to_owned());

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
+use super::findings::{findings_sentences, gap_row};
 use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
@@ -11,7 +12,9 @@ use super::numbers::{UNKNOWN, brackets, count, mark, percent_range, probability,
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
-use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary};
+use crate::results::{
+    Comparison, Manifest, MethodComparison, MethodFindings, MethodSummary, ScoreEstimate, Share, Summary,
+};
 use base::locale::Locale;
 use base::text::grouped;
 use stats::{DifferenceTest, Verdict};
@@ -37,6 +40,9 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     out.blank_line();
     if has_answers(&manifest.design) {
         out.append(scores(summary, tr).render(width));
+        findings_sentences(&MethodFindings::new(summary), tr)
+            .iter()
+            .for_each(|text| out.paragraph(TextStyle::Plain, text, width));
         out.blank_line();
         out.append(economy(summary, tr).render(width));
         out.blank_line();
@@ -103,7 +109,9 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
         }));
         row
     };
-    TextTable { header: score_header(tr), rows: summary.methods.iter().map(row).collect() }
+    let gaps = gap_row(&MethodFindings::new(summary), tr)
+        .map(|row| row.into_iter().map(|cell| vec![(TextStyle::Dim, cell)]).collect());
+    TextTable { header: score_header(tr), rows: summary.methods.iter().map(row).chain(gaps).collect() }
 }
 
 /// A level above its interval, with the mark of its verdict.

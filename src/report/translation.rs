@@ -58,6 +58,30 @@ texts! {
         "fabricated answers to unanswerable probes: {} → {}",
         "对无法回答的问题的编造：{} → {}";
     share_difference: ", difference {} percentage points", "，差 {} 个百分点";
+    gap: "best − worst", "最高 − 最低";
+    gap_widest:
+        "Methods lie furthest apart in {}: {} points between {} and {}.",
+        "各方法在“{}”上差距最大：{} 分（{} 与 {} 之间）。";
+    gaps_small: " They hardly differ (by less than 0.3) in {}.", "在 {} 上几乎没有差别（小于 0.3）。";
+    gaps_none_small: " They differ by 0.3 or more in every dimension.", "在每个维度上都相差 0.3 或以上。";
+    gaps_all_small:
+        "Methods hardly differ: by less than 0.3 points in every dimension.",
+        "各方法几乎没有差别：每个维度都小于 0.3 分。";
+    lengths: "{} lengths of session", "{} 种会话长度";
+    kinds: "{} kinds of session", "{} 类会话";
+    and_comma: ", ", "、";
+    order_holds:
+        "The order of methods is the same in {}: none that leads by 0.3 or more falls behind by as much.",
+        "各方法的次序在 {} 中一致：领先 0.3 以上者在任何一组都没有落后同样多。";
+    order_changes:
+        "The order of methods is another one for {} ({} were compared): look there before choosing.",
+        "各方法的次序在 {} 中不同（比较了 {}）：选择之前请先查看。";
+    order_unknown:
+        "Whether the order of methods depends on length or kind of session is not known: all sessions are of one.",
+        "各方法的次序是否取决于会话长度或类别尚不清楚：所有会话同属一种。";
+    single_run:
+        "One repetition only: such a run cannot tell an edit from chance between repetitions (`runs = 3` can).",
+        "只有一次重复：无法区分改动的影响与重复之间的偶然差异（`runs = 3` 可以）。";
     weakest_title: "Where each method is weakest", "各方法的薄弱之处";
     weakest: "{}: {}.", "{}：{}。";
     weakest_dimension: "dimension {} ({})", "维度 {}（{}）";
@@ -299,8 +323,9 @@ texts! {
         "评审之间一致性差（alpha {}）：微小差异须谨慎看待。";
     reference_title: "Published reference, not measured here", "已发表的参考值，并非本次测量";
     reference_note:
-        "From other sessions (36,611 messages) and another judge (GPT-5.2): not comparable with the figures above.",
-        "来自其他会话（36,611 条消息）和其他评审（GPT-5.2）；仅供参考，不能与上面的数字比较。";
+        "From other sessions (36,611 messages) and another judge (GPT-5.2): not comparable with the figures above. \
+         A published overall is not the mean of its dimensions: where it is 3.70, the mean is 3.96.",
+        "来自其他会话（36,611 条消息）和其他评审（GPT-5.2）；仅供参考，不能与上面的数字比较。公布的总分并非各维度的平均值：总分为 3.70 处，平均值为 3.96。";
     absent_from_answer: "not in the answer", "答案中缺少";
     cells: "cells", "单元";
     judged_by: "judge", "评审";

@@ -17,6 +17,7 @@ mod comparison;
 mod headline;
 mod main_result;
 mod summary;
+mod findings;
 mod run_files;
 mod figures;
 mod worst;
@@ -66,6 +67,7 @@ pub use files::manifest::{
 pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use files::shard_folders::{ShardFolder, find_shards};
+pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
     NarrowScale,

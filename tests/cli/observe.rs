@@ -256,6 +256,8 @@ fn with_controls(project: &Project, sessions: usize, turns_after: usize) {
         quiet(&mut steps, 30);
         steps.push(Read("src/f.rs", 100, 120, "f"));
         quiet(&mut steps, 30);
+        // what comes right before a compaction tells sessions from copies
+        steps.push(User(name));
         steps.extend(planted());
         quiet(&mut steps, 30);
         steps.push(Read("src/f.rs", 200, 220, "f"));
@@ -267,7 +269,7 @@ fn with_controls(project: &Project, sessions: usize, turns_after: usize) {
 #[test]
 fn eight_sessions_with_controls_on_both_sides_give_a_difference_and_a_placebo() {
     let project = Project::offline();
-    with_controls(&project, 8, 60);
+    with_controls(&project, 8, 100);
     let found = observed(&project, "logs");
     assert_eq!(found["coverage"], json!({"counted": 8, "with_controls": 8}), "{}", found["sessions"]);
     let failures = &found["difference"]["repeated_failures_per_turn"];

@@ -39,6 +39,9 @@ pub struct Comparison {
     /// Whether fixtures were added until there was a verdict: p values count the looks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
+    /// Whether models were asked once only on either side: chance between repetitions cannot be seen.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub single_run: bool,
     /// K: how many methods were tested, those changed in three fixtures or more.
     pub tested: usize,
     /// The test of the mean over the methods tested; null where there are under two.
@@ -185,6 +188,7 @@ pub fn compare(
         baseline: name(&baseline),
         tried: 1,
         until_decided: false,
+        single_run: judged.set.design().has_one_sample() || baseline.set.design().has_one_sample(),
         tested,
         primary,
         methods,

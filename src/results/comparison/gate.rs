@@ -22,10 +22,30 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let primary = primary.map(|judged| Regression {
         method: None,
         what: OVERALL.to_owned(),
-        why: format!("mean of {} methods: {OVERALL} {}", comparison.tested, describe_difference(judged, comparison)),
+        why: format!(
+            "mean of {} methods: {OVERALL} {}{}",
+            comparison.tested,
+            describe_difference(judged, comparison),
+            largest_loss(comparison),
+        ),
     });
     let of_method = |(method, compared): (&String, &MethodComparison)| of_method(comparison, method, compared);
     primary.into_iter().chain(comparison.methods.iter().flat_map(of_method)).collect()
+}
+
+/// The method that lost most, with its share of all losses: the mean alone does not say where to look.
+fn largest_loss(comparison: &Comparison) -> String {
+    let lost = comparison.methods.iter().filter_map(|(method, compared)| {
+        let loss = -compared.overall.as_ref()?.difference_all;
+        (loss > 0.0).then_some((method, loss))
+    });
+    let lost: Vec<(&String, f64)> = lost.collect();
+    let all: f64 = lost.iter().map(|(_, loss)| loss).sum();
+    let most = lost.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most });
+    most.map(|(method, loss)| {
+        format!("; the largest share is that of {method} ({:.0}% of all losses)", 100.0 * loss / all)
+    })
+    .unwrap_or_default()
 }
 
 fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {

@@ -229,6 +229,13 @@ impl Design {
         models.chain(&self.answerers).chain(&self.judges).any(|asked| asked.lexical)
     }
 
+    /// Whether models are asked, each once only: chance between repetitions cannot be seen.
+    pub fn has_one_sample(&self) -> bool {
+        let models = self.methods.iter().filter_map(|method| method.model.as_ref());
+        let is_asked = models.chain(&self.answerers).chain(&self.judges).any(|asked| !asked.lexical);
+        is_asked && self.runs.compress == 1
+    }
+
     /// Cells of the judge stage that each method should have.
     pub fn cells_of(&self, method: &MethodInfo) -> u64 {
         let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
