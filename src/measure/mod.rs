@@ -11,8 +11,11 @@ mod depth;
 mod fabrication;
 mod needed;
 mod headings;
+#[cfg(test)]
+mod literal_cases;
 mod overclaim;
 mod refetch;
+mod states;
 mod survival;
 
 pub use abstention::{abstains, asserts};
