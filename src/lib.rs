@@ -22,9 +22,6 @@
 //! `run`, `plan`, an offline run, `why` and `cache prune --unreachable` drive the same walk, so an estimate cannot
 //! disagree with a run. `ARCHITECTURE.md` shows which module may import which.
 
-pub mod units;
-pub mod transcript;
-pub mod stats;
 pub mod results;
 pub mod cli;
 
@@ -39,23 +36,7 @@ pub mod answer;
 pub mod cache;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod clock;
-#[doc(hidden)]
-pub mod controls;
-#[doc(hidden)]
-pub mod text;
-#[doc(hidden)]
-#[allow(missing_docs)]
 pub mod compress;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod fault;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod files;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod import;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod judge;
@@ -64,13 +45,7 @@ pub mod judge;
 pub mod lexical;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod locale;
-#[doc(hidden)]
-#[allow(missing_docs)]
 pub mod measure;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod observe;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod pipeline;
@@ -80,15 +55,6 @@ pub mod plan;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod probe;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod provider;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod redaction;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod references;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod remote;
@@ -101,6 +67,3 @@ pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod shard;
-
-mod named;
-mod threads;

@@ -12,49 +12,37 @@ use std::sync::OnceLock;
 
 use module_graph::{CrateModules, ModuleGraph};
 
-/// Modules that every other may import, and that import only each other.
-const FOUNDATION: &[&str] =
-    &["units", "locale", "files", "fault", "clock", "controls", "named", "redaction", "text", "transcript", "threads"];
+/// The library crates, in `crates`. Cargo checks what they may import.
+const LIBRARIES: &[&str] = &["base", "models", "sessions", "stats"];
 
-/// The other modules, lowest first, each with the modules it may import. All of these stand above it in this list.
+/// The modules of the root package, lowest first, each with the modules it may import. All of these stand above it.
 const MODULES: &[(&str, &[&str])] = &[
-    ("stats", &[]),
-    ("provider", &[]),
-    ("references", &[]),
-    ("import", &["references"]),
-    ("observe", &["import", "references", "stats"]),
-    ("action", &["provider"]),
-    ("cache", &["action", "provider"]),
-    ("remote", &["cache", "action", "provider"]),
-    ("probe", &["action", "provider"]),
-    ("compress", &["references", "action", "provider"]),
-    ("answer", &["compress", "action", "provider"]),
-    ("judge", &["stats", "probe", "action", "provider"]),
-    ("measure", &["references", "probe"]),
+    ("action", &[]),
+    ("cache", &["action"]),
+    ("remote", &["cache", "action"]),
+    ("probe", &["action"]),
+    ("compress", &["action"]),
+    ("answer", &["compress", "action"]),
+    ("judge", &["probe", "action"]),
+    ("measure", &["probe"]),
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
-    ("pipeline", &["remote", "references", "measure", "probe", "compress", "answer", "judge", "provider", "action"]),
-    ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
-    ("shard", &["plan", "pipeline", "compress", "judge", "provider", "action"]),
-    (
-        "results",
-        &[
-            "shard", "references", "pipeline", "compress", "answer", "probe", "judge", "measure", "stats", "action",
-            "provider",
-        ],
-    ),
-    ("report", &["observe", "results", "judge", "measure", "probe", "stats", "action"]),
+    ("pipeline", &["remote", "measure", "probe", "compress", "answer", "judge", "action"]),
+    ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache"]),
+    ("shard", &["plan", "pipeline", "compress", "judge", "action"]),
+    ("results", &["shard", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
+    ("report", &["results", "judge", "measure", "probe", "action"]),
     (
         "scheduler",
         &[
-            "references", "plan", "pipeline", "lexical", "results", "measure", "answer", "judge", "probe", "compress",
-            "provider", "remote", "cache", "action",
+            "plan", "pipeline", "lexical", "results", "measure", "answer", "judge", "probe", "compress", "remote",
+            "cache", "action",
         ],
     ),
     (
         "cli",
         &[
             "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical", "measure", "answer",
-            "judge", "probe", "compress", "observe", "import", "provider", "cache", "action", "stats",
+            "judge", "probe", "compress", "cache", "action",
         ],
     ),
 ];
@@ -63,16 +51,16 @@ const MODULES: &[(&str, &[&str])] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("sled::", &["src/cache/index/catalog.rs"]),
     ("zstd::", &["src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
-    (" zip::", &["src/import/archive.rs"]),
-    ("governor::", &["src/provider/limits/buckets.rs"]),
-    ("reqwest::", &["src/provider/http.rs"]),
-    ("rustls::", &["src/provider/http.rs"]),
+    (" zip::", &["crates/sessions/src/import/archive.rs"]),
+    ("governor::", &["crates/models/src/limits/buckets.rs"]),
+    ("reqwest::", &["crates/models/src/http.rs"]),
+    ("rustls::", &["crates/models/src/http.rs"]),
     ("blake3::", &["src/action/digest.rs"]),
     ("ring::", &["src/remote/keys.rs"]),
     ("opendal::", &["src/remote/object_store.rs"]),
     ("opendal_http_transport_reqwest::", &["src/remote/object_store.rs"]),
     ("minijinja::", &["src/action/template.rs"]),
-    ("regex_automata::", &["src/transcript/tokenizer.rs"]),
+    ("regex_automata::", &["crates/base/src/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.
     ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs"]),
     ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/findings.rs"]),
@@ -90,7 +78,7 @@ const HOMES: &[(&str, &[&str])] = &[
     // A supervisor is a process of its own, whose standard error compeval reads.
     ("io::stderr", &["src/cli/terminal/console.rs", "src/cli/terminal/progress.rs", "src/scheduler/supervisor.rs"]),
     // `files::create_private_folder` keeps transcripts from other users.
-    ("create_dir_all(", &["src/files.rs"]),
+    ("create_dir_all(", &["crates/base/src/files.rs"]),
 ];
 
 /// The most lines of a file.
@@ -100,14 +88,27 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn modules() -> &'static CrateModules {
-    static MODULES: OnceLock<CrateModules> = OnceLock::new();
-    MODULES.get_or_init(|| CrateModules::read(root()))
+/// The crates, each with its folder as a prefix of paths.
+fn crates() -> &'static [(String, CrateModules)] {
+    static CRATES: OnceLock<Vec<(String, CrateModules)>> = OnceLock::new();
+    CRATES.get_or_init(|| {
+        let libraries = LIBRARIES.iter().map(|name| format!("crates/{name}/"));
+        let prefixes = std::iter::once(String::new()).chain(libraries);
+        prefixes.map(|prefix| (prefix.clone(), CrateModules::read(&root().join(prefix)))).collect()
+    })
 }
 
 fn graph() -> &'static ModuleGraph {
     static GRAPH: OnceLock<ModuleGraph> = OnceLock::new();
-    GRAPH.get_or_init(|| modules().graph())
+    GRAPH.get_or_init(|| {
+        let mut all = ModuleGraph::new();
+        for (prefix, modules) in crates() {
+            for (file, uses) in modules.graph() {
+                all.insert(format!("{prefix}{file}"), uses.iter().map(|used| format!("{prefix}{used}")).collect());
+            }
+        }
+        all
+    })
 }
 
 /// The module of a file directly below `src`; nothing for `lib.rs`, which declares them all.
@@ -135,6 +136,13 @@ fn the_table_of_modules_is_in_order() {
 }
 
 #[test]
+fn every_library_is_listed() {
+    let folders = fs::read_dir(root().join("crates")).expect("a folder").flatten();
+    let present: BTreeSet<String> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(present, LIBRARIES.iter().map(|name| (*name).to_owned()).collect());
+}
+
+#[test]
 fn modules_import_only_what_the_table_allows() {
     let table: BTreeMap<&str, &[&str]> = MODULES.iter().copied().collect();
     let mut violations = Vec::new();
@@ -142,10 +150,9 @@ fn modules_import_only_what_the_table_allows() {
         let Some(module) = module_of(file) else { continue };
         let allowed = match table.get(module) {
             Some(allowed) => *allowed,
-            None if FOUNDATION.contains(&module) => &[],
             None => panic!("{file}: the module {module} is not in the table"),
         };
-        let is_allowed = |used: &str| used == module || FOUNDATION.contains(&used) || allowed.contains(&used);
+        let is_allowed = |used: &str| used == module || allowed.contains(&used);
         let forbidden = uses.iter().filter(|used| module_of(used).is_some_and(|used| !is_allowed(used)));
         violations.extend(forbidden.map(|used| format!("{file} uses {used}")));
     }
@@ -154,7 +161,7 @@ fn modules_import_only_what_the_table_allows() {
 
 #[test]
 fn every_module_is_in_the_table_once() {
-    let listed: Vec<&str> = MODULES.iter().map(|(module, _)| *module).chain(FOUNDATION.iter().copied()).collect();
+    let listed: Vec<&str> = MODULES.iter().map(|(module, _)| *module).collect();
     let distinct: BTreeSet<&str> = listed.iter().copied().collect();
     let present: BTreeSet<&str> = graph().keys().filter_map(|file| module_of(file)).collect();
     assert_eq!(distinct, present, "the table and the source differ");
@@ -226,7 +233,7 @@ fn the_graph_sees_every_way_to_use_a_file() {
 /// Otherwise nobody finds all that a type can do, and its private fields are open to other files.
 #[test]
 fn impls_are_in_the_file_of_their_type_or_trait() {
-    let found = modules().misplaced_impls();
+    let found: Vec<String> = crates().iter().flat_map(|(_, modules)| modules.misplaced_impls()).collect();
     assert!(found.is_empty(), "{found:#?}");
 }
 
@@ -280,8 +287,7 @@ fn outside_crates_and_printing_are_used_only_in_their_files() {
 
 #[test]
 fn no_file_is_too_long() {
-    let mut folders: Vec<PathBuf> =
-        ["src", "tests", "benches", "examples"].iter().map(|name| root().join(name)).collect();
+    let mut folders: Vec<PathBuf> = ["src", "crates", "tests", "tools"].iter().map(|name| root().join(name)).collect();
     let mut long = Vec::new();
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {

@@ -21,7 +21,7 @@ impl Project {
     fn new() -> Project {
         let folder = TempDir::new().unwrap();
         for (path, text) in starter_files() {
-            compeval::files::write_whole(&folder.path().join(path), text).unwrap();
+            base::files::write_whole(&folder.path().join(path), text).unwrap();
         }
         Project(folder)
     }
@@ -61,7 +61,7 @@ impl Project {
         let path = self.0.path().join(path);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(old), "{old}");
-        compeval::files::write_whole(&path, text.replace(old, new)).unwrap();
+        base::files::write_whole(&path, text.replace(old, new)).unwrap();
     }
 
     fn path(&self, name: &str) -> String {
@@ -154,7 +154,7 @@ fn prune_unreachable_keeps_what_the_pipeline_and_labels_need() {
 #[test]
 fn a_result_without_a_readable_manifest_stops_a_prune() {
     let project = Project::ran("a");
-    compeval::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
+    base::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
     let text = project.fails(1, &["cache", "prune", "--unreachable"]);
     assert!(text.contains("nothing was pruned"), "{text}");
 }
@@ -252,51 +252,6 @@ fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
     assert!(text.contains("In their last runs, 1 result set found") && !text.contains("$– to make"), "{text}");
 }
 
-#[test]
-fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
-    let (here, there) = (Project::ran("a"), Project::new());
-    let file = here.path("a.cache");
-    let exported = here.json(&["cache", "export", &file, "--label", "a"]);
-    let imported = there.json(&["cache", "import", &file]);
-    assert_eq!(imported["added"], exported["entries"]);
-    let plan = there.json(&["plan"]);
-    assert!(plan["reasons"].as_array().unwrap().is_empty(), "{plan}");
-    let bytes = fs::read(&file).unwrap();
-    compeval::files::write_whole(Path::new(&file), &bytes[..bytes.len() / 2]).unwrap();
-    assert!(there.fails(2, &["cache", "import", &file]).contains("nothing was added"));
-    assert!(here.fails(2, &["cache", "export", &file, "--label", "b"]).contains("no results `b`"));
-}
-
-#[test]
-fn an_export_replaces_only_an_export() {
-    let project = Project::ran("a");
-    let untouched = |name: &&str| {
-        let before = fs::read(project.path(name)).unwrap();
-        let text = project.fails(2, &["cache", "export", name]);
-        assert!(text.contains("nothing was exported") && text.contains("Use another file"), "{text}");
-        assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
-    };
-    ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"]
-        .iter()
-        .for_each(untouched);
-    assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("is inside the cache folder"));
-    assert!(project.fails(2, &["cache", "export", "prompts"]).contains("not a regular file"));
-    project.ok(&["cache", "export", "a.export"]);
-    project.ok(&["cache", "export", "a.export", "--label", "a"]);
-    compeval::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
-    project.ok(&["cache", "export", "empty"]);
-}
-
-#[cfg(unix)]
-#[test]
-fn an_export_has_the_permissions_of_results() {
-    use std::os::unix::fs::PermissionsExt;
-    let project = Project::ran("a");
-    project.ok(&["cache", "export", "a.export"]);
-    let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode();
-    assert_eq!(mode("a.export"), mode("results/a/summary.json"));
-}
-
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
 fn failed_call(project: &Project) -> (String, String) {
     let folder = project.0.path().join("cache");
@@ -357,7 +312,7 @@ fn verify_reports_damage_and_the_rest_is_intact() {
     let (third, half) = (bytes.len() / 3, bytes.len() / 2);
     bytes[third] ^= 0xFF;
     bytes[half] ^= 0xFF;
-    compeval::files::write_whole(&pack, &bytes).unwrap();
+    base::files::write_whole(&pack, &bytes).unwrap();
     let output = project.run(&["cache", "verify"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -366,23 +321,6 @@ fn verify_reports_damage_and_the_rest_is_intact() {
     assert!(text.contains(" damaged places were found and removed"), "{text}");
     project.ok(&["cache", "verify"]);
     project.ok(&["run", "--label", "b"]);
-}
-
-#[test]
-fn a_cache_of_an_older_version_is_upgraded() {
-    let project = Project::new();
-    let older = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cache/data/format-1"));
-    for file in ["FORMAT", "packs/00000001.pack"] {
-        let to = project.0.path().join("cache").join(file);
-        compeval::files::write_whole(&to, fs::read(older.join(file)).unwrap()).unwrap();
-    }
-    let entries = |project: &Project| project.ok(&["cache", "ls", "--json"]).matches("\"key\"").count();
-    let before = entries(&project);
-    assert!(project.ok(&["cache", "upgrade"]).starts_with("Rewrote 1 pack: "));
-    assert!(project.ok(&["cache", "upgrade"]).starts_with("The cache is of this version already"));
-    assert!(fs::read_to_string(project.0.path().join("cache/FORMAT")).unwrap().contains("format 3"));
-    assert_eq!((entries(&project), before), (8, 8));
-    project.ok(&["cache", "verify"]);
 }
 
 #[test]

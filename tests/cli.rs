@@ -17,7 +17,6 @@ mod cli {
     mod server;
 
     mod bad_input;
-    mod batch_files;
     mod batch_kills;
     mod batches;
     mod blinding;

@@ -1,6 +1,6 @@
 //! Fuzzing that stays: every reader of foreign bytes gets mutated samples, and must neither panic nor hang.
 //!
-//! Without more, each target gets a few hundred inputs from fixed seeds. `scripts/fuzz.sh MINUTES` runs each target for
+//! Without more, each target gets a few hundred inputs from fixed seeds. `tools/fuzz.sh MINUTES` runs each target for
 //! that long with seeds of its own. An input that makes a target panic is written to `target/fuzz`; with a copy of it in
 //! `tests/fuzz/TARGET` it is tried first from then on.
 
@@ -14,14 +14,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use base::units::Tokens;
 use compeval::cache::{CacheSnapshot, Lookup, Store, export};
-use compeval::import::{FixtureOptions, assemble, read_bytes};
 use compeval::judge::{CriterionId, Rubric, read_reply};
 use compeval::pipeline::{OpenRequest, open, project_paths, starter_files};
 use compeval::probe::ParsedBank;
-use compeval::provider::{Dialect, Operation, read, read_billing};
-use compeval::transcript::{Message, ParsedFixture};
-use compeval::units::Tokens;
+use models::{Dialect, Operation, read, read_billing};
+use sessions::import::{FixtureOptions, assemble, read_bytes};
+use sessions::transcript::{Message, ParsedFixture};
 
 /// Inputs for each target where no time is given.
 const INPUTS: u64 = 60;
@@ -89,7 +89,7 @@ fn fuzz(name: &str, samples: &[Vec<u8>], target: impl Fn(&[u8]) + std::panic::Re
         if ended.is_err() || began.elapsed() > Duration::from_secs(20) {
             let folder = root().join("target/fuzz");
             let file = folder.join(format!("{name}-{}", compeval::action::Digest::of(bytes).short()));
-            compeval::files::write_whole(&file, bytes).unwrap();
+            base::files::write_whole(&file, bytes).unwrap();
             panic!("{name}: {} makes it fail; copy it to tests/fuzz/{name}", file.display());
         }
     };
@@ -147,7 +147,7 @@ fn rubrics() {
 #[test]
 fn importers() {
     let names = ["a.json", "a.jsonl", "a.md", "a.traj", "a.eval"];
-    fuzz("importers", &files("tests/import/logs"), |bytes| {
+    fuzz("importers", &files("crates/sessions/tests/import/logs"), |bytes| {
         let name = names[bytes.len() % names.len()];
         if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
             let count = |message: &Message| Tokens(message.content.len() as u64 / 4);
@@ -162,12 +162,12 @@ fn importers() {
 fn pipelines() {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in starter_files() {
-        compeval::files::write_whole(&folder.path().join(path), text).unwrap();
+        base::files::write_whole(&folder.path().join(path), text).unwrap();
     }
     let path = folder.path().join("pipeline.toml");
     let samples = [std::fs::read(&path).unwrap(), std::fs::read(root().join("tests/cli/data/pipeline.toml")).unwrap()];
     fuzz("pipelines", &samples, |bytes| {
-        compeval::files::write_whole(&path, bytes).unwrap();
+        base::files::write_whole(&path, bytes).unwrap();
         let environment = |_: &str| None;
         drop(project_paths(&path, None, &environment));
         drop(open(&OpenRequest { file: path.clone(), without_banks: true, ..OpenRequest::default() }, &environment));
@@ -238,7 +238,7 @@ fn packs() {
         for bytes in [bytes.to_vec(), with_checksums(bytes.to_vec(), start)] {
             drop(std::fs::remove_dir_all(&damaged));
             support::filled(&damaged, 0, 0);
-            compeval::files::write_whole(&damaged.join("packs").join(pack.file_name().unwrap()), &bytes).unwrap();
+            base::files::write_whole(&damaged.join("packs").join(pack.file_name().unwrap()), &bytes).unwrap();
             if let Ok(snapshot) = CacheSnapshot::open(&damaged) {
                 for record in snapshot.records() {
                     drop((snapshot.meta(&record), snapshot.body(&record)));
@@ -261,7 +261,7 @@ fn exports() {
     let (file, target) = (folder.path().join("mutated.export"), folder.path().join("target"));
     let into = Store::open(&target, &support::holder()).unwrap();
     let import = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
-        compeval::files::write_whole(&file, bytes).unwrap();
+        base::files::write_whole(&file, bytes).unwrap();
         drop(into.import(&file, None));
     });
     fuzz("exports", &[frames, sound.clone()], |bytes| {

@@ -175,7 +175,7 @@ fn visit_request(request: &ModelRequest, part: &mut impl Visitor) {
         text("rules", RULES);
     }
     let settings = &request.settings;
-    if request.operation != crate::provider::Operation::Generate {
+    if request.operation != models::Operation::Generate {
         text("operation", &format!("{:?}", request.operation));
     }
     if let Some(limit) = settings.max_output_tokens {
@@ -276,9 +276,9 @@ mod tests {
 
     use super::*;
     use crate::action::Template;
-    use crate::provider::{Operation, Settings};
-    use crate::transcript::Role;
-    use crate::units::Tokens;
+    use base::units::Tokens;
+    use models::{Operation, Settings};
+    use sessions::transcript::Role;
 
     fn request(model: &str, prompt: &str, transcript: &str, limit: Option<u64>) -> Work {
         let template = Template::new(prompt, &["transcript"]).expect("a valid template");

@@ -1,6 +1,6 @@
 //! Stages of the pipeline: as they are in keys, and as they are reported.
 
-use crate::named::named_enum;
+use base::named_enum;
 
 named_enum! {
     /// A stage of the pipeline, as it is in keys.

@@ -15,8 +15,8 @@ use regex::Regex;
 
 use super::digest::{Digest, DigestBuilder};
 use super::value::InputValue;
-use crate::locale::Locale;
-use crate::text::line_and_column;
+use base::locale::Locale;
+use base::text::line_and_column;
 
 /// The value that gives the built-in model the text of a prompt as its author wrote it, without the values of its
 /// variables.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::digest::{Digest, DigestBuilder};
 use super::template::Prompt;
 use super::value::InputValue;
-use crate::provider::{Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings};
-use crate::transcript::Role;
-use crate::units::Tokens;
+use base::units::Tokens;
+use models::{Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings};
+use sessions::transcript::Role;
 
 /// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
 /// makes older outputs stale.

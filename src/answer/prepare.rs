@@ -3,8 +3,8 @@
 use super::spec::Answerer;
 use crate::action::{ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, RequestTurn, TemplateFault, Work};
 use crate::compress::{ContextRef, SpanText};
-use crate::provider::{Endpoint, Operation};
-use crate::transcript::Role;
+use models::{Endpoint, Operation};
+use sessions::transcript::Role;
 
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerInput<'a> {
@@ -74,8 +74,8 @@ mod tests {
     use super::*;
     use crate::action::{Digest, Template};
     use crate::answer::{AnswererName, VARIABLES};
-    use crate::provider::{Dialect, Limits, ModelRef, ModelUse, ProviderSpec, Settings};
-    use crate::transcript::Message;
+    use models::{Dialect, Limits, ModelRef, ModelUse, ProviderSpec, Settings};
+    use sessions::transcript::Message;
     use std::convert::Infallible;
     use std::sync::Arc;
 

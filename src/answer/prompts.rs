@@ -1,7 +1,7 @@
 //! The built-in prompts.
 
 use crate::action::{BuiltInTemplate, Template, Variable};
-use crate::locale::Locale;
+use base::locale::Locale;
 
 /// The variables an answer prompt may use.
 pub const VARIABLES: &[Variable] = &["context", QUESTION];

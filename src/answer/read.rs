@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::action::Digest;
-use crate::provider::ReadFault;
+use models::ReadFault;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {

@@ -1,8 +1,8 @@
 //! Who answers the probes.
 
 use crate::action::Template;
-use crate::named::{named_enum, text_name};
-use crate::provider::ModelUse;
+use base::{named_enum, text_name};
+use models::ModelUse;
 
 text_name! {
     /// The name of an answerer in results; part of no cache key.

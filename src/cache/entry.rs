@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Repetition, Sources, Stage};
-use crate::provider::{Dialect, Lane};
-use crate::units::{Usage, Usd};
+use base::units::{Usage, Usd};
+use models::{Dialect, Lane};
 
 /// Everything about an entry besides its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -294,7 +294,7 @@ impl Day {
 
 /// The time in milliseconds since 1970 (UTC). A clock before 1970 counts as 1970.
 pub fn now_ms() -> u64 {
-    u64::try_from(crate::clock::now().as_millisecond()).unwrap_or(0)
+    u64::try_from(base::clock::now().as_millisecond()).unwrap_or(0)
 }
 
 /// Where a frame is: the pack's number and the range in it.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::action::ActionKey;
-use crate::files::FileError;
+use base::files::FileError;
 
 /// Why a cache operation failed.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use base64::Engine;
@@ -25,8 +24,8 @@ use super::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::packs::pack::PackFiles;
 use super::refresh::Refresh;
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
-use crate::provider::{BatchAccount, ModelRef, Operation, Price};
-use crate::units::Usd;
+use base::units::Usd;
+use models::{BatchAccount, ModelRef, Operation, Price};
 
 /// The name of a line towards the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
 /// attempt.
@@ -80,9 +79,6 @@ pub struct BatchIntent {
     /// The input tokens of its requests, as estimated.
     #[serde(default)]
     pub tokens: u64,
-    /// The file that its requests were written to, where it is not the vendor's.
-    #[serde(default)]
-    pub file: Option<PathBuf>,
     /// The refresh that it is part of.
     #[serde(default)]
     pub refresh: Option<Refresh>,
@@ -173,12 +169,7 @@ pub struct OpenBatch {
 }
 
 impl OpenBatch {
-    /// Whether it is a file of which it is not known whether it was written.
-    pub fn is_unfinished_file(&self) -> bool {
-        self.intent.file.is_some() && self.id.is_none()
-    }
-
-    /// Where it is: the vendor's name for it, or its file.
+    /// The vendor's name for it, for people.
     pub fn place(&self) -> &str {
         self.id.as_deref().unwrap_or("not confirmed")
     }

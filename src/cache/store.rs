@@ -34,7 +34,7 @@ use super::trust::untrusted;
 use super::writing::inner::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
-use crate::files::{FileLock, close_files, create_private_folder};
+use base::files::{FileLock, close_files, create_private_folder};
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Store {
     /// If another process has it open (after waiting 2 s), if the folder is not a cache or has a newer format (then
     /// nothing is changed), or if the system refuses.
     pub fn open(dir: &Path, holder: &LockHolder) -> Result<Store, CacheError> {
-        if crate::clock::is_before_1970() {
+        if base::clock::is_before_1970() {
             let error = std::io::Error::other("the clock of this machine shows a time before 1970; set it");
             return Err(CacheError::io("open", dir)(error));
         }

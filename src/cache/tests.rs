@@ -16,7 +16,7 @@ use super::packs::packed::{EntryOrigin, PortableFrame, explained, pack};
 use super::packs::shared_fields::{FieldNumbers, SharedFields};
 use super::{CacheSnapshot, LockHolder, Lookup, Store};
 use crate::action::{ActionKey, Digest, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
-use crate::units::{Tokens, Usage, Usd};
+use base::units::{Tokens, Usage, Usd};
 
 fn meta() -> EntryMeta {
     let part = |text: &str| InputPart { digest: Digest::of(text), text: Some(text.into()) };
@@ -24,7 +24,7 @@ fn meta() -> EntryMeta {
     EntryMeta {
         stage: Stage::Answer,
         created: 1_790_000_000_123,
-        dialect: Some(crate::provider::Dialect::Anthropic),
+        dialect: Some(models::Dialect::Anthropic),
         model: Some("m-1".into()),
         requested_model: None,
         usage: Usage { input: Some(Tokens(300)), output: Some(Tokens(0)), ..Usage::default() },

@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
-use crate::provider::Lane;
+use models::Lane;
 
 /// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
 pub(crate) const SELECTION: &str = "Selection";
@@ -94,8 +94,7 @@ pub(crate) struct SelectArgs {
     /// Topic that the compression should focus on
     #[arg(long, value_name = "TOPIC", help_heading = MODELS)]
     pub(crate) focus_topic: Option<String>,
-    /// How requests are sent: live, in OpenAI's flex lane, or (answers and grades) in batches or a file; flex and batch
-    /// cost half
+    /// How requests are sent: live, in OpenAI's flex lane, or (answers and grades) in batches; flex and batch cost half
     /// [default: live]
     #[arg(long, value_name = "LANE", value_parser = lane, help_heading = MODELS)]
     pub(crate) lane: Option<Lane>,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::files::{is_special, read_text};
+use base::files::{is_special, read_text};
 
 /// The commit that is checked out in the repository around `folder`; `None` outside of a repository, before its first
 /// commit, and in formats that are not known.
@@ -44,7 +44,7 @@ fn object(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::write_whole;
+    use base::files::write_whole;
 
     const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -58,7 +58,7 @@ mod tests {
 
     fn found(files: &[(&str, &str)], below: &str) -> Option<String> {
         let folder = repository(files);
-        crate::files::create_private_folder(&folder.path().join(below)).unwrap();
+        base::files::create_private_folder(&folder.path().join(below)).unwrap();
         commit_of(&folder.path().join(below))
     }
 

@@ -10,8 +10,8 @@ use clap_complete::env::Shells;
 
 use super::environment::variable;
 use crate::pipeline::{OpenRequest, Pipeline, find_pipeline, open};
-use crate::provider::known_models;
 use crate::results::labels;
+use models::known_models;
 
 /// Set by the script that `compeval completions` prints, when a shell asks for candidates.
 const VARIABLE: &str = "COMPLETE";

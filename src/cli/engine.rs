@@ -17,13 +17,13 @@ use crate::cli::remote::{RemoteArgs, print_warnings};
 use crate::cli::terminal::{Console, Progress, ProgressSnapshot, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::scheduler::{
     BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions, SharedPrefixes,
     StopRequest, run,
 };
-use crate::units::{Tokens, Usd};
+use base::units::{Tokens, Usd};
+use models::{Client, Limits, ModelUse, Prices, ProviderSpec};
 
 /// Options of a run that are not part of the pipeline.
 #[derive(Default)]

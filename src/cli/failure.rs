@@ -5,11 +5,11 @@ use std::error::Error;
 use crate::cache::CacheError;
 use crate::cli::findings::render_some;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::files::{FileError, says_out_of_space};
 use crate::pipeline::Problems;
 use crate::remote::RemoteError;
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
+use base::files::{FileError, says_out_of_space};
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

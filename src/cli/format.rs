@@ -1,6 +1,6 @@
 //! Numbers in words, the same everywhere.
 
-use crate::units::Usd;
+use base::units::Usd;
 
 /// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`.
 pub(crate) fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::cli::failure::Failure;
 use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
-use crate::files::read_text;
+use base::files::read_text;
 
 /// The results so far.
 pub(crate) trait LivePage: Send + Sync {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn the_finished_page_is_the_last_one() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        crate::files::write_whole(file.path(), "finished").unwrap();
+        base::files::write_whole(file.path(), "finished").unwrap();
         let site = site();
         lock(&site.visits).finished = Some(file.path().to_owned());
         assert!(ask(&site, "GET", "/progress").body.contains("\"ended\":true"));

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crate::redaction::redact_bytes;
+use base::redaction::redact_bytes;
 
 /// How long a connection may take to send its request, or to take the reply.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,14 +9,14 @@ use crate::cli::environment::variable;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::render_some;
 use crate::cli::terminal::Console;
-use crate::files::this_command;
 use crate::pipeline::{
     MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths, find_pipeline, open,
     project_paths,
 };
-use crate::provider::{ApiKey, ModelUse};
 use crate::results::Label;
-use crate::threads::both;
+use base::files::this_command;
+use base::threads::both;
+use models::{ApiKey, ModelUse};
 
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,7 +119,7 @@ pub(crate) fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -
 pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
     match &select.label {
         Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
-        None => Ok(Label::of_time(crate::clock::now())),
+        None => Ok(Label::of_time(base::clock::now())),
     }
 }
 

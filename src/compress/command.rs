@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
 use super::truncate::pairs_hold;
-use crate::text::shortened;
-use crate::transcript::Message;
-use crate::units::{Tokens, Usage};
+use base::text::shortened;
+use base::units::{Tokens, Usage};
+use sessions::transcript::Message;
 
 /// What a program returned, checked.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
 use crate::action::{BuiltInStrategy, Computation};
-use crate::transcript::{Message, Role};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::transcript::{Message, Role};
 
 /// Applies a rule to `messages`, the text of `computation.messages` read; `count` counts tokens.
 ///

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::action::{Digest, DigestBuilder, InputValue};
-use crate::provider::{Endpoint, ModelName};
-use crate::transcript::{Message, Role, render};
+use models::{Endpoint, ModelName};
+use sessions::transcript::{Message, Role, render};
 
 /// What stands in place of the compressed messages.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::truncate::units;
-use crate::references::{Target, targets};
-use crate::text::each_string;
-use crate::transcript::{Message, Role, ToolCall, file_operation};
-use crate::units::Tokens;
+use base::text::each_string;
+use base::units::Tokens;
+use sessions::references::{Target, targets};
+use sessions::transcript::{Message, Role, ToolCall, file_operation};
 
 /// Characters from which an argument of a call is masked with its result.
 const LONG_ARGUMENT: usize = 400;

@@ -6,9 +6,9 @@ use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
     Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
-use crate::locale::Locale;
-use crate::provider::{ModelUse, Operation};
-use crate::transcript::{Message, Role, render};
+use base::locale::Locale;
+use models::{ModelUse, Operation};
+use sessions::transcript::{Message, Role, render};
 
 /// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::spec::PromptStyle;
 use crate::action::{BuiltInTemplate, Template, Variable};
-use crate::locale::Locale;
+use base::locale::Locale;
 
 /// The variables a compress prompt may use.
 pub const VARIABLES: &[Variable] = &["transcript", "previous_summary", "focus_topic", "target_tokens"];

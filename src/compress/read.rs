@@ -8,9 +8,9 @@ use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
 use super::spec::{Method, Strategy};
 use crate::action::{Digest, DigestBuilder};
-use crate::provider::{Completion, ModelUse};
-use crate::transcript::Message;
-use crate::units::Usage;
+use base::units::Usage;
+use models::{Completion, ModelUse};
+use sessions::transcript::Message;
 
 /// The output of a compression, as the cache stores it.
 #[derive(Clone, Copy, Debug)]

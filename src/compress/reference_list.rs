@@ -3,9 +3,9 @@
 
 use std::collections::HashSet;
 
-use crate::references::{Reference, SessionNoise, readable_text, references_in, used_in};
-use crate::transcript::{Message, Role};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::references::{Reference, SessionNoise, readable_text, references_in, used_in};
+use sessions::transcript::{Message, Role};
 
 /// The distinct references of a transcript, those that occurred last first. Found once, it is cut to any size.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::index::INDEX_TOKENS;
 use crate::action::{BuiltInStrategy, Digest, Template};
-use crate::named::{named_enum, text_name};
-use crate::provider::ModelUse;
-use crate::units::Tokens;
+use base::units::Tokens;
+use base::{named_enum, text_name};
+use models::ModelUse;
 
 text_name! {
     /// The name of a method in results; part of no cache key.

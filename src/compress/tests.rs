@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work};
-use crate::locale::Locale;
-use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
-use crate::transcript::{Message, Role, ToolCall, estimate_tokens};
-use crate::units::Tokens;
+use base::locale::Locale;
+use base::units::Tokens;
+use models::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+use sessions::transcript::{Message, Role, ToolCall, estimate_tokens};
 
 fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
     let provider = ProviderSpec {

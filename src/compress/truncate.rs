@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::transcript::{Message, Role, is_boundary};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::transcript::{Message, Role, is_boundary};
 
 /// The newest messages of at most `target` tokens together, whole, calls and results never parted.
 ///
@@ -53,8 +53,8 @@ pub(super) fn pairs_hold(messages: &[Message]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::ToolCall;
     use proptest::prelude::*;
+    use sessions::transcript::ToolCall;
 
     fn words(text: &str) -> Tokens {
         Tokens(text.split_whitespace().count() as u64)

@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 
-use crate::locale::Locale;
-use crate::named::{named_enum, text_name};
 use crate::probe::ProbeType;
+use base::locale::Locale;
+use base::{named_enum, text_name};
 
 named_enum! {
     /// What is graded: one of six sides of an answer.

@@ -2,7 +2,7 @@
 
 use super::rubric::Rubric;
 use super::score::{DimensionScores, Score, dimension_scores};
-use crate::locale::Locale;
+use base::locale::Locale;
 
 /// The same score in every dimension.
 pub(crate) fn all(score: f64) -> DimensionScores {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::criterion::CriterionId;
 use super::score::CriterionScore;
-use crate::text::{one_line, shortened};
+use base::text::{one_line, shortened};
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

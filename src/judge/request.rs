@@ -16,10 +16,10 @@ use super::criterion::{Criterion, CriterionId};
 use crate::action::{
     BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable,
 };
-use crate::locale::Locale;
 use crate::probe::{Fact, Probe};
-use crate::provider::OutputSchema;
-use crate::transcript::Role;
+use base::locale::Locale;
+use models::OutputSchema;
+use sessions::transcript::Role;
 
 /// What a judge's prompt may use: `request`, the JSON object with everything to grade.
 pub const VARIABLES: &[Variable] = &["request"];

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::criterion::{Criterion, CriterionId};
 use super::rubric_file;
 use crate::action::{Digest, DigestBuilder};
-use crate::fault::Fault;
-use crate::locale::Locale;
 use crate::probe::ProbeType;
+use base::fault::Fault;
+use base::locale::Locale;
 
 /// Whether criteria follow the type of the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

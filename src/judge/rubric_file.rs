@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::criterion::{Anchors, Criterion, CriterionId, Dimension};
-use crate::fault::{Fault, suggestion};
 use crate::probe::ProbeType;
+use base::fault::{Fault, suggestion};
 
 const KEYS: [&str; 7] = ["id", "name", "dimension", "weight", "applies_to", "question", "anchors"];
 const ANCHORS: [&str; 3] = ["0", "3", "5"];

@@ -131,7 +131,7 @@ pub fn grade(rubric: &Rubric, reply: &[CriterionScore]) -> DimensionScores {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locale::Locale;
+    use base::locale::Locale;
     use proptest::prelude::*;
 
     fn reply(scores: &[(&str, u8)]) -> Vec<CriterionScore> {

@@ -13,9 +13,9 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::request::GroundTruthRef;
-use crate::locale::Locale;
-use crate::named::named_enum;
 use crate::probe::{Fact, ProbeType};
+use base::locale::Locale;
+use base::named_enum;
 
 /// Names a case of the self-test, as in `negated-2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -200,7 +200,7 @@ impl File {
 mod tests {
     use super::*;
     use crate::probe::FactFinder;
-    use crate::transcript::fold;
+    use sessions::transcript::fold;
     use std::collections::BTreeSet;
 
     fn each_case(kinds: &[CaseKind], check: impl Fn(&Case)) {

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::criterion::Dimension;
 use super::score::{DimensionScores, Score};
 use super::selftest::{Case, CaseId, CaseKind, Expected, SelfTest};
-use crate::stats::median;
+use stats::median;
 
 /// How far apart the judge's medians of right and of bad answers must lie.
 pub const MIN_SPREAD: f64 = 1.0;
@@ -220,7 +220,7 @@ mod tests {
     use crate::judge::fakes::all;
     use crate::judge::score::dimension_scores;
     use crate::judge::{CriterionId, Rubric};
-    use crate::locale::Locale;
+    use base::locale::Locale;
 
     type Grades = BTreeMap<CaseId, DimensionScores>;
 

@@ -1,8 +1,8 @@
 //! Who grades.
 
 use crate::action::Template;
-use crate::named::text_name;
-use crate::provider::ModelUse;
+use base::text_name;
+use models::ModelUse;
 
 text_name! {
     /// The name of a judge in results; part of no cache key.

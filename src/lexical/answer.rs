@@ -16,7 +16,7 @@ use super::instructions::limit;
 use super::passages::{Origin, Passage, passages};
 use super::terms::{Term, each_term, is_ideograph, terms};
 use crate::compress::rules;
-use crate::transcript::estimate_tokens;
+use sessions::transcript::estimate_tokens;
 
 /// What is said when the context holds nothing on the question.
 pub(super) const NOTHING: &str = "The context does not say.";

@@ -5,7 +5,7 @@ use super::instructions::{PromptSection, kinds_of, limit, sections, wants_copy};
 use super::passages::messages;
 use super::terms::terms;
 use crate::compress::allocate;
-use crate::transcript::{Message, Role, count_tokens, estimate_tokens};
+use sessions::transcript::{Message, Role, count_tokens, estimate_tokens};
 
 /// The values of a compress prompt.
 pub(super) struct PromptValues<'a> {

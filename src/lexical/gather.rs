@@ -2,9 +2,9 @@
 
 use super::terms::{Term, terms};
 use crate::compress::{SessionNotes, file_entry, rules};
-use crate::named::named_enum;
-use crate::text::shortened;
-use crate::transcript::{Message, Role};
+use base::named_enum;
+use base::text::shortened;
+use sessions::transcript::{Message, Role};
 
 named_enum! {
     /// What an entry is about, in the order of the sections, with the label of its line.

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::gather::Kind;
 use crate::measure::prompt_headings;
-use crate::text::pattern;
+use base::text::pattern;
 
 /// A section that a prompt asks for.
 #[derive(Clone, Debug, PartialEq)]

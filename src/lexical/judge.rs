@@ -18,8 +18,8 @@ use crate::compress::rules;
 use crate::judge::{CriterionId, GradingRequest};
 use crate::measure::{abstains, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
-use crate::text::pattern;
-use crate::transcript::fold;
+use base::text::pattern;
+use sessions::transcript::fold;
 
 /// What was found in the answer, once for all criteria.
 struct Finding {
@@ -274,7 +274,7 @@ impl Finding {
 mod tests {
     use super::*;
     use crate::judge::{Rubric, Scope, SelfTest, grade, read_reply, verdict};
-    use crate::locale::Locale;
+    use base::locale::Locale;
     use serde_json::Value;
 
     fn graded(response: &str, facts: &[&str], reference: Option<&str>) -> Vec<u64> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::compress::{readable, rules};
-use crate::transcript::{Message, Role, ToolCall};
+use sessions::transcript::{Message, Role, ToolCall};
 
 /// Where a passage comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::render;
+    use sessions::transcript::render;
 
     fn session() -> Vec<Message> {
         let mut call = Message::text(Role::Assistant, "Look. Then fix.");

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::answer::is_chinese;
 use super::passages::messages;
 use crate::compress::SessionNotes;
-use crate::locale::Locale;
 use crate::probe::{ProbeSources, propose_candidates};
-use crate::transcript::{Message, Role, ToolCall};
+use base::locale::Locale;
+use sessions::transcript::{Message, Role, ToolCall};
 
 /// Proposes probes about a rendered transcript, in the shape that a model's reply has.
 pub(super) fn propose(transcript: &str) -> String {

@@ -12,8 +12,9 @@
 
 use regex::Regex;
 
-use crate::text::{lazy_patterns, pattern};
-use crate::transcript::fold;
+use base::lazy_patterns;
+use base::text::pattern;
+use sessions::transcript::fold;
 
 /// Parts of the patterns below, by name. A part may hold later ones.
 const PARTS: [(&str, &str); 12] = [

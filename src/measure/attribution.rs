@@ -13,10 +13,11 @@
 use std::ops::Range;
 
 use super::states::mark_states;
-use crate::named::named_enum;
 use crate::probe::FactFinder;
-use crate::text::{lazy_patterns, pattern};
-use crate::transcript::fold;
+use base::lazy_patterns;
+use base::named_enum;
+use base::text::pattern;
+use sessions::transcript::fold;
 
 named_enum! {
     /// What became of one expected fact.

@@ -12,8 +12,8 @@ use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{presence, share};
 use crate::probe::{FactFinder, History, Probe, Topic};
-use crate::transcript::fold;
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::transcript::fold;
 
 /// One probe at its point, ready to measure many contexts and answers.
 #[derive(Clone, Debug)]
@@ -173,8 +173,8 @@ impl ProbeMeasure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::{Message, Role};
     use serde_json::json;
+    use sessions::transcript::{Message, Role};
 
     fn measured(context: Option<&str>, answer: &str, literal: bool) -> Measured {
         let messages = ["port 8080 first", "端口改为8081，报错连接超时"].map(|text| Message::text(Role::User, text));

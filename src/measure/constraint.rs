@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::locale::Locale;
-use crate::named::named_enum;
 use crate::probe::{Fact, FactFinder};
-use crate::text::{lazy_patterns, pattern};
-use crate::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
-use crate::units::Tokens;
+use base::locale::Locale;
+use base::text::pattern;
+use base::units::Tokens;
+use base::{lazy_patterns, named_enum};
+use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
 
 /// A rule of the user: an object, and that something must not be done to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -104,7 +104,7 @@ impl RuleFinder {
         &self.object
     }
 
-    /// Whether the rule occurs in `text`; `folded` is the text made by [`crate::transcript::fold_document`].
+    /// Whether the rule occurs in `text`; `folded` is the text made by [`sessions::transcript::fold_document`].
     pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
         let literal = self.whole.occurs_in(folded);
         RuleSurvival { literal, near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text) }
@@ -206,8 +206,8 @@ pub fn language_of(messages: &[Message]) -> Locale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::{ToolCall, fold_document};
     use proptest::prelude::*;
+    use sessions::transcript::{ToolCall, fold_document};
 
     fn rule(language: Locale, text: &str, object: &str) -> Rule {
         Rule { name: "r".into(), language, text: text.into(), object: vec![object.into()], prohibition: Vec::new() }

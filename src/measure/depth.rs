@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::refetch::tokens_of;
-use crate::named::named_enum;
 use crate::probe::{FactFinder, History};
-use crate::units::Tokens;
+use base::named_enum;
+use base::units::Tokens;
 
 named_enum! {
     /// Where a fact was last said before its point: in which third of the span, by tokens.
@@ -78,8 +78,8 @@ impl Mentions {
 mod tests {
     use super::*;
     use crate::probe::Fact;
-    use crate::transcript::{Message, Role};
     use proptest::prelude::*;
+    use sessions::transcript::{Message, Role};
 
     fn finder() -> FactFinder {
         FactFinder::new(&Fact { spellings: vec!["needle".into()] })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::probe::{History, normal_path, paths, suffixes, words};
-use crate::transcript::fold;
+use sessions::transcript::fold;
 
 /// Paths and identifiers in `answer` that occur neither in the question nor before message `until` of the
 /// transcript. A path is known by its ending, of two parts at least where it has them.
@@ -63,8 +63,8 @@ pub(super) fn is_identifier(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::{Message, Role};
     use proptest::prelude::*;
+    use sessions::transcript::{Message, Role};
 
     fn unknown(answer: &str) -> Vec<String> {
         let messages = [

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::probe::{ProbeType, words};
-use crate::transcript::is_unspaced;
+use sessions::transcript::is_unspaced;
 
 /// The headings of a prompt.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use super::abstention::abstains;
 use super::attribution::stated_as_current;
 use super::constraint::{Rule, RuleFinder};
-use crate::locale::Locale;
 use crate::probe::{Fact, FactFinder, Topic};
-use crate::transcript::fold_document;
+use base::locale::Locale;
+use sessions::transcript::fold_document;
 
 const TUNED: &str = include_str!("literal_cases.txt");
 const HELD_OUT: &str = include_str!("literal_held_out.txt");

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use super::refetch::{refetch, tokens_of};
 use crate::probe::{Fact, FactFinder, History};
-use crate::references::{
+use base::units::Tokens;
+use sessions::references::{
     PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, references_in, targets,
     used_in,
 };
-use crate::transcript::{Fixture, Message, Role};
-use crate::units::Tokens;
+use sessions::transcript::{Fixture, Message, Role};
 
 /// Turns of the assistant behind a point in which a use counts.
 const WINDOW: usize = 20;
@@ -325,7 +325,7 @@ impl WindowScan<'_> {
 }
 
 impl NeededAtPoint {
-    /// For each needed reference whether it occurs in `context`, a text made by [`crate::transcript::fold_document`].
+    /// For each needed reference whether it occurs in `context`, a text made by [`sessions::transcript::fold_document`].
     pub fn presence(&self, context: &str) -> Vec<bool> {
         self.finders.iter().map(|finder| finder.occurs_in(context)).collect()
     }

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::needed::{NeedState, NeededAtPoint, NeededRecall, RecallCaveat, ReferenceSource, SessionReferences};
 use crate::probe::History;
-use crate::transcript::{Fixture, Message, Role, ToolCall, fold_document};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::transcript::{Fixture, Message, Role, ToolCall, fold_document};
 
 #[derive(Clone, Default)]
 struct RecordedSession {
@@ -185,9 +185,9 @@ fn short_and_cut_sessions_have_a_caveat() {
     let history = History::new(&fixture.messages);
     let short = SessionReferences::of(&fixture).needed(&[point], &vec![Tokens(10); point + 1], &history);
     assert_eq!(short.caveat, Some(RecallCaveat::Short));
-    fixture.messages[1].content.push_str(crate::transcript::CUT_MARK);
+    fixture.messages[1].content.push_str(sessions::transcript::CUT_MARK);
     assert_eq!(needed(&fixture, &[point]).caveat, Some(RecallCaveat::Cut));
-    fixture.reference_patterns = Some(crate::references::PATTERNS);
+    fixture.reference_patterns = Some(sessions::references::PATTERNS);
     assert_eq!(needed(&fixture, &[point]).caveat, None);
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::abstention::abstains;
 use super::fabrication::{is_file_path, is_identifier};
 use crate::probe::{normal_path, suffixes};
-use crate::transcript::{fold, is_unspaced};
+use sessions::transcript::{fold, is_unspaced};
 
 /// What an answer does when its context lost every expected fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::probe::{FactFinder, History};
-use crate::units::Tokens;
+use base::units::Tokens;
 
 /// Tokens of one fetch besides what is fetched: a call and its framing.
 pub const FETCH_OVERHEAD: Tokens = Tokens(300);
@@ -90,8 +90,8 @@ pub fn break_even(a: (f64, f64), b: (f64, f64), cached: f64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::probe::Fact;
-    use crate::transcript::{Message, Role};
     use proptest::prelude::*;
+    use sessions::transcript::{Message, Role};
 
     fn tokens() -> Vec<Tokens> {
         [50, 9, 20, 5].map(Tokens).into()

@@ -1,9 +1,9 @@
 //! What a compression keeps: which expected facts occur in the context, and how much of the replaced messages is gone.
 
 use crate::probe::{FactFinder, Topic};
-use crate::units::Tokens;
+use base::units::Tokens;
 
-/// For each fact whether it occurs in `text`, made by [`crate::transcript::fold`]. `topic` is that of the question, of which
+/// For each fact whether it occurs in `text`, made by [`sessions::transcript::fold`]. `topic` is that of the question, of which
 /// short numbers need a word near them; empty for an answer, which need not repeat its question.
 pub fn presence(text: &str, facts: &[FactFinder], topic: &Topic) -> Vec<bool> {
     facts.iter().map(|fact| topic.has(fact, text)).collect()
@@ -29,7 +29,7 @@ pub fn compression_ratio(context: Tokens, replaced: Tokens) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::probe::Fact;
-    use crate::transcript::fold;
+    use sessions::transcript::fold;
 
     #[test]
     fn survival_is_the_share_of_facts_that_stand() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
-use crate::provider::{Lane, ModelUse, ProviderSpec};
+use models::{ModelUse, ProviderSpec};
 
 /// The hosts and programs of a project, each once and sorted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,8 +52,7 @@ impl ExternalAccess {
             }),
             _ => None,
         });
-        // Requests of the file lane go to the engine that reads the file.
-        let is_remote = |model: &&ModelUse| !model.is_lexical() && model.lane != Lane::File;
+        let is_remote = |model: &&ModelUse| !model.is_lexical();
         ExternalAccess {
             hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),
             programs: programs.collect(),

@@ -14,9 +14,9 @@ use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{NAME_HELP, ValidationContext, check_name};
 use crate::action::Digest;
-use crate::locale::Locale;
 use crate::measure::{Rule, RuleFinder, RulePosition, language_of};
-use crate::transcript::{estimate_tokens, fold_document};
+use base::locale::Locale;
+use sessions::transcript::{estimate_tokens, fold_document};
 
 /// A set of rules.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matrix::{AnswerCell, CompressCell, JudgeCell};
 use super::model::Pipeline;
-use crate::transcript::Point;
+use sessions::transcript::Point;
 
 /// A coordinate in names, for people and rows. What a stage does not have yet is absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

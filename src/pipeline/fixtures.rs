@@ -12,10 +12,10 @@ use super::select::{MatrixSelection, is_wanted, report_unknown};
 use super::sources::{Pattern, SourceReader, shown, word};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
-use crate::fault::Fault;
 use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
-use crate::references::PATTERNS;
-use crate::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
+use base::fault::Fault;
+use sessions::references::PATTERNS;
+use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
 
 pub(super) const BANK: &str = ".probes.json";
 

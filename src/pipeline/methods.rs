@@ -12,9 +12,9 @@ use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::{ValidationContext, model_declaration};
 use crate::action::{BuiltInStrategy, Digest, Variable};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
-use crate::provider::{Dialect, Lane, ModelUse};
-use crate::references::PATTERNS;
-use crate::units::Tokens;
+use base::units::Tokens;
+use models::{Dialect, Lane, ModelUse};
+use sessions::references::PATTERNS;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
@@ -167,7 +167,7 @@ fn vendor(
 ) -> Option<ModelUse> {
     let model = context.model(&model_declaration!(table, "compress", override_model))?;
     if model.provider.dialect == dialect {
-        if let Some(lane) = table.value.lane.as_ref().filter(|_| matches!(model.lane, Lane::Batch | Lane::File)) {
+        if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
             context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");
         }
         return Some(model);

@@ -11,12 +11,12 @@ use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::judge::{JudgeSpec, Rubric, Scope};
-use crate::locale::Locale;
 use crate::measure::{Rule, RulePosition};
 use crate::probe::{Bank, History, Probe};
-use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 use crate::remote::DeclaredRemote;
-use crate::transcript::{Fixture, Message, Point, Role};
+use base::locale::Locale;
+use models::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
+use sessions::transcript::{Fixture, Message, Point, Role};
 
 /// A validated pipeline: declared values, resolved, with the command line applied.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use super::stages;
 use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
-use crate::locale::Locale;
+use base::locale::Locale;
 
 #[derive(Clone, Debug, Default)]
 pub struct OpenRequest {

@@ -9,8 +9,8 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 
 use super::excerpt::Excerpt;
 use super::model::SourceFile;
-use crate::fault::{Fault, nearest};
-use crate::text::line_and_column;
+use base::fault::{Fault, nearest};
+use base::text::line_and_column;
 
 /// Whether a problem stops the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

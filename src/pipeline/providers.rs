@@ -12,8 +12,8 @@ use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
 use super::url::{is_loopback, normal};
-use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec};
-use crate::units::Tokens;
+use base::units::Tokens;
+use models::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec};
 
 /// The value of an environment variable by its name; `None` if it is not set.
 pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;

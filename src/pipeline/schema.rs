@@ -13,8 +13,8 @@ use super::methods::{keys_by_strategy, strategies};
 use crate::compress::PromptPlacement;
 use crate::judge::Criterion;
 use crate::probe::Bank;
-use crate::provider::Dialect;
-use crate::transcript::Fixture;
+use models::Dialect;
+use sessions::transcript::Fixture;
 
 type MakeSchema = fn() -> Value;
 

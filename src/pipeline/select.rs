@@ -2,7 +2,7 @@
 
 use super::model::LoadedFixture;
 use super::problem::{Problem, Problems, list, suggest};
-use crate::provider::Lane;
+use models::Lane;
 
 /// Which part of the matrix is meant. `None` is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::problem::Problem;
 use super::select::Overrides;
 use super::validation::ValidationContext;
 use crate::judge::{Rubric, Scope};
-use crate::locale::Locale;
-use crate::provider::{ModelRef, Price};
+use base::locale::Locale;
+use models::{ModelRef, Price};
 
 /// The settings, with what the command line puts in their place.
 pub(super) fn settings(

@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
-use crate::files::is_special;
+use base::files::is_special;
 
 /// The name of the pipeline's file.
 pub const PIPELINE_FILE: &str = "pipeline.toml";

@@ -12,7 +12,7 @@ use crate::answer::{self, Answerer, AnswererName, TruncatedReplies};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
-use crate::provider::{Dialect, ModelUse};
+use models::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;

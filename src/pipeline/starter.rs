@@ -8,9 +8,9 @@ pub fn starter_files() -> [(&'static str, &'static str); 8] {
         ("prompts/anchored.md", include_str!("../../prompts/anchored.md")),
         ("fixtures/tally-bank-export.json", include_str!("../../assets/starter/tally-bank-export.json")),
         ("probes/tally-bank-export.probes.json", include_str!("../../assets/starter/tally-bank-export.probes.json")),
-        ("schemas/pipeline.schema.json", include_str!("../../schemas/pipeline.schema.json")),
-        ("schemas/fixture.schema.json", include_str!("../../schemas/fixture.schema.json")),
-        ("schemas/bank.schema.json", include_str!("../../schemas/bank.schema.json")),
+        ("schemas/pipeline.schema.json", include_str!("../../assets/schemas/pipeline.schema.json")),
+        ("schemas/fixture.schema.json", include_str!("../../assets/schemas/fixture.schema.json")),
+        ("schemas/bank.schema.json", include_str!("../../assets/schemas/bank.schema.json")),
         (".gitignore", "/cache/\n/results/\n"),
     ]
 }

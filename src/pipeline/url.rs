@@ -4,7 +4,7 @@
 
 use url::{Host, Url};
 
-use crate::provider::Dialect;
+use models::Dialect;
 
 /// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`.
 pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, String)> {

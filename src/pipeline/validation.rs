@@ -12,9 +12,9 @@ use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Template, Variable};
-use crate::locale::Locale;
-use crate::provider::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
-use crate::units::Tokens;
+use base::locale::Locale;
+use base::units::Tokens;
+use models::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
 
 /// Inputs and collected problems of validation.
 pub(super) struct ValidationContext<'a> {
@@ -201,8 +201,7 @@ impl ValidationContext<'_> {
             let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
             match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
-                    let help =
-                        "\"flex\" is OpenAI's, \"file\" needs the kind \"openai-chat\"; leave the key out for \"live\"";
+                    let help = "\"flex\" is OpenAI's; leave the key out for \"live\"";
                     self.error(&place.place, message, help);
                 }
                 None if provider.dialect == Dialect::Lexical => {}
@@ -218,10 +217,10 @@ impl ValidationContext<'_> {
             "compress" => is_named,
             _ => false,
         };
-        if matches!(lane, Lane::Batch | Lane::File) && !takes_batch { Lane::Live } else { lane }
+        if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
     }
 
-    fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Located<String>>) {
+    fn need_key(&mut self, provider: &models::ProviderSpec, model: Option<&Located<String>>) {
         let Some(variable) = &provider.api_key else {
             return;
         };

@@ -19,9 +19,9 @@ use super::task::Task;
 use crate::action::{Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::pipeline::Pipeline;
-use crate::provider::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
-use crate::transcript::estimate_tokens;
-use crate::units::{Tokens, Usage, Usd, add_known};
+use base::units::{Tokens, Usage, Usd, add_known};
+use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
+use sessions::transcript::estimate_tokens;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostEstimate {
@@ -42,8 +42,6 @@ pub struct CostEstimate {
     pub seconds: f64,
     /// What goes into batches.
     pub batched: BatchedEstimate,
-    /// Requests that are exported to files.
-    pub for_file: u64,
 }
 
 /// The part of an estimate that goes into batches.
@@ -259,7 +257,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.add_worst(stage, model, (longest, requests), |output, times| price(lane, output, times));
         match lane {
             Lane::Batch => self.total.batched.add(requests, expected, price(Lane::Live, output, count)),
-            Lane::File => self.total.for_file += requests,
             Lane::Live | Lane::Flex => {
                 let calls =
                     CallSums { calls: count, input: input * count, output: output * count, ..CallSums::default() };
@@ -432,8 +429,7 @@ fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Cal
         *count += 1;
         let Ok(EntryMeta { requested_model: Some(model), lane, .. }) = lookup.meta(&record) else { continue };
         // A batch took as long as the vendor, or the user, let it wait.
-        let seconds =
-            if matches!(lane, Lane::Batch | Lane::File) { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
+        let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
         let entry = seen.entry((record.stage.into(), model)).or_default();
         let (input, output) = (input.0 as f64, output.0 as f64);
         entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });

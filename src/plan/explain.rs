@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
-use crate::named::named_enum;
+use base::named_enum;
 
 use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};

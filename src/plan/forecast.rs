@@ -16,7 +16,7 @@ use super::task::{Resolved, Task, TaskOutcome};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::cache::{EntryCoordinate, Lookup, Record, Refresh};
 use crate::pipeline::MatrixCounts;
-use crate::provider::Prices;
+use models::Prices;
 
 /// What one stage would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

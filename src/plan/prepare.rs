@@ -8,7 +8,7 @@ use crate::compress::{self, CompressInput, ContextRef};
 use crate::judge::{GroundTruthRef, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
-use crate::provider::Operation;
+use models::Operation;
 
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;

@@ -5,8 +5,8 @@ use crate::answer::{self, Answer};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, Strategy};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::ProbeCandidate;
-use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
-use crate::units::Usage;
+use base::units::Usage;
+use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
 use super::task::{CompressTask, Task};
@@ -81,7 +81,7 @@ pub struct RawBody<'b> {
 pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
     match (body.dialect, task) {
         (Some(dialect), _) => {
-            let reply = provider::read(dialect, operation(preparer, task), body.bytes, None)?;
+            let reply = models::read(dialect, operation(preparer, task), body.bytes, None)?;
             read_reply(preparer, task, &reply)
         }
         (None, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),

@@ -13,7 +13,7 @@ use crate::pipeline::{
     AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx,
 };
 use crate::probe::ProbeType;
-use crate::units::Usd;
+use base::units::Usd;
 
 /// One coordinate of the matrix whose inputs are known.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use crate::action::InputValue;
 use crate::compress::{self, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
-use crate::transcript::{Message, estimate_tokens};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::transcript::{Message, estimate_tokens};
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
 #[derive(Debug)]

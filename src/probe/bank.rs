@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::named::{named_enum, text_name};
-use crate::transcript::Point;
+use base::{named_enum, text_name};
+use sessions::transcript::Point;
 
 text_name! {
     /// The id of a probe, unique within its bank.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::bank::{Bank, Fact, Probe, ProbeType};
-use crate::fault::{Fault, place_of, suggestion};
+use base::fault::{Fault, place_of, suggestion};
 
 /// A bank with the places of its probes in the text it was read from.
 #[derive(Clone, Debug)]

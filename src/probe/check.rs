@@ -6,7 +6,7 @@ use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
 use super::facts::FactFinder;
 use super::history::History;
-use crate::transcript::{Fixture, fold};
+use sessions::transcript::{Fixture, fold};
 
 /// What a bank was found to be, one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -183,8 +183,8 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::{Message, Role};
     use serde_json::json;
+    use sessions::transcript::{Message, Role};
 
     fn fixture() -> Fixture {
         let texts = ["You are an agent.", "port 8080 please", "端口改为8081，Connection refused", "later: tail-only"];

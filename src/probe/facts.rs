@@ -15,7 +15,7 @@ use memchr::memmem;
 
 use super::bank::Fact;
 use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
-use crate::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
+use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
 /// A fact made ready to be looked for in many texts.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl FactFinder {
         FactFinder { needles }
     }
 
-    /// Whether the fact occurs in `folded`, a text made by [`crate::transcript::fold`].
+    /// Whether the fact occurs in `folded`, a text made by [`sessions::transcript::fold`].
     pub fn occurs_in(&self, folded: &str) -> bool {
         self.needles.iter().any(|needle| needle.first(folded).is_some())
     }
@@ -421,8 +421,8 @@ fn without_drive(path: &str) -> &str {
 mod tests {
     use super::super::history::History;
     use super::*;
-    use crate::transcript::{Message, Role, fold, fold_document};
     use proptest::prelude::*;
+    use sessions::transcript::{Message, Role, fold, fold_document};
 
     fn fact(spelling: &str) -> Fact {
         Fact { spellings: vec![spelling.to_owned()] }

@@ -15,9 +15,9 @@ use super::history::History;
 use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
 };
-use crate::locale::Locale;
-use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
-use crate::transcript::{Point, Role, fold};
+use base::locale::Locale;
+use models::{ModelUse, Operation, OutputSchema, ReadFault};
+use sessions::transcript::{Point, Role, fold};
 
 /// The variables a generation prompt may use.
 pub const GENERATION_VARIABLES: &[Variable] = &["transcript"];
@@ -241,7 +241,7 @@ fn folded<'a>(facts: impl Iterator<Item = &'a str>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::Message;
+    use sessions::transcript::Message;
     use std::convert::Infallible;
 
     fn candidate(kind: ProbeType, question: &str, facts: &[&str]) -> ProbeCandidate {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::facts::FactFinder;
 use super::names::{TranscriptPaths, normal_path, paths, suffixes, words};
-use crate::transcript::{Message, fold, fold_document};
+use sessions::transcript::{Message, fold, fold_document};
 
 /// What a transcript says, message by message. One serves all points: a prefix is a range of its messages.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ fn folded_message(message: &Message) -> String {
 mod tests {
     use super::*;
     use crate::probe::Fact;
-    use crate::transcript::{Role, ToolCall};
+    use sessions::transcript::{Role, ToolCall};
 
     fn history() -> History {
         let mut call = Message::text(Role::Assistant, "");

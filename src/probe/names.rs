@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::transcript::is_unspaced;
+use sessions::transcript::is_unspaced;
 
 /// The distinct folded paths of a transcript in normal form, by file name.
 #[derive(Clone, Debug, Default)]

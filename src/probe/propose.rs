@@ -8,7 +8,7 @@ use super::clues::{ProbeSources, Say, candidate, gap};
 use super::decisions::{decisions, gives_reason};
 use super::generate::ProbeCandidate;
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
-use crate::locale::Locale;
+use base::locale::Locale;
 
 /// More files than this are no question but a list.
 const FILES: usize = 5;
@@ -214,8 +214,8 @@ fn work_state_probes<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iter
 mod tests {
     use super::*;
     use crate::probe::{History, ProbeType, verify};
-    use crate::transcript::Point;
-    use crate::transcript::{Message, Role};
+    use sessions::transcript::Point;
+    use sessions::transcript::{Message, Role};
 
     fn clues() -> ProbeSources {
         ProbeSources {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::bank::Fact;
 use super::facts::FactFinder;
 use super::names::words;
-use crate::transcript::{fold, is_unspaced};
+use sessions::transcript::{fold, is_unspaced};
 
 /// The content words of a question, without those of the facts that it asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::bank::Fact;
 use super::facts::FactFinder;
 use super::history::History;
-use crate::transcript::{Message, Role, fold, fold_document};
+use sessions::transcript::{Message, Role, fold, fold_document};
 
 /// Facts of the kinds that banks hold. The transcript names each, and the siblings of the paths.
 const FACTS: [&str; 48] = [

@@ -12,7 +12,7 @@ use futures::future::{BoxFuture, ready};
 
 use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
-use crate::files::{is_temporary, sync_folder, temporary_in};
+use base::files::{is_temporary, sync_folder, temporary_in};
 
 #[derive(Debug)]
 pub(super) struct FolderRemote {

@@ -9,7 +9,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
-use crate::redaction;
+use base::redaction;
 
 /// What public and secret keys begin with, so that one is not taken for the other.
 const PUBLIC: &str = "cepub_";

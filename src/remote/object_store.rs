@@ -19,9 +19,9 @@ use super::error::RemoteError;
 use super::listing;
 use super::rollup::SIDE_BY_SIDE;
 use super::url::{BucketUrl, StoreKind};
-use crate::provider::http_client;
-use crate::redaction;
-use crate::text::{one_line, shortened};
+use base::redaction;
+use base::text::{one_line, shortened};
+use models::http_client;
 
 /// The variables that hold secrets, and the ids that vendors put beside them.
 const SECRETS: [&str; 10] = [

@@ -23,7 +23,7 @@ use super::shared::SharedCache;
 use super::{SigningKey, TrustedWriter};
 use crate::action::{ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
 use crate::cache::{EntryCoordinate, EntryMeta, LockHolder, Lookup, ParseResult, Store};
-use crate::units::{Tokens, Usage};
+use base::units::{Tokens, Usage};
 
 /// A folder as a remote that counts requests, and refuses to write after some.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ struct Place {
 impl Place {
     fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
-        crate::files::create_private_folder(&folder.path().join("shared")).unwrap();
+        base::files::create_private_folder(&folder.path().join("shared")).unwrap();
         let (key, secret) = SigningKey::generate().unwrap();
         let writer = TrustedWriter { name: "ci".into(), key: key.public() };
         let store = open(&folder.path().join("local"));

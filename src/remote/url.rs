@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::named::named_enum;
+use base::named_enum;
 
 /// Where a remote is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `report.md`: short enough to paste into a pull request.
 
-use crate::controls::{escape_controls, is_shown_escaped};
-use crate::stats::DifferenceTest;
+use base::controls::{escape_controls, is_shown_escaped};
+use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
@@ -18,7 +18,7 @@ use super::tables::{
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, WorstProbe};
-use crate::text::{grouped, one_line, shortened};
+use base::text::{grouped, one_line, shortened};
 
 /// The maximum number of methods whose differences are listed by dimension, besides ceiling and floor; the table of scores
 /// has the differences of all.

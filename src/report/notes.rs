@@ -8,7 +8,7 @@ use crate::results::{
     NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
     underpowered_methods,
 };
-use crate::stats::{Coefficient, DifferenceTest, NoEvidenceReason};
+use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use super::translation::{Translation, fill};
 use crate::results::Share;
-use crate::stats::{DifferenceTest, Interval, Verdict};
-use crate::text::grouped;
+use base::text::grouped;
+use stats::{DifferenceTest, Interval, Verdict};
 
 /// Stands for an unknown value.
 pub(super) const UNKNOWN: &str = "–";

@@ -11,10 +11,10 @@ use super::numbers::{UNKNOWN, brackets, count, mark, percent_range, probability,
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
-use crate::locale::Locale;
 use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary};
-use crate::stats::{DifferenceTest, Verdict};
-use crate::text::grouped;
+use base::locale::Locale;
+use base::text::grouped;
+use stats::{DifferenceTest, Verdict};
 
 /// Probes of the task in the column of tokens per task.
 const PROBES: u32 = 10;

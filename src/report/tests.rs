@@ -1,10 +1,10 @@
 //! Reports as people read them.
 
 use crate::judge::{CriterionScore, Dimension};
-use crate::locale::Locale;
 use crate::report::*;
 use crate::results::fakes::{design, row};
 use crate::results::*;
+use base::locale::Locale;
 
 const FIXTURES: [&str; 4] = ["cache-bug", "login", "metrics", "proxy"];
 

@@ -1,8 +1,8 @@
 //! The texts of reports in the language of the pipeline. Ids, JSON and the command line stay English.
 
 use crate::judge::Dimension;
-use crate::locale::Locale;
-use crate::stats::{NoEvidenceReason, NoRetention, Verdict};
+use base::locale::Locale;
+use stats::{NoEvidenceReason, NoRetention, Verdict};
 
 /// Declares each text once, with both of its languages; `{}` marks a value for [`fill`].
 macro_rules! texts {

@@ -6,11 +6,11 @@ use super::files::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, Mod
 use super::files::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
-use crate::locale::Locale;
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{FixtureDigests, Runs, TailMode};
 use crate::probe::ProbeType;
-use crate::provider::Settings;
+use base::locale::Locale;
+use models::Settings;
 
 pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
     ModelInfo {

@@ -11,7 +11,7 @@ use super::files::manifest::{FORMAT, Manifest};
 use super::files::row::ROWS;
 use super::summary::Summary;
 use crate::action::{Digest, DigestBuilder};
-use crate::files;
+use base::files;
 
 /// Identifies the files of figures that a set has, and what of `manifest` they are made from. `None` of figures
 /// that rest on another result set too.

@@ -8,7 +8,7 @@ use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::result_set::set::{MethodVariant, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
-use crate::stats;
+use stats;
 
 /// One fixture in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]

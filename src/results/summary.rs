@@ -24,8 +24,8 @@ use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::result_set::set::ResultSet;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
-use crate::stats::{self, Components, Retention};
-use crate::threads::each;
+use base::threads::each;
+use stats::{self, Components, Retention};
 
 /// `summary.json`: all figures of a result set that programs and reports show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

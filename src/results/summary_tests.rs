@@ -5,7 +5,7 @@ use super::*;
 use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
-use crate::stats::NoRetention;
+use stats::NoRetention;
 
 const ACCURACY: Dimension = Dimension::Accuracy;
 

@@ -43,7 +43,7 @@ impl ProbeScores {
     fn mean(mut self) -> Option<(usize, f64)> {
         self.scores.sort_by_key(|(grade, _)| *grade);
         let scores: Vec<f64> = self.scores.iter().map(|(_, score)| *score).collect();
-        Some((self.worst.2, crate::stats::mean(&scores)?))
+        Some((self.worst.2, stats::mean(&scores)?))
     }
 }
 

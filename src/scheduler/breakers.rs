@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use tokio::sync::Notify;
 
 use crate::action::{ModelRequest, Work};
-use crate::provider::{ErrorClass, ModelName, Operation, ProviderName};
 use crate::results::FailedAction;
+use models::{ErrorClass, ModelName, Operation, ProviderName};
 
 /// A provider, or one of its models, at which every further call would fail the same way.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
 use crate::action::{ModelRequest, StageName};
-use crate::provider::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
-use crate::units::{Tokens, Usage, Usd, add_known};
+use base::units::{Tokens, Usage, Usd, add_known};
+use models::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
 
 /// The limits of a run's budget. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -18,8 +18,8 @@ use crate::plan::{
     self, Action, ActionStatus, CompressTask, CurrentSources, Frontier, JudgeTask, Output, PrepareError, Resolved,
     ResolvedContext, Task, TaskOutcome,
 };
-use crate::provider::{ErrorClass, ReadFault};
 use crate::results::{Blame, FailedAction, FailureLocation};
+use models::{ErrorClass, ReadFault};
 
 /// The walk over the matrix with all that it resolves tasks by.
 pub(super) struct Cells<'r, 'e> {

@@ -2,12 +2,12 @@
 
 use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
-use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::{CompressCell, MatrixCounts};
 use crate::plan::CostEstimate;
 use crate::results::FailedAction;
-use crate::units::{Tokens, Usage, Usd};
+use base::files::FileError;
+use base::units::{Tokens, Usage, Usd};
 
 /// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
 /// cache.
@@ -82,8 +82,6 @@ pub enum SkipReason {
     WeakJudge,
     /// Its request is in a batch that has not ended.
     Submitted,
-    /// Its request is to be exported to a file.
-    NotExported,
     /// The judge's self-test is decided without this case.
     VerdictKnown,
 }

@@ -20,15 +20,15 @@ use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResu
 use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
-use crate::provider::{
+use crate::remote::SharedCache;
+use crate::results::{Blame, FailedAction};
+use base::units::{Tokens, Usage, Usd};
+use models::{
     self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
     reply_failure, truncated_call,
 };
-use crate::remote::SharedCache;
-use crate::results::{Blame, FailedAction};
-use crate::transcript::{Message, count_tokens};
-use crate::units::{Tokens, Usage, Usd};
+use sessions::transcript::{Message, count_tokens};
 
 #[derive(Debug)]
 pub(super) struct ExecutedOutput {
@@ -301,7 +301,7 @@ impl Executor<'_> {
         let (input, _) = estimate(&call);
         self.fits_window(job, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
-        let built = provider::request(spec, &call).map_err(|fault| {
+        let built = models::request(spec, &call).map_err(|fault| {
             let class = Some(ErrorClass::Invalid);
             FailedAction { class, ..job.failure(Blame::Infrastructure, fault.to_string()) }
         })?;
@@ -318,7 +318,7 @@ impl Executor<'_> {
         let record = self.store.find(&job.action.key)?;
         let body = self.store.body(&record).ok()?;
         let dialect = record.dialect.unwrap_or(Dialect::OpenaiChat);
-        let completion = match provider::read(dialect, request.operation, &body, None) {
+        let completion = match models::read(dialect, request.operation, &body, None) {
             Ok(completion) if completion.truncated && !job.takes_truncated() => Err(ReadFault::Truncated),
             read => read,
         };

@@ -16,8 +16,8 @@ use crate::plan::{
     self, Action, CurrentSources, GenerationTask, Output, Preparer, RawBody, SelftestTask, SourceText, Task, Unreadable,
 };
 use crate::probe::read_candidates;
-use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
 use crate::results::{Blame, FailedAction, FailureLocation};
+use models::{Completion, Dialect, Operation, ReadFault};
 
 /// What an action under way is for.
 #[expect(clippy::large_enum_variant, reason = "few at a time, and short-lived: a box would cost more than it saves")]
@@ -158,7 +158,7 @@ impl Job {
         match &self.purpose {
             Purpose::Cell(task) => plan::read_output(preparer, task, RawBody { dialect, bytes }),
             Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => {
-                let reply = provider::read(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes, None)?;
+                let reply = models::read(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes, None)?;
                 self.read_reply(preparer, &reply)
             }
         }

@@ -32,16 +32,12 @@ mod forecaster;
 mod run;
 mod generate;
 
-pub use batch::{ImportedBatch, ImportedResults, import_results};
 pub use breakers::TrippedBreaker;
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
 pub use event::{Event, Listener, SkipReason};
 pub use execute::Executor;
 pub use generate::generate;
-pub use options::{
-    BatchOptions, ExportOptions, ExportOutcome, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest,
-    UntestedJudge,
-};
+pub use options::{BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prefixes::SharedPrefixes;
 pub use run::run;

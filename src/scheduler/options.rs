@@ -1,17 +1,14 @@
 //! The options and the outcome of a run.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use super::outputs::ReportedModels;
-use crate::action::{ModelRequest, Work};
-use crate::cache::{BatchNonce, CacheError, Refresh};
-use crate::files::FileError;
+use crate::action::Work;
+use crate::cache::{CacheError, Refresh};
 use crate::plan::CostEstimate;
-use crate::provider::{Lane, ModelRef};
+use base::files::FileError;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]
@@ -30,15 +27,10 @@ pub struct SchedulerOptions {
 }
 
 impl SchedulerOptions {
-    /// Whether a request may be written to a file.
-    pub(super) fn exports(&self, request: &ModelRequest) -> bool {
-        self.batches.export.is_some() && request.lane == Lane::File
-    }
-
     /// Whether the work needs a request or a program while the run is offline.
     pub(super) fn forbids(&self, work: &Work) -> bool {
         let is_local = match work {
-            Work::Ask(request) => request.is_lexical() || self.exports(request),
+            Work::Ask(request) => request.is_lexical(),
             Work::Execute(_) => false,
             Work::Compute(_) => true,
         };
@@ -83,10 +75,6 @@ pub struct RunOutcome {
     pub submitted: u64,
     /// Batches that are open.
     pub batches: Vec<OpenBatchNote>,
-    /// What was exported, if that was asked for.
-    pub exported: Option<ExportOutcome>,
-    /// Requests that wait to be exported to a file.
-    pub not_exported: u64,
     pub models: ReportedModels,
     /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
     /// estimate.
@@ -110,28 +98,6 @@ pub struct BatchOptions {
     pub wait: bool,
     /// After this wait they are cancelled, and the remaining requests are sent live.
     pub deadline: Option<Duration>,
-    /// Where requests in the file lane are written to.
-    pub export: Option<ExportOptions>,
-}
-
-/// How requests in the file lane are exported.
-#[derive(Clone, Debug)]
-pub struct ExportOptions {
-    pub file: PathBuf,
-    /// The model whose requests are; `None` where only one has any.
-    pub model: Option<ModelRef>,
-}
-
-#[derive(Clone, Debug)]
-pub enum ExportOutcome {
-    /// No request is ready.
-    Nothing,
-    /// Nothing, since an engine serves one model: the requests that are ready, by model.
-    SeveralModels(BTreeMap<ModelRef, usize>),
-    Written {
-        nonce: BatchNonce,
-        requests: usize,
-    },
 }
 
 /// A batch that is open when a run ends.
@@ -139,8 +105,6 @@ pub enum ExportOutcome {
 pub struct OpenBatchNote {
     pub nonce: String,
     pub lines: usize,
-    /// Whether it is in a file.
-    pub is_file: bool,
     /// How far it is.
     pub note: String,
 }

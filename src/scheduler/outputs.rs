@@ -15,8 +15,8 @@ use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
 use crate::plan::{Output, Preparer, RawBody, ResolvedContext, Task, Unreadable, read_output};
-use crate::references::ReferenceIndex;
-use crate::transcript::fold_document;
+use sessions::references::ReferenceIndex;
+use sessions::transcript::fold_document;
 
 /// Contexts in memory: more than a run has open at once.
 const CONTEXTS: usize = 96;

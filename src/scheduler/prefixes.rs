@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::action::StageName;
 use crate::plan::StageDuration;
-use crate::provider::{CacheTtl, Client, ModelRef};
+use models::{CacheTtl, Client, ModelRef};
 
 /// A stage that lasts longer uses its beginnings again after a prompt cache of five minutes has dropped them.
 const SHORT_TTL_SECONDS: f64 = 300.0;

@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 
 use super::supervisor::{NOT_STARTED, is_supervised, supervised};
 use crate::compress::CommandSpec;
-use crate::redaction::{redact, redact_bytes};
+use base::redaction::{redact, redact_bytes};
 
 /// The most a program may write to standard output.
 const MAX_OUTPUT: u64 = 32 << 20;

@@ -337,7 +337,7 @@ mod tests {
     use super::*;
     use crate::judge::fakes::all;
     use crate::judge::{Case, CaseKind, Expected};
-    use crate::locale::Locale;
+    use base::locale::Locale;
 
     fn begun() -> JudgeTest {
         JudgeTest::new("judge".to_owned(), SelfTest::built_in(Locale::En))

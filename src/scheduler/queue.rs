@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::job::ActionTask;
 use crate::action::Work;
 use crate::plan::Task;
-use crate::provider::{Client, ModelName, ProviderName};
+use models::{Client, ModelName, ProviderName};
 
 /// Tasks deferred at once: past this they are begun all the same, so that memory stays flat.
 const MOST_DEFERRED: usize = 4096;

@@ -41,7 +41,7 @@ use crate::plan::{
     self, Action, CurrentSources, JudgeTask, PARSER_VERSION, PrepareError, Resolved, ResolvedContext, Task,
 };
 use crate::results::ROWS;
-use crate::units::Usd;
+use base::units::Usd;
 
 /// The versions of the names of entries and of the fingerprint in them; see the module.
 const NAME: &str = "compeval rows v7";

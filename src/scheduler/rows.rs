@@ -20,10 +20,10 @@ use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
 use crate::probe::{History, Probe};
-use crate::references::{ReferenceIndex, SessionNoise, used_in};
 use crate::results::{ConstraintRow, ContextNeeded, ContextReference, ContextRow, ListedRow, Row, RowCost, RowKeys};
-use crate::transcript::{count_tokens, fold_document};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::references::{ReferenceIndex, SessionNoise, used_in};
+use sessions::transcript::{count_tokens, fold_document};
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {

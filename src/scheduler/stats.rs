@@ -10,9 +10,9 @@ use super::event::{Event, Listener, SkipReason};
 use super::execute::ExecutedOutput;
 use super::options::{RunOutcome, UntestedJudge};
 use crate::action::{ActionKey, StageName, Work};
-use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
 use crate::plan::{Action, CostEstimate};
+use base::files::FileError;
 
 /// The events of a run and their totals.
 pub(super) struct RunStats<'r> {

@@ -14,8 +14,8 @@ use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::JudgeIx;
 use crate::plan::{Action, Frontier, SelftestTask, Task};
-use crate::provider::ErrorClass;
 use crate::results::FailedAction;
+use models::ErrorClass;
 
 /// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {

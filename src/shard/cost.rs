@@ -4,8 +4,8 @@
 use crate::action::BuiltInStrategy;
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, LoadedFixture, Matrix, Pipeline, PointIx, TailMode};
-use crate::provider::ModelUse;
-use crate::transcript::estimate_tokens;
+use models::ModelUse;
+use sessions::transcript::estimate_tokens;
 
 /// A request without any token, in input tokens: its way there and back.
 const CALL: u64 = 1000;

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use base::units::Usd;
 use compeval::action::Stage;
 use compeval::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheSnapshot, ClosedBatch, EntryMeta, Journal, JournalRecord,
     Lookup, Store,
 };
-use compeval::provider::{BatchAccount, Dialect, Lane, ModelRef, Operation};
-use compeval::units::Usd;
+use models::{BatchAccount, Dialect, Lane, ModelRef, Operation};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -32,7 +32,6 @@ fn intent(n: u64) -> BatchIntent {
         newest: None,
         max_attempts: Some(6),
         tokens: 100,
-        file: None,
         refresh: None,
         lines: vec![BatchLine {
             key: key(n),

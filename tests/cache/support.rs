@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use base::units::{Tokens, Usage, Usd};
 use bytes::Bytes;
 use compeval::action::{
     ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage, Work,
 };
 use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, Record, Store};
-use compeval::provider::Dialect;
-use compeval::units::{Tokens, Usage, Usd};
+use models::Dialect;
 
 /// Inputs that differ with `n`.
 pub(crate) fn inputs(n: u64) -> Inputs {

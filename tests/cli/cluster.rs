@@ -204,7 +204,7 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
 
 /// The steps of the action.
 fn action_script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/action.sh")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/action.sh")
 }
 
 fn action(project: &Project, step: &str, variables: &[(&str, &str)], code: i32) -> String {

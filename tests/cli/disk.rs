@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::super::brain::Wanted;
 use super::project::{Project, Running};
@@ -145,35 +145,4 @@ fn a_file_that_is_no_file_or_has_no_end_is_named() {
     for command in ["plan", "cache ls"] {
         project.expect(2, command).says(&["pipeline.toml: it is a link to a file that does not exist"]);
     }
-}
-
-#[test]
-fn a_killed_export_leaves_one_file_that_the_next_one_replaces() {
-    let (_server, project) = finished();
-    project.expect(0, "cache export out.cache --label a");
-    // What a killed export leaves, held open by one that is still at it.
-    project.write(".out.cache.unfinished", "half an export");
-    let held = File::open(project.path(".out.cache.unfinished")).unwrap();
-    held.lock().unwrap();
-    project.expect(2, "cache export out.cache --label a").says(&["another process is exporting to it"]);
-    assert!(project.exists(".out.cache.unfinished"));
-    drop(held);
-    project.expect(0, "cache export out.cache --label a");
-    let beside: Vec<String> = std::fs::read_dir(project.path("."))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name.starts_with('.'))
-        .collect();
-    assert!(beside.is_empty(), "{beside:?}");
-    project.expect(0, "cache import out.cache");
-
-    // A real kill, as early as it may come.
-    let mut command = project.command("cache export other.cache --label a");
-    command.stdout(Stdio::null());
-    let mut running = Running::of(command);
-    running.kill();
-    let is_left = |name: &str| name != ".other.cache.unfinished" && name != "other.cache" && name.contains("other");
-    let names =
-        std::fs::read_dir(project.path(".")).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
-    assert!(!names.into_iter().any(|name| is_left(&name)));
 }

@@ -94,38 +94,6 @@ fn hosts_and_programs_are_listed_once_by_a_run_and_always_by_check_and_plan() {
     assert!(project.compeval(&run).stderr.contains("starts `cat notes.txt -u`"), "another list");
 }
 
-#[test]
-fn an_imported_entry_stays_recognizable() {
-    let server = Server::start();
-    let (here, there) = (Project::new(&server), Project::new(&server));
-    here.expect(0, "run --label a --runs 1");
-    let file = here.path("a.cache").display().to_string();
-    let exported = here.expect(0, &format!("cache export {file} --label a --json")).json();
-    let digest = exported["digest"].as_str().unwrap();
-    assert_eq!(digest.len(), 64);
-    let wrong = there.expect(2, &format!("cache import {file} --expect-digest {}", "0".repeat(64)));
-    wrong.says(&["its digest is", "nothing was added"]);
-    assert_eq!(there.expect(0, "cache ls --json").json().as_array().map_or(0, Vec::len), 0);
-    there.expect(0, &format!("cache import {file} --expect-digest {digest}"));
-    server.forget();
-    there.expect(0, "run --label b --runs 1");
-    assert_eq!(server.count(), 0);
-    let manifest = there.result("b", "manifest.json");
-    let imported = &manifest["imported"][0];
-    assert_eq!((&imported["file"], &imported["digest"]), (&file.clone().into(), &digest.into()));
-    assert_eq!(imported["entries"].as_u64(), exported["entries"].as_u64());
-    let key = &there.keys("b")[0];
-    let mark = format!("from {file} (digest {}", &digest[..8]);
-    for shown in [
-        there.expect(0, &format!("cache show {key}")).stdout,
-        there.expect(0, "why harbor --label b --method anchored --probe port").stdout,
-    ] {
-        assert!(shown.contains("imported") && shown.contains(&mark), "{mark} in {shown}");
-    }
-    let own = here.result("a", "manifest.json");
-    assert!(own.get("imported").is_none() && !here.expect(0, &format!("cache show {key}")).stdout.contains("imported"));
-}
-
 /// The files and folders below `folder` that others than their owner can read or enter, and the folder itself.
 #[cfg(unix)]
 fn open_to_others(project: &Project, folder: &str) -> Vec<String> {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use compeval::files::write_whole;
-use compeval::locale::Locale;
+use base::files::write_whole;
+use base::locale::Locale;
 use compeval::report::html::PageInput;
 
 use super::page::LARGE;

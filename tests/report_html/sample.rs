@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use base::locale::Locale;
 use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Rubric, Scope};
-use compeval::locale::Locale;
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
-use compeval::provider::Settings;
 use compeval::report::FigureTable;
 use compeval::report::html::{
     self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageSession,
@@ -18,7 +17,8 @@ use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
     ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
 };
-use compeval::transcript::{Message, Role};
+use models::Settings;
+use sessions::transcript::{Message, Role};
 
 use super::cell::{CellPosition, row};
 

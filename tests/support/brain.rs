@@ -3,8 +3,8 @@
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
+use base::locale::Locale;
 use compeval::judge::{Case, Expected, SelfTest};
-use compeval::locale::Locale;
 use serde_json::{Value, json};
 
 /// What a request asks for, as its text shows.

@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "each bench and example uses a part")]
 
+use base::units::{Tokens, Usage};
 use bytes::Bytes;
 use compeval::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
 use compeval::cache::{EntryCoordinate, EntryMeta, ParseResult, Record, Store};
-use compeval::units::{Tokens, Usage};
 
 pub fn inputs(n: u64, messages: &str) -> Inputs {
     let messages = messages.into();

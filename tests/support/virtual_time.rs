@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Unit};
 use rate_estimator::RateEstimator;
 
-#[path = "../../src/provider/limits/rate_estimator/mod.rs"]
+#[path = "../../crates/models/src/limits/rate_estimator/mod.rs"]
 mod rate_estimator;
 
 /// A provider and the processes that use it.

@@ -19,7 +19,7 @@ use crate::cache::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHe
 use crate::cache::packs::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
 use crate::cache::snapshot::CacheSnapshot;
 use crate::cache::writing::inner::StoreInner;
-use crate::files;
+use base::files;
 
 const MAGIC: [u8; 8] = *b"CEvXPORT";
 const VERSION: u32 = 1;

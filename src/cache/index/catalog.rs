@@ -16,7 +16,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use crate::cache::error::{IndexFault, IndexResult};
-use crate::files::{close_files, create_private_folder, sync_folder};
+use base::files::{close_files, create_private_folder, sync_folder};
 
 /// Two processes may open a cache shortly after one another.
 const PATIENCE: Duration = Duration::from_secs(2);

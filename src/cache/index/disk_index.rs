@@ -20,7 +20,7 @@ use crate::cache::entry::{Day, FrameLocation, Record, RemovalReason, prefix_of};
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::cache::packs::frame::{FrameHeader, KeyPrefix, key_prefix};
 use crate::cache::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
-use crate::files::{create_private_folder, sync_folder};
+use base::files::{create_private_folder, sync_folder};
 
 /// The tables; the first byte of a key says which one it is in.
 #[derive(Clone, Copy)]

@@ -59,7 +59,7 @@ fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
     if is_older_index(&old) {
         return remove_folder(&old);
     }
-    let time = crate::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
+    let time = base::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
     let bad = layout.root().join(format!("{BAD}{time}"));
     fs::rename(&old, &bad).map_err(CacheError::io("rename", &old))
 }

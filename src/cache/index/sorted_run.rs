@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::catalog::FenceBlocks;
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::cache::packs::pack::read_at;
-use crate::files::open_options;
+use base::files::open_options;
 
 /// A block is not longer than this, unless a single entry is.
 const BLOCK: usize = 4000;

@@ -22,7 +22,7 @@ use crate::cache::packs::frame::PackHeader;
 use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
-use crate::files::{is_out_of_space, open_options};
+use base::files::{is_out_of_space, open_options};
 
 /// Bytes of live frames that are moved at once; less where there is less room.
 const PART: usize = 1 << 20;

@@ -24,7 +24,7 @@ use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::cache::writing::active_pack::{ActivePack, LocatedFrame};
 use crate::cache::writing::inner::StoreInner;
-use crate::files::open_options;
+use base::files::open_options;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneCounts {

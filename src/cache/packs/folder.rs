@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::frame::PackHeader;
 use crate::cache::error::CacheError;
-use crate::files::{FileLock, LockError, create_private_folder, open_options};
+use base::files::{FileLock, LockError, create_private_folder, open_options};
 
 /// The format of a folder with packed frames, and of a new one. Format 1 has frames of version 1 alone, format 2 records of
 /// batches too; both are read as they are, and the first write raises them.

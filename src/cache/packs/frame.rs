@@ -18,7 +18,7 @@ use crate::cache::entry::{
     prefix_of,
 };
 use crate::cache::lookup::ModelNames;
-use crate::redaction::redact_bytes;
+use base::redaction::redact_bytes;
 
 /// Bytes of a header of version 1 before its note.
 pub(in crate::cache) const FIXED: usize = 88;

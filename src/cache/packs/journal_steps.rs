@@ -21,7 +21,7 @@ impl BatchNonce {
         let mut builder = DigestBuilder::new("compeval batch v1");
         builder.field("created", created.to_le_bytes());
         builder.field("process", std::process::id().to_le_bytes());
-        builder.field("time", crate::clock::now().as_nanosecond().to_le_bytes());
+        builder.field("time", base::clock::now().as_nanosecond().to_le_bytes());
         for key in keys {
             builder.field("key", key.0.0);
         }

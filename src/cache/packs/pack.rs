@@ -19,7 +19,7 @@ use crate::action::{ActionKey, Digest};
 use crate::cache::entry::{EntryMeta, FrameLocation, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::lookup::{ModelNames, StoredReply};
-use crate::redaction::redact_bytes;
+use base::redaction::redact_bytes;
 
 const LEVEL: i32 = 3;
 

@@ -10,7 +10,7 @@ use crate::cache::index::pack_index::PackState;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::shared_fields::FieldNumbers;
-use crate::files::{create_private_folder, open_options};
+use base::files::{create_private_folder, open_options};
 
 /// A frame's place and its header.
 pub(in crate::cache) type LocatedFrame = (FrameLocation, FrameHeader);

@@ -24,7 +24,7 @@ use crate::cache::packs::folder::{FolderKind, Layout};
 use crate::cache::packs::pack::PackFiles;
 use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
 use crate::cache::packs::shared_fields::{FieldNumbers, SharedFields};
-use crate::files::is_at;
+use base::files::is_at;
 
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;

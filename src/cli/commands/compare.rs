@@ -10,9 +10,9 @@ use crate::cli::commands::run::{ComparedSets, changed_lines_in, compare_sides};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
-use crate::files::write_whole;
 use crate::report::{comparison_table, junit};
 use crate::results::{ComparisonScope, summarize};
+use base::files::write_whole;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {

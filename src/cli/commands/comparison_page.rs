@@ -11,7 +11,6 @@ use indexmap::IndexSet;
 use crate::cache::Lookup;
 use crate::cli::commands::run::{CachedContext, ComparedSets, banks, find_contexts, page_contexts, sessions};
 use crate::cli::failure::Failure;
-use crate::locale::Locale;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
@@ -19,6 +18,7 @@ use crate::results::{
     Comparison, Design, FEW, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError,
     Summary, summarize,
 };
+use base::locale::Locale;
 
 /// One side: its rows that are compared, by their place in the file.
 struct PageSide<'a> {

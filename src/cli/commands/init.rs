@@ -10,8 +10,8 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::files::{FileError, write_whole};
 use crate::pipeline::{list, starter_files};
+use base::files::{FileError, write_whole};
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {

@@ -11,11 +11,11 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::files::read_text;
 use crate::results::{
     FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside, labels,
     lock_reports, names, open_results, remove_results,
 };
+use base::files::read_text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabelsCommand {

@@ -131,10 +131,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  compeval labels rm old-prompt"
     )]
     Labels(LabelsCommand),
-    /// List, cancel and give up open batches; export requests to files and import the results
+    /// List, cancel and give up open batches
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// List, inspect, prune, verify, share, export and import cached outputs
+    /// List, inspect, prune, verify and share cached outputs
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"

@@ -7,7 +7,7 @@ use crate::cli::format::{cost, count, shell_word};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::measure::{NeedState, RecallCaveat};
 use crate::results::{ContextReference, ContextRow};
-use crate::units::Usd;
+use base::units::Usd;
 
 /// Lost references that are listed of a judged cell; `show` without answers lists all.
 const LISTED: usize = 12;

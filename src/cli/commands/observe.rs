@@ -10,14 +10,14 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word, short};
 use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, number, render_table};
-use crate::files::write_whole;
-use crate::import::{ImportError, ImportIssue, Log, log_files, read_session};
-use crate::observe::{
+use crate::report::html::observed_page;
+use base::files::write_whole;
+use base::threads::each;
+use sessions::import::{ImportError, ImportIssue, Log, log_files, read_session};
+use sessions::observe::{
     FORMATS, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, SessionObservation, combine,
     observe,
 };
-use crate::report::html::observed_page;
-use crate::threads::each;
 
 #[derive(Debug, Args)]
 pub(crate) struct ObserveArgs {
@@ -246,7 +246,7 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
 fn compared(observation: &SessionObservation) -> String {
     let after = observation.compactions.iter().filter(|one| one.not_counted.is_none()).map(|one| one.figures);
     let control = observation.controls.iter().map(|one| one.figures);
-    let of = |figures: &mut dyn Iterator<Item = crate::observe::WindowFigures>| {
+    let of = |figures: &mut dyn Iterator<Item = sessions::observe::WindowFigures>| {
         figures.fold((0, 0), |(again, reads), one| (again + one.re_reads.unwrap_or(0), reads + one.reads.unwrap_or(0)))
     };
     let ((again, reads), (control_again, control_reads)) = (of(&mut { after }), of(&mut { control }));

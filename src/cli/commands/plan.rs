@@ -20,9 +20,9 @@ use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleExplanation, TooLong,
     USUAL_LATENCY, WorstCase, forecast,
 };
-use crate::provider::{Lane, ModelUse, Prices};
 use crate::remote::RemoteEntries;
-use crate::units::Tokens;
+use base::units::Tokens;
+use models::{Lane, ModelUse, Prices};
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -100,13 +100,6 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
             console.print(line);
         }
         batches_line(plan).inspect(|line| console.print(line));
-        match plan.forecast.estimate.for_file {
-            0 => {}
-            requests => {
-                let requests = count(requests, "request");
-                console.print(&format!("File: {requests}, in one file for each stage (`compeval batch export FILE`)."));
-            }
-        }
         console.print(&render(&plan.forecast, all, console));
         if let Some(text) = plan.remote.as_ref().and_then(|remote| remote_note(remote, &plan.forecast)) {
             console.note(&console.labelled(TextStyle::Hint, "note:", text));

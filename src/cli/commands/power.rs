@@ -10,7 +10,7 @@ use crate::cli::project::{ProjectOptions, open_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::Pipeline;
 use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
-use crate::stats::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
+use stats::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 
 /// Assumed where no results say more: variances of a difference of two prompts with models of 2025, in points².
 const USUAL: DifferenceVariances = DifferenceVariances {

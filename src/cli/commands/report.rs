@@ -10,10 +10,10 @@ use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::files::write_whole;
-use crate::locale::Locale;
 use crate::report::{comparison_table, csv_header, csv_line, junit, reference_table, summary_table};
 use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
+use base::files::write_whole;
+use base::locale::Locale;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {

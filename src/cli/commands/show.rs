@@ -191,7 +191,7 @@ impl Page<'_> {
             Some(probe) => (probe.expected_facts.as_slice(), probe.superseded_facts.as_slice()),
             None => (named.as_slice(), &[][..]),
         };
-        let mapped = crate::transcript::MappedFold::new(text);
+        let mapped = sessions::transcript::MappedFold::new(text);
         let find = |facts: &[Fact], style| -> Vec<(Range<usize>, TextStyle)> {
             let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| finder.find(&mapped));
             ranges.map(|range| (range, style)).collect()

@@ -13,11 +13,11 @@ use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, render_table};
-use crate::files::{FileError, read_text, write_whole};
 use crate::report::{
     TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
 };
 use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
+use base::files::{FileError, read_text, write_whole};
 
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {

@@ -10,8 +10,8 @@ use anstyle::{AnsiColor, Style};
 
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
-use crate::redaction::redact_bytes;
 use crate::report::{StyledText, TextStyle};
+use base::redaction::redact_bytes;
 
 /// Columns of what is printed into a file or a pipe.
 const UNKNOWN_WIDTH: usize = 100;

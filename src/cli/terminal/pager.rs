@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::console::Console;
 use crate::cli::environment::variable;
-use crate::redaction::redact;
+use base::redaction::redact;
 
 /// Rows of a terminal that does not say how many it has.
 const USUAL_ROWS: usize = 24;

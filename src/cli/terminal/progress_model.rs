@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
 use crate::pipeline::MatrixCounts;
-use crate::provider::{ProviderName, ProviderStatus, WaitReason};
 use crate::scheduler::{BudgetLimits, Event, Spent, StopRequest};
-use crate::units::Usd;
+use base::units::Usd;
+use models::{ProviderName, ProviderStatus, WaitReason};
 
 /// Over how long a pace is averaged; longer where fewer cells were finished in this time, so that a slow server has one.
 const WINDOW: Duration = Duration::from_secs(30);
@@ -156,7 +156,7 @@ impl ProgressModel {
         let mut parts = self.provider_words();
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
-            let tokens = |tokens: Option<crate::units::Tokens>| short(tokens.map(|tokens| tokens.0));
+            let tokens = |tokens: Option<base::units::Tokens>| short(tokens.map(|tokens| tokens.0));
             parts.push(format!("{} tokens in, {} out", tokens(usage.input), tokens(usage.output)));
             parts.push(self.money_words());
         }

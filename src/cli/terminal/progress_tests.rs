@@ -10,7 +10,7 @@ use crate::scheduler::RunOutcome;
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
     for (path, text) in starter_files() {
         let text = text.replace("[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"", UNREACHABLE);
-        crate::files::write_whole(&folder.join(path), &text).unwrap();
+        base::files::write_whole(&folder.join(path), &text).unwrap();
     }
     let request = OpenRequest { file: folder.join("pipeline.toml"), ..OpenRequest::default() };
     open(&request, &|_| None).unwrap().pipeline

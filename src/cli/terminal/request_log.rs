@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::cli::format::duration;
-use crate::provider::ClientEvent;
+use models::ClientEvent;
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
@@ -52,7 +52,7 @@ fn in_words(wait: &Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::ErrorClass;
+    use models::ErrorClass;
 
     #[test]
     fn a_retry_is_logged_with_its_model_and_cause() {

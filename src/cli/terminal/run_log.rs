@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::progress::Progress;
-use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::results::FailedAction;
 use crate::scheduler::{Event, Listener};
+use base::files::FileError;
 
 /// Records events and forwards them to the progress display.
 pub(crate) struct RunLog<'p> {

@@ -11,8 +11,8 @@ pub(crate) use notes::readable;
 pub use notes::{FileNote, NotedFailure, SessionNotes};
 pub(crate) use write::{file_entry, index_within};
 
-use crate::transcript::{Message, estimate_tokens};
-use crate::units::Tokens;
+use base::units::Tokens;
+use sessions::transcript::{Message, estimate_tokens};
 
 /// The default size of an index.
 pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);

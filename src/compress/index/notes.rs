@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::rules;
-use crate::text::shortened;
-use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
+use base::text::shortened;
+use sessions::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
 
 /// All extracted facts, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::text::pattern;
+use base::text::pattern;
 
 /// Makes the function that says whether a pattern occurs in a text.
 macro_rules! rule {

@@ -2,7 +2,7 @@
 
 use super::allocation::allocate;
 use super::notes::{FileNote, SessionNotes};
-use crate::units::Tokens;
+use base::units::Tokens;
 
 /// A heading with its entries, the newest last, and its share of the limit.
 struct IndexSection {
@@ -99,10 +99,10 @@ pub(crate) fn file_entry(file: &FileNote, detailed: bool) -> String {
 mod tests {
     use super::super::{INDEX_TOKENS, artifact_index};
     use super::*;
-    use crate::transcript::estimate_tokens;
-    use crate::transcript::{Message, Role, ToolCall};
     use proptest::prelude::*;
     use serde_json::json;
+    use sessions::transcript::estimate_tokens;
+    use sessions::transcript::{Message, Role, ToolCall};
 
     fn session() -> Vec<Message> {
         let mut messages = vec![Message::text(Role::User, "Fix the retry logic. Never change the port 8081.")];

@@ -2,8 +2,8 @@
 
 use super::{BANK, FIXTURE, Project, STAGES, render};
 use crate::judge::Scope;
-use crate::locale::Locale;
 use crate::pipeline::{MatrixSelection, OpenError, OpenRequest, Runs, TailMode, find_pipeline, open, starter_files};
+use base::locale::Locale;
 
 fn runs(text: &str) -> Runs {
     Project::with_settings(text).opened().pipeline.settings.runs

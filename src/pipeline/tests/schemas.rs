@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{BANK, FIXTURE, Project, STAGES};
 use crate::judge::Rubric;
-use crate::locale::Locale;
 use crate::pipeline::SCHEMAS;
 use crate::probe::ParsedBank;
-use crate::transcript::ParsedFixture;
+use base::locale::Locale;
+use sessions::transcript::ParsedFixture;
 
 fn schema(name: &str) -> jsonschema::Validator {
     let (_, make) = SCHEMAS.into_iter().find(|(kind, _)| *kind == name).expect("a schema");
@@ -59,7 +59,7 @@ fn the_shipped_files_satisfy_their_schemas() {
 #[test]
 fn the_published_schemas_are_those_of_the_program() {
     for (name, make) in SCHEMAS {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.schema.json"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("assets/schemas/{name}.schema.json"));
         let published = fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
         assert!(published == format!("{:#}\n", make()), "write it anew: compeval schema {name} > {}", path.display());
     }

@@ -14,12 +14,12 @@ use serde_json::ser::{CharEscape, Formatter};
 
 use super::input::{ChunkCache, ContextText, PageContext, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder};
-use crate::controls::{escape_controls, is_shown_escaped};
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, Probe};
-use crate::redaction::redact_bytes;
 use crate::results::{ListedRow, Row, RowError};
-use crate::transcript::MappedFold;
+use base::controls::{escape_controls, is_shown_escaped};
+use base::redaction::redact_bytes;
+use sessions::transcript::MappedFold;
 
 /// The version of the content of chunks: raised when equal rows, contexts and facts would give other texts or marks.
 const CHUNK_VERSION: u32 = 3;

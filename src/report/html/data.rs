@@ -16,7 +16,7 @@ use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
 use crate::report::tables::{PUBLISHED, PublishedMethod};
 use crate::results::{ListedRow, RowError, ScoredRow, Summary};
-use crate::threads::both;
+use base::threads::both;
 
 /// The JSON that the script reads as `report`.
 #[derive(Serialize)]

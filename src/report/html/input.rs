@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
-use crate::locale::Locale;
 use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
 use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, has_answers, scale_warning};
@@ -18,8 +17,9 @@ use crate::report::translation::{Translation, translation};
 use crate::results::{
     Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
 };
-use crate::transcript::Message;
-use crate::units::Tokens;
+use base::locale::Locale;
+use base::units::Tokens;
+use sessions::transcript::Message;
 
 /// The content of the page. Texts are untrusted: the page shows them and runs none of them.
 #[derive(Clone)]

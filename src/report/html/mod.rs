@@ -18,8 +18,8 @@ pub use input::{
 };
 
 use crate::action::{Digest, DigestBuilder};
-use crate::locale::Locale;
 use crate::results::RowError;
+use base::locale::Locale;
 pub(super) use chunks::escape;
 pub use observed::observed_page;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chunks::escape;
-use crate::observe::{ObservedCompaction, SessionObservation};
+use sessions::observe::{ObservedCompaction, SessionObservation};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 table{border-collapse:collapse;width:100%}td,th{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #8884}\

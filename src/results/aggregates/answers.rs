@@ -3,7 +3,7 @@
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::selection::Subset;
 use crate::results::result_set::set::ResultSet;
-use crate::stats;
+use stats;
 
 /// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
 pub(in crate::results) struct Answers<'s> {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::StageName;
 use crate::pipeline::CellCoordinate;
-use crate::provider::ErrorClass;
 use crate::results::files::failure::{Blame, FailedAction};
 use crate::results::result_set::grade::equal_range;
 use crate::results::result_set::set::ResultSet;
+use models::ErrorClass;
 
 /// Cells of the judge stage of one variant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

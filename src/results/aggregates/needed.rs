@@ -8,7 +8,7 @@ use crate::action::Digest;
 use crate::measure::RecallCaveat;
 use crate::results::files::context_row::{ContextFigures, ContextNeeded};
 use crate::results::result_set::set::ResultSet;
-use crate::stats::{self, Interval, MissingCounts, NoRerun, Paired, RunValues, run_values};
+use stats::{self, Interval, MissingCounts, NoRerun, Paired, RunValues, run_values};
 
 /// `needed` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

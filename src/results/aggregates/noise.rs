@@ -9,7 +9,7 @@ use crate::results::Ordered;
 use crate::results::result_set::scores::{AnswerScores, Scores};
 use crate::results::result_set::selection::Subset;
 use crate::results::result_set::set::ResultSet;
-use crate::stats::{self, Coefficient, Components, Observation, RepeatSpread};
+use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
 /// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
 pub(in crate::results) fn components(

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::results::files::design::MethodInfo;
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::set::{MethodVariant, ResultSet};
-use crate::stats::{lower_bound, mean, mean_of};
+use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
 const NEEDED: f64 = 1.0;

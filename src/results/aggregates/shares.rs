@@ -9,7 +9,7 @@ use super::answers::Answers;
 use crate::measure::{AnswerWhenLost, Depth};
 use crate::results::Ordered;
 use crate::results::result_set::grade::{MeasuredAnswer, MeasuredFact};
-use crate::stats::{self, Interval};
+use stats::{self, Interval};
 
 /// A share of answers or facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

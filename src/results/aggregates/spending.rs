@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::action::StageName;
 use crate::results::result_set::scores::AnswerScores;
 use crate::results::result_set::set::ResultSet;
-use crate::stats::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
-use crate::stats::{CallCosts, Components, DifferenceVariances, Observation, components, mean, mean_of, sample_sd};
+use stats::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
+use stats::{CallCosts, Components, DifferenceVariances, Observation, components, mean, mean_of, sample_sd};
 
 /// Variances of `overall`, averaged over all pairs of methods but ceiling and floor, and how many pairs; `None` without a
 /// pair that has four fixtures in common.

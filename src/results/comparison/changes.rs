@@ -17,8 +17,8 @@ use crate::results::aggregates::constraints::constraint_difference;
 use crate::results::aggregates::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::results::result_set::grade::{Grade, MeasuredAnswer, equal_range};
 use crate::results::result_set::set::ResultSet;
-use crate::stats;
-use crate::stats::thresholds::{GOOD, MIN_FLIP};
+use stats;
+use stats::thresholds::{GOOD, MIN_FLIP};
 
 /// The fixtures of a pair of methods by what became of their common cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

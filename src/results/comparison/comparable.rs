@@ -5,12 +5,12 @@ use std::fmt;
 
 use crate::action::StageName;
 use crate::answer::TruncatedReplies;
-use crate::fault::suggestion;
-use crate::provider::ErrorClass;
 use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::failure::FailedAction;
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::set::{MethodVariant, ResultSet, VariantRef};
+use base::fault::suggestion;
+use models::ErrorClass;
 
 /// What differs between two result sets.
 #[derive(Clone, Debug, PartialEq, Eq)]

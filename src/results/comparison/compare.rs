@@ -15,9 +15,7 @@ use crate::results::files::edits::{ChangedLines, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};
-use crate::stats::{
-    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues,
-};
+use stats::{self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
 
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::results::fakes::{design, row};
 use crate::results::*;
-use crate::stats::{NoEvidenceReason, Verdict};
+use stats::{NoEvidenceReason, Verdict};
 
 /// Texts are not at hand: a file is named without lines.
 const NO_LINES: fn(&str, &Digest, &Digest) -> Vec<String> = |path, _, _| vec![path.to_owned()];
@@ -260,7 +260,7 @@ fn runs_that_repeat_one_another_have_no_rerun_interval() {
     }
     let a = gather(manifest("a", &[("mine", "command")]), same);
     let overall = against(&a, &set("b", &B)).overall.unwrap();
-    assert_eq!((overall.ci95_rerun, overall.no_rerun), (None, Some(crate::stats::NoRerun::Deterministic)));
+    assert_eq!((overall.ci95_rerun, overall.no_rerun), (None, Some(stats::NoRerun::Deterministic)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::compare::{Comparison, MethodComparison};
 use super::reliability::FailedChain;
 use crate::results::result_set::level::OVERALL;
-use crate::stats::{DifferenceTest, NoEvidenceReason, Verdict};
+use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// One thing that got worse.
 #[derive(Clone, Debug, PartialEq, Eq)]

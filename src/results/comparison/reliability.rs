@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::changes::ComparedVariants;
 use crate::results::files::failure::{Blame, FailedAction};
 use crate::results::result_set::set::{ResultSet, VariantRef};
-use crate::stats::{FailureCounts, FailureTest};
+use stats::{FailureCounts, FailureTest};
 
 /// How often a method failed by itself, on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

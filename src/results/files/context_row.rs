@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest};
 use crate::measure::{NeedState, NeededRecall, ReferenceSource};
-use crate::references::ReferenceKind;
+use sessions::references::ReferenceKind;
 
 /// One compression. What is unknown is null. `T` is all of a reference, or a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

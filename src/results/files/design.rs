@@ -8,10 +8,10 @@ use crate::action::{BuiltInStrategy, Digest};
 use crate::answer::TruncatedReplies;
 use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
-use crate::locale::Locale;
 use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
 use crate::probe::ProbeType;
-use crate::provider::{Endpoint, ModelUse, Prices, Settings};
+use base::locale::Locale;
+use models::{Endpoint, ModelUse, Prices, Settings};
 
 /// What was measured, and by which models. The order of its lists is the order of tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

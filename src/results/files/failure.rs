@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::CellCoordinate;
-use crate::provider::ErrorClass;
+use models::ErrorClass;
 
 /// Whose fault a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

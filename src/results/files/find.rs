@@ -7,8 +7,8 @@ use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};
 use super::label_writer::LabelWriterError;
 use super::manifest::Outcome;
-use crate::fault::nearest;
-use crate::files::{self, FileError, FileLock};
+use base::fault::nearest;
+use base::files::{self, FileError, FileLock};
 
 /// The folder of an existing result set, by its label or by its own path.
 ///

@@ -16,7 +16,7 @@ use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
 use crate::action::ActionKey;
-use crate::files::{self, FileError, StagedFile, is_temporary};
+use base::files::{self, FileError, StagedFile, is_temporary};
 
 /// Names of the files in a results folder.
 pub mod names {

@@ -7,7 +7,7 @@ use crate::judge::Dimension;
 use crate::results::StageCounts;
 use crate::results::fakes::{design, row};
 use crate::results::*;
-use crate::units::{Tokens, Usage, Usd};
+use base::units::{Tokens, Usage, Usd};
 
 fn a_row(run: u32) -> Row {
     row("f1", "mine", run, &[(Dimension::Accuracy, 3.4)])
@@ -328,7 +328,7 @@ fn files_of_fixtures_that_are_gone_are_removed() {
     let folder = with(temp.path(), "a", "t");
     let (old, new) = (folder.run_file("gone", 1), folder.run_file("f1", 1));
     for path in [&old, &new] {
-        crate::files::write_whole(path, "{}").unwrap();
+        base::files::write_whole(path, "{}").unwrap();
     }
     folder.write("notes-run-x.json", "{}").unwrap();
     folder.remove_run_files(&[new.clone()].into()).unwrap();

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::action::{ActionKey, Digest};
-use crate::files::{self, FileError};
+use base::files::{self, FileError};
 
 /// Bytes of a key.
 const KEY: usize = size_of::<Digest>();

@@ -20,7 +20,7 @@ use super::design_change::DesignChange;
 use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, Outcome};
-use crate::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
+use base::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
 
 /// Where incomplete sets are that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";

@@ -10,7 +10,7 @@ use super::keys_file::KeysFile;
 use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::Manifest;
-use crate::files::{self, FileError, FileLock, StagedFile};
+use base::files::{self, FileError, FileLock, StagedFile};
 
 /// The right to write the results of a label, until it is dropped.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr_iter;
 
-use crate::files::{self, FileError};
-use crate::redaction::redact_bytes;
+use base::files::{self, FileError};
+use base::redaction::redact_bytes;
 
 /// How lines stand in a file once it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::design::Design;
 use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::shard::ShardRecord;
-use crate::units::{Tokens, Usage, Usd, add_known};
+use base::units::{Tokens, Usage, Usd, add_known};
 
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
 ///

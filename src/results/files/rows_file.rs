@@ -10,7 +10,7 @@ use memchr::memchr_iter;
 use super::lines_file::{LinesFile, RowsForm};
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
-use crate::files::{self, FileError};
+use base::files::{self, FileError};
 
 /// Its name in a folder of results.
 pub(super) const PLAIN: &str = "cells.jsonl";

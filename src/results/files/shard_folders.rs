@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::find::{labels, open_results};
 use super::folder::{FolderError, ResultsFolder, entries};
 use super::label::Label;
-use crate::files::FileError;
 use crate::shard::Shard;
+use base::files::FileError;
 
 const SHARDS: &str = ".shards";
 const CACHE: &str = "cache";

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::selection::VariantRuns;
 use crate::judge::Dimension;
 use crate::results::Ordered;
-use crate::stats::{self, Interval, MissingCounts, NoRerun, RunValues};
+use stats::{self, Interval, MissingCounts, NoRerun, RunValues};
 
 /// The mean over fixtures of the medians over runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

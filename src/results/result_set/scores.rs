@@ -8,7 +8,7 @@ use super::grade::{AnswerAt, ByDimension, Grade, equal_range, place};
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::results::files::design::{CriterionWeight, Design};
-use crate::stats;
+use stats;
 
 /// One answer's score in every dimension, at one number of the judgement: the median of its panel.
 #[derive(Clone, Debug)]

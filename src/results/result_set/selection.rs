@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::grade::place;
 use super::scores::Scores;
 use crate::judge::Dimension;
-use crate::stats::{self, RunValues};
+use stats::{self, RunValues};
 
 /// Probes by their place in the result set.
 pub(in crate::results) type Subset = BTreeSet<usize>;

@@ -98,8 +98,8 @@ pub enum SetError {
     },
 }
 
-impl From<crate::files::FileError> for SetError {
-    fn from(error: crate::files::FileError) -> SetError {
+impl From<base::files::FileError> for SetError {
+    fn from(error: base::files::FileError) -> SetError {
         SetError::Folder(error.into())
     }
 }

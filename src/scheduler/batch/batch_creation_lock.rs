@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::action::DigestBuilder;
-use crate::files::{FileLock, user_folder};
-use crate::provider::BatchAccount;
+use base::files::{FileLock, user_folder};
+use models::BatchAccount;
 
 const INTERVAL: Duration = Duration::from_millis(50);
 

@@ -13,12 +13,12 @@ use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, CacheError, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName,
     LineOutcome, Lookup, Record, Store, now_ms,
 };
-use crate::provider::{
+use crate::scheduler::execute::Executor;
+use base::units::{Usage, Usd};
+use models::{
     BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
     Lane, Limits, Prices, read_billing,
 };
-use crate::scheduler::execute::Executor;
-use crate::units::{Usage, Usd};
 
 /// What came of the lines of a closed batch; empty where it was never created.
 pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
@@ -48,10 +48,6 @@ pub(super) async fn poll(
 ) -> Result<Option<Outcomes>, CacheError> {
     (tracked.was_polled, tracked.is_stuck) = (true, false);
     let account = &tracked.batch.intent.account;
-    if tracked.batch.intent.file.is_some() {
-        let text = format!("written to {}; `compeval batch import` reads the results", tracked.batch.place());
-        return Ok(stuck(tracked, text));
-    }
     let client = match BatchClient::new(account) {
         Ok(client) => client,
         Err(failure) => return Ok(stuck(tracked, failure.message)),
@@ -165,7 +161,7 @@ async fn collect(
     let intent = &tracked.batch.intent;
     let collector = Collector::new(executor.store, intent);
     let mut outcomes = Outcomes::new();
-    let read = client.results(status, async |results| collector.store(results, &mut outcomes).await.map(drop)).await;
+    let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
     match read {
         Ok(stored) => stored?,
         Err(failure) => return Ok(unreachable(tracked, failure)),
@@ -188,7 +184,7 @@ async fn close(
 }
 
 /// Records the outcome of all lines.
-pub(super) async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
+async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
     let line = |line: &BatchLine| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
         Some(ClosedLine { key: line.key, attempt, outcome, charge })
@@ -199,7 +195,7 @@ pub(super) async fn record_closing(store: &Store, intent: &BatchIntent, outcomes
 }
 
 /// Stores the results of one batch.
-pub(super) struct Collector<'c> {
+struct Collector<'c> {
     store: &'c Store,
     intent: &'c BatchIntent,
     lines: HashMap<ActionKey, &'c BatchLine>,
@@ -208,7 +204,7 @@ pub(super) struct Collector<'c> {
 }
 
 impl<'c> Collector<'c> {
-    pub(super) fn new(store: &'c Store, intent: &'c BatchIntent) -> Collector<'c> {
+    fn new(store: &'c Store, intent: &'c BatchIntent) -> Collector<'c> {
         let own = intent.price.map(|price| (intent.model.clone(), price));
         Collector {
             store,
@@ -220,9 +216,9 @@ impl<'c> Collector<'c> {
     }
 
     /// Stores some results side by side: each waits for the disk. Of several for one line the first counts; what was
-    /// not submitted is left out. Returns how many were.
-    pub(super) async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<u64, CacheError> {
-        let (mut batch, mut left_out) = (Vec::new(), 0);
+    /// not submitted is left out.
+    async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
+        let mut batch = Vec::new();
         for BatchResult { id, reply } in results {
             let line = id.parse::<LineName>().ok().filter(|name| name.nonce == self.intent.nonce);
             let line = line.and_then(|name| self.lines.get(&name.key).filter(|line| line.attempt == name.attempt));
@@ -232,10 +228,7 @@ impl<'c> Collector<'c> {
             };
             match line.filter(is_new) {
                 Some(line) => batch.push((*line, reply)),
-                None => {
-                    left_out += 1;
-                    tracing::warn!(id, "a result line is not of this batch, or is there twice");
-                }
+                None => tracing::warn!(id, "a result line is not of this batch, or is there twice"),
             }
         }
         let stored =
@@ -246,11 +239,11 @@ impl<'c> Collector<'c> {
             let (key, result) = result?;
             outcomes.insert(key, result);
         }
-        Ok(left_out)
+        Ok(())
     }
 
     /// Notes the outcome of the lines that are missing from the results.
-    pub(super) async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
+    async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
         for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
             let outcome = match self.stored_since(line) {
                 // By an earlier reading of other results, or by a process that was killed.
@@ -333,7 +326,7 @@ impl<'c> Collector<'c> {
             inputs: line.inputs.clone(),
             sources: line.sources.clone(),
             imported: None,
-            lane: if self.intent.file.is_some() { Lane::File } else { Lane::Batch },
+            lane: Lane::Batch,
         }
     }
 }

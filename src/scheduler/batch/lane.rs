@@ -18,20 +18,17 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::collect::{self, LineResult, Outcomes};
-use super::files::{FileLane, finish_exports};
 use super::submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
 use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting, request_of};
 use crate::action::{ActionKey, StageName};
 use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
-use crate::provider::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::job::{ActionTask, Job};
-use crate::scheduler::options::{
-    BatchOptions, ExportOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest,
-};
+use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
+use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -92,7 +89,6 @@ pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     waiting: HashMap<ActionKey, Waiting>,
     /// Tasks to be submitted.
     pending: Vec<Waiting>,
-    files: FileLane<'r, 'e>,
     shapes: HashMap<Shape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
@@ -117,7 +113,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             attempts: HashMap::new(),
             waiting: HashMap::new(),
             pending: Vec::new(),
-            files: FileLane::new(executor),
             shapes: HashMap::new(),
             live: HashSet::new(),
             is_live_only: false,
@@ -130,8 +125,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Reads the journal. What open batches may cost counts against the budget of this run.
     pub(in crate::scheduler) async fn open(&mut self) -> Result<(), CacheError> {
-        let mut journal = self.executor.store.journal()?;
-        finish_exports(self.executor.store, &mut journal.open).await?;
+        let journal = self.executor.store.journal()?;
         self.held = journal.held();
         self.attempts = journal.attempts();
         let budget = self.executor.budget;
@@ -144,17 +138,16 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Whether a cell waits for the batch that holds its action.
     pub(in crate::scheduler) fn waits_for(&self, task: &ActionTask, key: &ActionKey) -> bool {
-        let may_end = !self.is_offline || self.options.export.is_some();
-        matches!(task, ActionTask::Cell(_)) && self.held.contains(key) && may_end
+        matches!(task, ActionTask::Cell(_)) && self.held.contains(key) && !self.is_offline
     }
 
-    /// Whether a case is left alone because its action is held, or is to be exported: two judges may ask the same model
-    /// alike. No cell waits for it: this run has no verdict then.
+    /// Whether a case is left alone because its action is held: two judges may ask the same model alike. No cell waits
+    /// for it: this run has no verdict then.
     pub(in crate::scheduler) fn excludes(&self, task: &ActionTask, key: &ActionKey) -> bool {
-        matches!(task, ActionTask::Selftest(_)) && (self.held.contains(key) || self.files.holds(key))
+        matches!(task, ActionTask::Selftest(_)) && self.held.contains(key)
     }
 
-    /// Takes a task whose request goes into a batch or a file, or whose action is held. Returns one that goes live.
+    /// Takes a task whose request goes into a batch, or whose action is held. Returns one that goes live.
     pub(in crate::scheduler) fn take(&mut self, waiting: Waiting) -> Option<Waiting> {
         let key = waiting.key();
         if self.waits_for(&waiting.task, &key) {
@@ -164,16 +157,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         if self.is_all_live || !self.is_batched(&waiting) {
             return Some(waiting);
         }
-        self.add(waiting);
+        self.pending.push(waiting);
         None
     }
 
-    /// Whether the request of a task is to be put into a batch or a file.
+    /// Whether the request of a task is to be put into a batch.
     fn is_batched(&mut self, Waiting { task, job }: &Waiting) -> bool {
         let key = job.action.key;
-        if FileLane::takes(job) {
-            return true;
-        }
         let lane = request_of(job).map(|request| request.lane);
         let is_case = matches!(task, ActionTask::Selftest(_));
         if is_case || lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
@@ -190,11 +180,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         self.shapes.insert(shape, ShapeTest::UnderWay(key));
         false
-    }
-
-    /// Puts a task into the next batch, or into the next file.
-    fn add(&mut self, waiting: Waiting) {
-        if FileLane::takes(&waiting.job) { self.files.add(waiting) } else { self.pending.push(waiting) }
     }
 
     /// A live request ended: if it was the first of its kind, the others follow it or try again.
@@ -214,17 +199,14 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         &self.held
     }
 
-    /// Says what came of batches and files.
+    /// Says what came of batches.
     pub(in crate::scheduler) fn report(&self, outcome: &mut RunOutcome) {
         let note = |tracked: &Tracked| OpenBatchNote {
             nonce: tracked.batch.intent.nonce.to_string(),
             lines: tracked.batch.intent.lines.len(),
-            is_file: tracked.batch.intent.file.is_some(),
             note: tracked.note.clone(),
         };
         outcome.batches = self.open.iter().map(note).collect();
-        outcome.exported = self.files.exported();
-        outcome.not_exported = self.files.not_exported();
         outcome.budget = outcome.budget.or(self.reached);
     }
 
@@ -238,15 +220,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         &mut self,
         mut stop: watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
-    ) -> Result<Step, RunError> {
-        let read = self.files.read_imported(breakers).await;
-        if !read.is_empty() {
-            return Ok(Step::Ended(read));
-        }
-        if let Some(export) = self.options.export.clone().filter(|_| *stop.borrow() == StopRequest::No) {
-            let ended = self.export(&export, breakers).await?;
-            return Ok(if ended.is_empty() { self.idle(SkipReason::Offline) } else { self.ended(ended) });
-        }
+    ) -> Result<Step, CacheError> {
         let untested = self.take_untested();
         if !untested.is_empty() {
             return Ok(Step::Ended(untested));
@@ -298,20 +272,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
         let submitted = self.waiting.drain().map(|(_, waiting)| (waiting, reason));
         let pending = self.pending.drain(..).map(|waiting| (waiting, unsent));
-        let for_file = self.files.leave().map(|waiting| (waiting, SkipReason::NotExported));
-        Step::Idle(submitted.chain(pending).chain(for_file).collect())
-    }
-
-    /// Writes the requests to one model into a file, once.
-    async fn export(
-        &mut self,
-        options: &ExportOptions,
-        breakers: &CircuitBreakers,
-    ) -> Result<Vec<EndedLine>, RunError> {
-        let Some(chosen) = self.files.take_chosen(options) else { return Ok(Vec::new()) };
-        let submission = self.submitter(breakers).export(self.numbered(chosen), &options.file).await?;
-        self.files.note_written(submission.open.first().map(|tracked| &tracked.batch.intent));
-        Ok(self.submitted(submission))
+        Step::Idle(submitted.chain(pending).collect())
     }
 
     fn submitter<'s>(&'s self, breakers: &'s CircuitBreakers) -> Submitter<'s, 'e> {
@@ -331,8 +292,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn queue_room(&self, model: &ModelRef) -> Option<QueueCapacity> {
         let limit = self.executor.preparer.pipeline().providers.get(&model.provider)?.limits.batch_queue_tokens?;
         let open = self.open.iter().map(|tracked| &tracked.batch.intent);
-        let queued = open.filter(|intent| intent.model == *model && intent.file.is_none());
-        let queued: u64 = queued.map(|intent| intent.tokens).sum();
+        let queued: u64 = open.filter(|intent| intent.model == *model).map(|intent| intent.tokens).sum();
         Some(QueueCapacity { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
     }
 
@@ -442,9 +402,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.held.insert(waiting.key());
             self.waiting.insert(waiting.key(), waiting);
         }
-        for waiting in unaffordable.into_iter().chain(left) {
-            self.add(waiting);
-        }
+        self.pending.extend(unaffordable.into_iter().chain(left));
         self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
         ended
     }
@@ -459,9 +417,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.is_live_only = true;
         self.polls = 0;
         for tracked in &mut self.open {
-            let Some(id) = tracked.batch.id.as_deref().filter(|_| tracked.batch.intent.file.is_none()) else {
-                continue;
-            };
+            let Some(id) = tracked.batch.id.as_deref() else { continue };
             let client = BatchClient::new(&tracked.batch.intent.account);
             let cancelled = match client {
                 Ok(client) => client.cancel(id).await,

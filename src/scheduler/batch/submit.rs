@@ -1,8 +1,7 @@
-//! Submitting: requests become a batch, at the vendor or in a file. The intent is on disk before the call that creates
-//! the batch, or before the file has its name; that it was created is recorded after.
+//! Submitting: requests become a batch at the vendor. The intent is on disk before the call that creates the batch; that
+//! it was created is recorded after.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::batch_creation_lock::BatchCreationLock;
@@ -11,16 +10,12 @@ use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
     now_ms,
 };
-use crate::files::{FileError, StagedFile};
-use crate::provider::{
-    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec, export_lines,
-};
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::{ExecutionError, Executor};
-use crate::scheduler::options::RunError;
-use crate::units::{Tokens, Usd};
+use base::units::{Tokens, Usd};
+use models::{BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec};
 
 /// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
 pub(super) const MAX_LINES: usize = 10_000;
@@ -37,7 +32,7 @@ pub(super) struct Submission {
     /// Tasks that the budget has no room for.
     pub(super) unaffordable: Vec<Waiting>,
     pub(super) reached: Option<BudgetReached>,
-    /// Tasks that the vendor's queue or the file has no room for.
+    /// Tasks that the vendor's queue has no room for.
     pub(super) left: Vec<Waiting>,
 }
 
@@ -105,27 +100,6 @@ impl Submitter<'_, '_> {
         Ok(submission)
     }
 
-    /// Writes requests to one model into a file, as many as one batch takes.
-    pub(super) async fn export(self, group: Vec<(Waiting, u8)>, file: &Path) -> Result<Submission, RunError> {
-        let mut submission = Submission::default();
-        let Some(spec) = self.provider_of(&group) else { return Ok(submission) };
-        let mut groups = self.build(group, &spec, &mut submission).into_iter();
-        let Some(mut built) = groups.next() else { return Ok(submission) };
-        let rest = built.split_off(fitting(&built, None));
-        submission.left.extend(self.give_back(rest.into_iter().chain(groups.flatten()).collect()));
-        let Some(intent) = self.intent(&spec, &built, 0, None) else { return Ok(submission) };
-        let intent = BatchIntent { file: Some(file.to_owned()), ..intent };
-        let lines = export_lines(&requests(&intent, &built));
-        let lines = lines.map_err(|error| FileError::new("write", file, error.into()))?;
-        let staged = StagedFile::write(file, lines)?;
-        self.executor.store.record_batch(JournalRecord::Intent(&intent)).await?;
-        staged.commit_durably()?;
-        let id = file.display().to_string();
-        self.executor.store.record_batch(JournalRecord::Submitted { nonce: intent.nonce, id: &id }).await?;
-        submission.follow(OpenBatch { intent, id: Some(id) }, built);
-        Ok(submission)
-    }
-
     fn provider_of(self, group: &[(Waiting, u8)]) -> Option<Arc<ProviderSpec>> {
         let request = group.first().and_then(|(waiting, _)| waiting.request())?;
         self.executor.preparer.pipeline().providers.get(&request.provider).cloned()
@@ -186,7 +160,6 @@ impl Submitter<'_, '_> {
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
             max_attempts: Some(spec.limits.max_attempts),
             tokens: built.iter().map(|built| built.input.0).sum(),
-            file: None,
             lines: built.iter().map(line).collect(),
         })
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::action::{ActionKey, ModelRequest, Work};
 use crate::cache::OpenBatch;
-use crate::provider::Limits;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
 use crate::scheduler::job::{ActionTask, Job};
+use models::Limits;
 
 /// The request of a job, if it is one to a model.
 pub(super) fn request_of(job: &Job) -> Option<&ModelRequest> {

@@ -1,11 +1,7 @@
-//! `compeval batch`: the batches that are open at vendors and in files.
-
-use std::path::PathBuf;
+//! `compeval batch`: the batches that are open at vendors.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-
-mod files;
 
 use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
 use crate::cli::args::Common;
@@ -14,23 +10,13 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::provider::BatchClient;
-use crate::units::Usd;
+use base::units::Usd;
+use models::BatchClient;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
     /// List open batches; `run` collects those that have ended
     Ls,
-    /// Write the requests that are ready into a file, for an engine that reads OpenAI's batch format
-    #[command(
-        after_help = "Examples:\n  compeval batch export answers.jsonl\n  vllm run-batch -i answers.jsonl -o results.jsonl --model MODEL\n  \
-                      compeval batch import results.jsonl\n\nLabels do not matter here: a later run finds the imported results by their keys",
-        mut_arg("label", |arg| arg.hide(true)),
-        mut_arg("lane", |arg| arg.hide(true))
-    )]
-    Export(Box<files::ExportArgs>),
-    /// Read an engine's results of exported requests; requests without a result can be exported again
-    Import(files::BatchImportArgs),
     /// Ask the provider to end batches early; what is done by then is kept and paid for
     Cancel(BatchNames),
     /// Give batches up: their requests are sent again, and those already processed are paid twice
@@ -47,8 +33,6 @@ pub(crate) struct BatchNames {
 pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) -> Result<Exit, Failure> {
     let cache = project_paths_of(common)?.cache;
     match command {
-        BatchCommand::Export(args) => return files::export(common, args, console),
-        BatchCommand::Import(args) => return files::import(common, &cache, args, console),
         BatchCommand::Ls => {
             let open = open_snapshot(&cache)?.journal()?.open;
             let batches = open.iter().map(BatchJson::of).collect();
@@ -88,10 +72,6 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
 }
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
-    if intent.file.is_some() {
-        let message = format!("{}: it is in a file, so it cannot be cancelled", intent.nonce);
-        return Err(Failure::input(message).hinted(format!("compeval batch forget {}", intent.nonce)));
-    }
     let Some(id) = id else {
         let message = format!("{}: the provider has not confirmed it, so it cannot be cancelled yet", intent.nonce);
         return Err(Failure::error(message).hinted("run again: the next run looks for it"));
@@ -109,10 +89,8 @@ struct BatchList {
 #[derive(Serialize)]
 struct BatchJson {
     nonce: String,
-    /// The vendor's name for it; null until it is confirmed, and of a file.
+    /// The vendor's name for it; null until it is confirmed.
     id: Option<String>,
-    /// The file that it was exported to.
-    file: Option<PathBuf>,
     provider: String,
     model: String,
     requests: usize,
@@ -125,8 +103,7 @@ impl BatchJson {
     fn of(OpenBatch { intent, id }: &OpenBatch) -> BatchJson {
         BatchJson {
             nonce: intent.nonce.to_string(),
-            id: id.clone().filter(|_| intent.file.is_none()),
-            file: intent.file.clone(),
+            id: id.clone(),
             provider: intent.account.provider.to_string(),
             model: intent.model.to_string(),
             requests: intent.lines.len(),

@@ -12,9 +12,9 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::provider::{self, Lane, Operation};
-use crate::transcript::{Message, render};
-use crate::units::{Usage, Usd};
+use base::units::{Usage, Usd};
+use models::{Lane, Operation};
+use sessions::transcript::{Message, render};
 
 /// Opens a snapshot and reports damage found by its scan.
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
@@ -223,7 +223,7 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
         Some(_) => Operation::Summarize,
         None => Operation::Generate,
     };
-    let Ok(reply) = provider::read(dialect, operation, bytes, None) else { return plain() };
+    let Ok(reply) = models::read(dialect, operation, bytes, None) else { return plain() };
     if reply.text.is_empty() && reply.items.is_some() {
         return EntryOutput::Opaque(bytes.len());
     }

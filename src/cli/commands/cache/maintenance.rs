@@ -1,10 +1,10 @@
-//! `cache verify` and `cache upgrade`: the cache on disk, as a whole.
+//! `cache verify`: the cache on disk, as a whole.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cache::{DamageReport, Lookup, Record, disk_bytes};
+use crate::cache::{DamageReport, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
@@ -48,19 +48,4 @@ fn damage_json(report: &DamageReport) -> Value {
         "lost": lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "set_aside": set_aside.as_ref().map(|path| path.display().to_string()),
     })
-}
-
-pub(super) fn upgrade(cache: &Path, console: &Console) -> Result<Exit, Failure> {
-    let before = disk_bytes(cache);
-    let store = open_store(cache, console)?;
-    let packs = store.upgrade()?;
-    print_notices(&store, console);
-    store.close()?;
-    let after = disk_bytes(cache);
-    console.print(&match packs {
-        0 => format!("The cache is of this version already ({}).", size(after)),
-        _ => format!("Rewrote {}: {} before, {} now.", count(packs as u64, "pack"), size(before), size(after)),
-    });
-    console.json(&json!({ "packs": packs, "disk_before": before, "disk": after }));
-    Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `compeval cache`: list, show, compare, prune, verify, upgrade, share, export and import entries.
+//! `compeval cache`: list, show, compare, prune, verify and share entries.
 //!
 //! Commands that only read use a snapshot and can run beside a writer; the others open the store exclusively.
 
@@ -12,16 +12,12 @@ mod reach;
 mod remote;
 mod show;
 mod stats;
-mod transfer;
-
-use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::action::Digest;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{given, project_paths_of};
+use crate::cli::project::project_paths_of;
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::Console;
 use filter::CacheFilter;
@@ -88,27 +84,6 @@ pub(crate) enum CacheCommand {
     /// Check the hash of every entry
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
-    /// Rewrite a cache of an older version to save space; it can also be read without this
-    #[command(after_help = "Examples:\n  compeval cache upgrade")]
-    Upgrade,
-    /// Write entries to one file
-    #[command(after_help = "Examples:\n  compeval cache export first.cache --label first")]
-    Export {
-        /// The file to write
-        file: PathBuf,
-        /// Only what this result set needs
-        #[arg(long)]
-        label: Option<String>,
-    },
-    /// Add the entries of an exported file
-    #[command(after_help = "Examples:\n  compeval cache import first.cache")]
-    Import {
-        /// The file to read
-        file: PathBuf,
-        /// Refuse the file unless it has this digest, which `cache export` prints
-        #[arg(long, value_name = "DIGEST")]
-        expect_digest: Option<Digest>,
-    },
 }
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
@@ -125,13 +100,5 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Stats { .. } => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
         CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
         CacheCommand::Verify => maintenance::verify(&paths.cache, console),
-        CacheCommand::Upgrade => maintenance::upgrade(&paths.cache, console),
-        CacheCommand::Export { file, label } => {
-            let snapshot = snapshot(&paths.cache, console)?;
-            transfer::export(&snapshot, &paths.results, &given(common, file), label.as_deref(), console)
-        }
-        CacheCommand::Import { file, expect_digest } => {
-            transfer::import(&paths.cache, &given(common, file), expect_digest.as_ref(), console)
-        }
     }
 }

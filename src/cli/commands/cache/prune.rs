@@ -21,11 +21,11 @@ use crate::cli::format::{count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::files::this_command;
 use crate::pipeline::ProjectPaths;
 use crate::plan::ReachableEntries;
-use crate::provider::{ModelRef, Prices};
-use crate::units::Usd;
+use base::files::this_command;
+use base::units::Usd;
+use models::{ModelRef, Prices};
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {

@@ -1,9 +1,12 @@
 //! `cache push`, `cache pull`, `cache stats --shared` and `cache prune --remote`.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::entry::snapshot;
-use super::transfer::keys_to_share;
+use crate::action::ActionKey;
+use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
@@ -11,6 +14,7 @@ use crate::cli::remote::{NEW_KEY, RemoteArgs, print_warnings};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
+use crate::results::open_results;
 
 /// Runs `work` on a runtime of its own. That of a run has a blocking thread for each processor, which is too few here:
 /// each file of a shared folder is read and written on one, and waits for the network.
@@ -130,4 +134,32 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
         }
     });
     Ok(Exit::Done)
+}
+
+/// What a result set needs, or everything.
+fn keys_to_share(snapshot: &CacheSnapshot, results: &Path, label: Option<&str>) -> Result<Vec<ActionKey>, Failure> {
+    let keys = match label {
+        Some(label) => keys_of(results, label)?,
+        None => all(snapshot),
+    };
+    if keys.is_empty() {
+        return Err(Failure::input("there is nothing to push: the cache is empty").hinted("`compeval run` fills it"));
+    }
+    Ok(keys)
+}
+
+fn all(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
+    let records = snapshot.records().into_iter();
+    records.filter(|record| !record.is_failed()).map(|record| record.key).collect()
+}
+
+/// The entries of a result set. They are recorded when its run ends.
+fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
+    let folder = open_results(results, label)?;
+    let (manifest, keys) = (folder.manifest()?, folder.keys()?);
+    if keys.is_empty() {
+        let message = format!("the result set `{}` does not list its entries", manifest.label);
+        return Err(Failure::input(message).hinted(format!("run it again: compeval run --label {}", manifest.label)));
+    }
+    Ok(keys.into_iter().collect())
 }

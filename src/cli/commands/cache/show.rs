@@ -7,7 +7,7 @@ use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, plac
 use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::text::one_line;
+use base::text::one_line;
 
 #[derive(Debug, Serialize)]
 struct EntryDetailsJson {

@@ -13,7 +13,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, money, short, size};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{Manifest, ResultsFolder, labels};
-use crate::units::{Tokens, Usd, add_known};
+use base::units::{Tokens, Usd, add_known};
 
 /// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::human_grades::{GradeTarget, GradedAnswer, HumanGrades};
 use crate::action::ActionKey;
-use crate::fault::suggestion;
 use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems};
 use crate::results::{Design, MethodInfo, Row};
-use crate::stats::{Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread};
+use base::fault::suggestion;
+use stats::{Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread};
 
 /// How one judge, or the median of the panel, agrees with people.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -12,10 +12,10 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
-use crate::files::write_whole;
 use crate::results::{FolderError, find_results};
-use crate::stats::thresholds::MIN_PAIRS;
-use crate::stats::{Agreement, Coefficient, Interval, NoCoefficient};
+use base::files::write_whole;
+use stats::thresholds::MIN_PAIRS;
+use stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
 /// The whole result, as JSON.
 #[derive(Serialize)]

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::blind_sheet::answer_id;
 use crate::cli::failure::Failure;
-use crate::fault::suggestion;
 use crate::pipeline::{Problem, Problems, list};
 use crate::results::{Design, Row};
-use crate::stats::thresholds::SCALE;
+use base::fault::suggestion;
+use stats::thresholds::SCALE;
 
 /// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
 const COLUMNS: [&str; 12] = [

@@ -21,10 +21,10 @@ use crate::cli::terminal::{
 use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
 use crate::pipeline::{JudgeIx, Pipeline};
 use crate::plan::selftest;
-use crate::provider::Prices;
 use crate::results::{FailedAction, FailureLocation};
 use crate::scheduler::{Budget, RunOutcome};
-use crate::units::Usd;
+use base::units::Usd;
+use models::Prices;
 
 /// How one judge did, as JSON.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
 use crate::probe::{Bank, CandidateVerdicts, FactFinder, Probe, verify};
-use crate::transcript::{Point, fold};
+use sessions::transcript::{Point, fold};
 
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.
 pub(super) const GUESSABLE: &str = "guessable";

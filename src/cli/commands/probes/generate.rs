@@ -13,11 +13,11 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, project_paths_of, require_keys};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, Progress, RunLog};
-use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError, asking_without_context, generation};
-use crate::provider::Prices;
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, generate};
+use base::files::write_whole;
+use models::Prices;
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {

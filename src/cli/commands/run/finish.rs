@@ -14,7 +14,7 @@ use crate::report::summary_table;
 use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
 use crate::shard::ShardRecord;
-use crate::units::{Tokens, Usd};
+use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
@@ -67,10 +67,6 @@ pub(super) fn print_stop_reasons(
 
 /// Prints which requests wait for a later run, and returns the exit with regard to them.
 fn print_waiting(ended: &RunOutcome, exit: Exit, console: &Console) -> Exit {
-    if ended.not_exported > 0 {
-        let requests = count(ended.not_exported, "request");
-        console.warn("waiting:", format!("{requests} in the file lane; `compeval batch export FILE` writes them"));
-    }
     if ended.batches.is_empty() {
         return exit;
     }
@@ -89,11 +85,7 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
         },
         count(requests, "request"),
     );
-    let then = match batches.iter().all(|batch| batch.is_file) {
-        true => "run an engine, and import its results",
-        false => "run again later, or with --wait",
-    };
-    let text = format!("{batches_are} with {requests}; {then} (`compeval batch ls`)");
+    let text = format!("{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)");
     console.warn("waiting:", text);
     for OpenBatchNote { nonce, lines, note, .. } in batches {
         console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));

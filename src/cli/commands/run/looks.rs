@@ -1,7 +1,7 @@
 //! `run --until-decided`: fixtures are added until the comparison has a verdict; those that are not needed are not paid for.
 //!
 //! There is a look after each of [`LOOKS`], in the order of the transcripts' digests, which nobody chooses. Every look
-//! tests at [`crate::stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no more
+//! tests at [`stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no more
 //! often than one comparison at 5%. A look is a run of its label that only adds to the previous look.
 
 use super::args::RunArgs;

@@ -25,10 +25,8 @@ use crate::cli::project::{ProjectOptions, given, label_of, open_project, print_n
 use crate::cli::remote::transfers;
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, RequestLog, TextStyle};
-use crate::files::{FileError, write_whole};
 use crate::pipeline::{Matrix, Pipeline, data_files};
 use crate::plan::CostEstimate;
-use crate::provider::{Lane, Prices};
 use crate::remote::{SharedCache, SharedSummary};
 use crate::report::junit;
 use crate::results::{
@@ -37,6 +35,8 @@ use crate::results::{
 };
 use crate::scheduler::{BatchOptions, Budget, Event, Listener, RunOutcome};
 use crate::shard::Shard;
+use base::files::{FileError, write_whole};
+use models::{Lane, Prices};
 
 /// A run whose results are written, and not yet reported.
 pub(super) struct PublishedRun {
@@ -179,7 +179,7 @@ impl PreparedRun {
             allow_weak_judge: args.allow_weak_judge,
             refresh: args.select.refresh.iter().copied().collect(),
             jobs: args.jobs,
-            batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
+            batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline },
             trusted: Some(args.remote.trusted(&pipeline.remote)?),
             // Offline, nothing is sent to anybody.
             shared: if args.offline { None } else { args.remote.of_run(&pipeline.remote, console)? },
@@ -290,7 +290,6 @@ impl PreparedRun {
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), Failure> {
     let how = |lane| match lane {
         Lane::Batch => Some("in batches"),
-        Lane::File => Some("through files"),
         Lane::Live | Lane::Flex => None,
     };
     match models(pipeline).find_map(|model| Some((&model.reference, how(model.lane)?))) {
@@ -325,7 +324,7 @@ fn shard_already_running(error: &LabelWriterError, shard: Shard) -> Failure {
 }
 
 fn now() -> String {
-    crate::clock::now().to_string()
+    base::clock::now().to_string()
 }
 
 /// What the comparison may leave out: a run of some fixtures is compared on what both sides have.

@@ -27,7 +27,7 @@ use crate::results::{
     find_shards,
 };
 use crate::shard::{Assignment, Engine, Shard, ShardCoverage, ShardResult, collect};
-use crate::units::{Usage, Usd, add_known};
+use base::units::{Usage, Usd, add_known};
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {

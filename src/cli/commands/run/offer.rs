@@ -9,8 +9,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::project::folder;
 use crate::cli::terminal::Console;
-use crate::import::read_log;
 use crate::pipeline::find_pipeline;
+use sessions::import::read_log;
 
 /// Logs that are tried: the first that can be read is enough.
 const TRIED: usize = 20;

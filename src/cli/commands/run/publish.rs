@@ -18,7 +18,7 @@ use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
     run_files, summarize, take_figures, worst_rows,
 };
-use crate::threads::both;
+use base::threads::both;
 
 /// Worst probes that a report shows.
 const WORST: usize = 5;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::action::StageName;
-use crate::files::FileError;
 use crate::pipeline::{CompressCell, Pipeline};
 use crate::results::{
     FEW, FailedAction, FinishedRows, KeysFile, LinesFile, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts,
     Unused, names,
 };
 use crate::scheduler::{Event, Listener, Spent};
-use crate::units::{Usage, Usd};
+use base::files::FileError;
+use base::units::{Usage, Usd};
 
 /// The recorder of a run.
 pub(crate) struct Recorder {

@@ -7,8 +7,8 @@ use crate::pipeline::{LoadedFixture, Pipeline, data_files};
 use crate::plan::{DiffSide, Hunk, hunks};
 use crate::probe::ParsedBank;
 use crate::results::Manifest;
-use crate::text::line_and_column;
-use crate::transcript::{Fixture, ParsedFixture, render};
+use base::text::line_and_column;
+use sessions::transcript::{Fixture, ParsedFixture, render};
 
 pub(crate) const AROUND: usize = 1;
 

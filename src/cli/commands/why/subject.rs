@@ -6,7 +6,7 @@ use crate::action::{ActionKey, Stage, StageName};
 use crate::cli::commands::cell::{MissingCell, SelectedCell};
 use crate::pipeline::CellCoordinate;
 use crate::results::{FailedAction, Manifest};
-use crate::transcript::Point;
+use sessions::transcript::Point;
 
 /// A cell of a result set.
 pub(crate) struct ExplainedCell<'a> {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::import::PARAPHRASE;
 use crate::probe::{BankText, Fact, FactFinder, History, Probe, ProbeId, ProbeType, check_bank};
-use crate::transcript::{Fixture, MappedFold, Role};
+use sessions::import::PARAPHRASE;
+use sessions::transcript::{Fixture, MappedFold, Role};
 
 /// Characters around a fact that are shown.
 const AROUND: usize = 160;
@@ -152,7 +152,7 @@ impl FactPlace {
             role: Some(holder.role),
             before: format!("{mark}{}", before.get(cut..).unwrap_or_default()),
             found: found.to_owned(),
-            after: crate::text::shortened(after, AROUND),
+            after: base::text::shortened(after, AROUND),
             ..place
         }
     }

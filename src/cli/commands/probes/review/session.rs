@@ -9,12 +9,12 @@ use super::card::{Card, ReviewItem, SearchableFixture};
 use crate::action::Digest;
 use crate::cli::commands::fixture_text::file_text;
 use crate::cli::failure::{Exit, Failure};
-use crate::fault::Fault;
-use crate::files::{read_text, write_whole};
-use crate::import::PARAPHRASE;
 use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
 use crate::probe::{BankText, History, Probe};
-use crate::transcript::ParsedFixture;
+use base::fault::Fault;
+use base::files::{read_text, write_whole};
+use sessions::import::PARAPHRASE;
+use sessions::transcript::ParsedFixture;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "decision", content = "text")]

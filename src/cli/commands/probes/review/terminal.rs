@@ -8,9 +8,9 @@ use crate::cli::environment::variable;
 use crate::cli::failure::Failure;
 use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::files::{read_text, temporary_file};
 use crate::probe::{Fact, Probe};
-use crate::text::one_line;
+use base::files::{read_text, temporary_file};
+use base::text::one_line;
 
 /// Characters of a message that are shown: it can be a whole file.
 const SHOWN: usize = 1500;
@@ -139,7 +139,7 @@ fn render(card: &Card, console: &Console) -> String {
         }
         Subject::Message(message) => {
             let head = format!("{fixture} · {number} of {of} · message {} is in the user's own words", message.message);
-            let text = crate::text::shortened(&message.text, SHOWN);
+            let text = base::text::shortened(&message.text, SHOWN);
             format!("\n{}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
         }
     }

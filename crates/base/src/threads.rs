@@ -1,0 +1,54 @@
+//! Parallel work on several processors. A panic of a thread is resumed in the thread that waits for it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Runs `background` on a thread of its own and `here` on this one.
+pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let background = scope.spawn(background);
+        let here = here();
+        (resume_panic(background.join()), here)
+    })
+}
+
+/// The results of `of` for each number below `count`, in order. Each processor takes the next number when it is done
+/// with one: the work may differ much, such as reading files of any size.
+pub fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let processors = thread::available_parallelism().map_or(1, usize::from).min(count);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers =
+            std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count));
+        numbers.map(|number| (number, of(number))).collect::<Vec<(usize, T)>>()
+    };
+    let mut results: Vec<(usize, T)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| resume_panic(worker.join())).collect()
+    });
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn resume_panic<T>(result: thread::Result<T>) -> T {
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_complete_and_in_order() {
+        for count in [0, 1, 2, 3, 100] {
+            assert_eq!(each(count, |number| number * 2), (0..count).map(|number| number * 2).collect::<Vec<_>>());
+        }
+        assert_eq!(both(|| 1, || 2), (1, 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "background")]
+    fn a_panic_is_resumed() {
+        both(|| panic!("background"), || ());
+    }
+}

@@ -1,0 +1,269 @@
+//! The files of batches: requests to lines, and result lines to replies. Pure.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::call::{CallFailure, ErrorClass};
+use crate::classify::{AttemptError, classify};
+use crate::dialects::HttpRequest;
+use crate::spec::Dialect;
+
+/// One request of a batch.
+#[derive(Clone, Debug)]
+pub struct BatchRequest {
+    /// By this its result is recognized: at most 64 letters, digits, `-` and `_`.
+    pub id: String,
+    pub request: HttpRequest,
+}
+
+/// What came of one request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchResult {
+    /// As it was submitted.
+    pub id: String,
+    pub reply: BatchReply,
+}
+
+/// The reply to one request of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BatchReply {
+    /// The body of a successful reply, byte for byte; whether it is an answer shows when it is read.
+    Answered { body: Bytes, request_id: Option<String> },
+    /// It was not worked on, or failed for a reason that may pass, and costs nothing: 429, 5xx, expired.
+    Unfinished(String),
+    /// It would fail again, and costs nothing.
+    Failed(CallFailure),
+    /// The batch was cancelled before it was worked on.
+    Cancelled,
+}
+
+#[derive(Serialize)]
+struct OpenaiLine<'a> {
+    custom_id: &'a str,
+    method: &'static str,
+    url: String,
+    body: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct AnthropicLine<'a> {
+    custom_id: &'a str,
+    params: &'a RawValue,
+}
+
+/// The path that lines of OpenAI's batches name, whatever the base URL.
+pub(super) fn endpoint(request: &HttpRequest) -> String {
+    format!("/v1{}", request.path)
+}
+
+/// Requests as OpenAI's file of a batch has them, one to a line.
+///
+/// # Errors
+/// A body that is no JSON, which no dialect makes.
+pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
+    let mut bytes = Vec::new();
+    for BatchRequest { id, request } in requests {
+        let body = serde_json::from_slice(&request.body)?;
+        let line = OpenaiLine { custom_id: id, method: "POST", url: endpoint(request), body };
+        serde_json::to_writer(&mut bytes, &line)?;
+        bytes.push(b'\n');
+    }
+    Ok(bytes.into())
+}
+
+/// Requests as the body of Anthropic's call has them.
+pub(super) fn anthropic_batch(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
+    let mut lines = Vec::with_capacity(requests.len());
+    for BatchRequest { id, request } in requests {
+        lines.push(AnthropicLine { custom_id: id, params: serde_json::from_slice(&request.body)? });
+    }
+    Ok(serde_json::to_vec(&BTreeMap::from([("requests", lines)]))?.into())
+}
+
+#[derive(Deserialize)]
+struct OpenaiResult<'a> {
+    custom_id: String,
+    #[serde(borrow, default)]
+    response: Option<OpenaiResponse<'a>>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct OpenaiResponse<'a> {
+    status_code: u16,
+    #[serde(default)]
+    request_id: Option<String>,
+    /// Engines such as vLLM leave it out of an error.
+    #[serde(borrow, default)]
+    body: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct AnthropicResult<'a> {
+    custom_id: String,
+    #[serde(borrow)]
+    result: AnthropicOutcome<'a>,
+}
+
+#[derive(Deserialize)]
+struct AnthropicOutcome<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads a line of a result file.
+///
+/// # Errors
+/// It is no result.
+pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
+    if dialect == Dialect::Anthropic {
+        let AnthropicResult { custom_id: id, result } = serde_json::from_slice(line)?;
+        return Ok(BatchResult { id, reply: anthropic_reply(&result) });
+    }
+    let OpenaiResult { custom_id: id, response, error } = serde_json::from_slice(line)?;
+    Ok(BatchResult { id, reply: openai_reply(response, error.as_ref()) })
+}
+
+fn raw(value: &RawValue) -> Bytes {
+    Bytes::copy_from_slice(value.get().as_bytes())
+}
+
+fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> BatchReply {
+    match response {
+        Some(OpenaiResponse { status_code: 200..300, request_id, body: Some(body) }) => {
+            BatchReply::Answered { body: raw(body), request_id }
+        }
+        Some(OpenaiResponse { status_code: 200..300, .. }) => {
+            BatchReply::Unfinished("a reply without a body".to_owned())
+        }
+        Some(OpenaiResponse { status_code, body, .. }) => match (body, error) {
+            (Some(body), _) => failed(status_code, body.get().as_bytes()),
+            (None, Some(Value::String(message))) => {
+                failed(status_code, serde_json::json!({"error": {"message": message}}).to_string().as_bytes())
+            }
+            (None, error) => failed(status_code, error.map(Value::to_string).unwrap_or_default().as_bytes()),
+        },
+        None => {
+            let word = |name: &str| error.and_then(|error| error[name].as_str().or(error.as_str())).unwrap_or_default();
+            match word("code") {
+                "batch_cancelled" => BatchReply::Cancelled,
+                code => BatchReply::Unfinished(format!("{code}: {}", word("message"))),
+            }
+        }
+    }
+}
+
+fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> BatchReply {
+    match (outcome.kind.as_str(), outcome.message, outcome.error) {
+        ("succeeded", Some(message), _) => BatchReply::Answered { body: raw(message), request_id: None },
+        ("errored", _, Some(error)) => failed(status_of(error.get()), error.get().as_bytes()),
+        ("canceled", ..) => BatchReply::Cancelled,
+        (kind, ..) => BatchReply::Unfinished(format!("the request {kind}")),
+    }
+}
+
+/// The status that the same error has outside of a batch.
+fn status_of(error: &str) -> u16 {
+    let value: Value = serde_json::from_str(error).unwrap_or_default();
+    let inner = value.get("error").unwrap_or(&value);
+    match inner["type"].as_str().unwrap_or_default() {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => 500,
+    }
+}
+
+fn failed(status: u16, body: &[u8]) -> BatchReply {
+    let fault: AttemptError = classify(status, body);
+    let may_pass = (status == 429 || status >= 500) && !fault.class.is_terminal() && fault.class != ErrorClass::TooLong;
+    if may_pass { BatchReply::Unfinished(fault.message) } else { BatchReply::Failed(fault.failure(1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::Auth;
+
+    fn reply(dialect: Dialect, line: &str) -> BatchReply {
+        let result = read_line(dialect, line.as_bytes()).unwrap();
+        assert_eq!(result.id, "a");
+        result.reply
+    }
+
+    #[test]
+    fn lines_of_openai_have_every_outcome() {
+        let line = |rest: &str| format!(r#"{{"id":"batch_req_1","custom_id":"a",{rest}}}"#);
+        let of = |rest: &str| reply(Dialect::OpenaiChat, &line(rest));
+        let body = r#"{"b" : 1.50,"a":"\u00e9"}"#;
+        let answered =
+            of(&format!(r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#));
+        let kept = BatchReply::Answered { body: body.into(), request_id: Some("req_1".into()) };
+        assert_eq!(answered, kept, "byte for byte");
+        for status in [429, 500, 503] {
+            let unfinished = of(&format!(r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#));
+            assert!(matches!(unfinished, BatchReply::Unfinished(_)), "{status}");
+        }
+        let failed = of(r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#);
+        assert!(matches!(failed, BatchReply::Failed(CallFailure { class: ErrorClass::Invalid, .. })));
+        let quota = of(r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#);
+        assert!(matches!(quota, BatchReply::Failed(CallFailure { class: ErrorClass::Quota, .. })));
+        assert!(matches!(of(r#""response":null,"error":{"code":"batch_expired"}"#), BatchReply::Unfinished(_)));
+        assert_eq!(of(r#""response":null,"error":{"code":"batch_cancelled"}"#), BatchReply::Cancelled);
+    }
+
+    #[test]
+    fn lines_of_anthropic_have_every_outcome() {
+        let of = |result: &str| reply(Dialect::Anthropic, &format!(r#"{{"custom_id":"a","result":{result}}}"#));
+        let answered = of(r#"{"type":"succeeded","message":{"id":"m"}}"#);
+        assert_eq!(answered, BatchReply::Answered { body: r#"{"id":"m"}"#.into(), request_id: None });
+        let error = |kind: &str| {
+            of(&format!(r#"{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}}}"#))
+        };
+        assert!(matches!(error("invalid_request_error"), BatchReply::Failed(_)));
+        for kind in ["overloaded_error", "rate_limit_error", "api_error", "unheard_of"] {
+            assert!(matches!(error(kind), BatchReply::Unfinished(_)), "{kind}");
+        }
+        assert!(matches!(of(r#"{"type":"expired"}"#), BatchReply::Unfinished(_)));
+        assert_eq!(of(r#"{"type":"canceled"}"#), BatchReply::Cancelled);
+    }
+
+    #[test]
+    fn a_line_that_is_no_result_is_an_error() {
+        for line in ["", "{", r#"{"custom_id":1}"#, r#"{"result":{"type":"succeeded"}}"#, "[]"] {
+            assert!(read_line(Dialect::Anthropic, line.as_bytes()).is_err(), "{line}");
+            assert!(read_line(Dialect::OpenaiChat, line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_one_line() {
+        let request = HttpRequest {
+            path: "/chat/completions",
+            auth: Auth::Bearer,
+            headers: Vec::new(),
+            body: r#"{"model":"m","messages":[]}"#.into(),
+        };
+        let requests = [BatchRequest { id: "a".into(), request }];
+        let line = "{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/chat/completions\",\
+                    \"body\":{\"model\":\"m\",\"messages\":[]}}\n";
+        assert_eq!(openai_lines(&requests).unwrap(), line);
+        let batch = r#"{"requests":[{"custom_id":"a","params":{"model":"m","messages":[]}}]}"#;
+        assert_eq!(anthropic_batch(&requests).unwrap(), batch);
+    }
+}

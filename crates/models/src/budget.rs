@@ -1,0 +1,34 @@
+//! The budget of a call's attempts: reserved before each, settled after it.
+
+use std::future::Future;
+
+use super::spec::Lane;
+use base::units::Usage;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptCost<'u> {
+    /// Nothing: it was not sent, or was rejected.
+    Free,
+    /// The usage in the reply, at the price of a lane; a count it leaves out is unknown.
+    Reported(&'u Usage, Lane),
+    /// Unknown: it was sent and never answered, as after a time-out.
+    Unknown,
+}
+
+/// Admits attempts or refuses them. A run's budget implements it.
+pub trait AttemptBudget {
+    /// The amount set aside for one attempt.
+    type Reservation;
+
+    /// Sets aside what one more attempt may cost at most; `None` if the budget does not allow it.
+    fn reserve(&self) -> Option<Self::Reservation>;
+
+    /// Replaces a reservation by the actual cost.
+    fn settle(&self, reservation: Self::Reservation, cost: AttemptCost<'_>);
+
+    /// Returns the reservation of an attempt that is not made after all.
+    fn release(&self, reservation: Self::Reservation);
+
+    /// Completes once no further attempt is wanted. One in flight is not disturbed.
+    fn cancelled(&self) -> impl Future<Output = ()>;
+}

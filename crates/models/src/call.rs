@@ -1,0 +1,286 @@
+//! The values that travel to and from a model, the same for every dialect.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
+use base::message::{Message, Role};
+use base::named_enum;
+use base::units::{Tokens, Usage};
+
+/// What is asked of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    Generate,
+    /// An opaque compaction item (OpenAI's `POST /responses/compact`).
+    Compact,
+    /// A readable compaction block (Anthropic's compaction on demand).
+    Summarize,
+}
+
+/// One turn of the conversation that is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Turn {
+    /// Plain text by one speaker; a leading one may be a system text.
+    Text { role: Role, text: Arc<str> },
+    /// Recorded messages, tool calls included, rendered as the dialect renders a history.
+    Messages(Arc<[Message]>),
+    /// Items that a provider returned earlier: a JSON array that goes back byte for byte.
+    Items(Arc<str>),
+}
+
+/// Sampling settings; what the user did not write is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The limit on the reply, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<Tokens>,
+    /// Sampling temperature, sent only if the user wrote one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Reasoning effort, in the provider's own word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+/// The JSON shape that a reply must have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputSchema {
+    /// A short name, as providers want one: letters, digits, `_`, `-`.
+    pub name: &'static str,
+    /// A JSON Schema within the limits of the vendors' strict modes.
+    pub schema: serde_json::Value,
+}
+
+/// A request, complete: nothing else determines the reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The model, as the provider names it.
+    pub model: ModelName,
+    pub operation: Operation,
+    /// The conversation. For `Summarize` the instructions are `instructions`, not a turn.
+    pub turns: Vec<Turn>,
+    /// Instructions of a `Compact` or `Summarize`, beside the conversation.
+    pub instructions: Option<Arc<str>>,
+    pub settings: Settings,
+    /// The shape of the reply, if it must be JSON.
+    pub schema: Option<Arc<OutputSchema>>,
+    /// How it is sent: this changes the price and not the reply.
+    pub lane: Lane,
+    /// How many requests begin with the same turns, all but the last. It decides about the provider's prompt cache, so about
+    /// the price of a reply and not its content, and is part of no key.
+    pub prefix_uses: u32,
+    /// How long the provider is to keep that beginning, where it can be asked. Likewise part of no key.
+    pub cache_ttl: CacheTtl,
+}
+
+/// How long a provider keeps the beginning of a request after it was last used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheTtl {
+    #[default]
+    FiveMinutes,
+    /// Writing costs more, so it pays from the third use on.
+    Hour,
+}
+
+impl Call {
+    /// All turns but the last, if other requests begin with them too.
+    pub fn shared_prefix(&self) -> Option<&[Turn]> {
+        let (_, before) = self.turns.split_last()?;
+        (self.prefix_uses > 1 && !before.is_empty()).then_some(before)
+    }
+
+    /// Names the shared prefix: equal prefixes have equal names.
+    pub fn prefix_id(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.model.0.hash(&mut hasher);
+        for turn in self.shared_prefix()? {
+            match turn {
+                Turn::Text { role, text } => (role, text).hash(&mut hasher),
+                Turn::Items(items) => items.hash(&mut hasher),
+                Turn::Messages(messages) => {
+                    messages.iter().for_each(|message| (message.role, &message.content).hash(&mut hasher));
+                }
+            }
+        }
+        Some(hasher.finish())
+    }
+
+    /// OpenAI's routing key of the prompt cache. The vendor serves about 15 requests a minute by one key, so a prefix that
+    /// is used more often gets several.
+    pub(super) fn prompt_cache_key(&self) -> Option<String> {
+        const USES_PER_KEY: u32 = 15;
+        let prefix = self.prefix_id()?;
+        let mut hasher = DefaultHasher::new();
+        if let Some(Turn::Text { text, .. }) = self.turns.last() {
+            text.hash(&mut hasher);
+        }
+        let nth = hasher.finish() % u64::from(self.prefix_uses.div_ceil(USES_PER_KEY));
+        Some(format!("compeval-{prefix:016x}-{nth}"))
+    }
+}
+
+/// A reply as it came over the wire, with what only the transport knows.
+#[derive(Clone, Debug)]
+pub struct RawReply {
+    /// The dialect in which the body is to be read.
+    pub dialect: Dialect,
+    pub body: Bytes,
+    /// The lane that it is billed in.
+    pub lane: Lane,
+    /// The model that the body says it came from, also where it is no answer.
+    pub model: Option<String>,
+    /// What the call used: as the body says, likewise, or estimated where that cannot be true.
+    pub usage: Usage,
+    /// The provider's id of the request, for its support.
+    pub request_id: Option<String>,
+    /// From sending to the last byte, of the attempt that succeeded.
+    pub latency: Duration,
+    /// Attempts made, this one included.
+    pub attempts: u32,
+    /// What is wrong with the usage that the provider reported.
+    pub usage_warning: Option<&'static str>,
+    /// The share of memory that a large body takes, until the reply is dropped.
+    #[expect(dead_code, reason = "held until it is dropped")]
+    pub(super) memory: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+/// What a reply is billed by, also one that is no answer: refusals and cut replies cost as much.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Billing {
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+    pub usage: Usage,
+    /// The tier that the provider says it was served in.
+    pub service_tier: Option<String>,
+}
+
+impl Billing {
+    /// The lane that a reply is billed in: a provider may serve a request of the flex lane as any other.
+    pub(super) fn lane(&self, asked: Lane) -> Lane {
+        match (asked, self.service_tier.as_deref()) {
+            (Lane::Flex, Some(tier)) if tier != Lane::Flex.name() => Lane::Live,
+            _ => asked,
+        }
+    }
+}
+
+/// The answer in a reply. What it is billed by is in [`RawReply`] and [`Billing`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// The text, without reasoning. For `Compact` empty; for `Summarize` the block's readable summary.
+    pub text: String,
+    /// For `Compact` and `Summarize`: the items to send back later, a JSON array byte for byte as received.
+    pub items: Option<String>,
+    /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
+    pub truncated: bool,
+}
+
+/// Why a reply that arrived is no answer. Such a reply is kept and never served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum ReadFault {
+    /// The body is not what the API promises.
+    #[error("the provider's reply could not be read: {0}")]
+    Malformed(String),
+    /// An error inside a successful status.
+    #[error("the provider answered with an error: {0}")]
+    Upstream(String),
+    #[error("the reply is empty")]
+    Empty,
+    /// The reply was cut off by its token limit.
+    #[error("the reply was cut off by the token limit")]
+    Truncated,
+    /// The model or a filter declined.
+    #[error("the model declined{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    Refused(Option<String>),
+    /// The provider shortened the prompt without saying so.
+    #[error(
+        "the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)"
+    )]
+    PromptCut {
+        /// Prompt tokens the provider reports.
+        reported: u64,
+        /// Our estimate of what was sent.
+        expected: u64,
+    },
+}
+
+named_enum! {
+    /// What a failed call means for the calls after it.
+    pub enum ErrorClass {
+        /// Too many requests or tokens a minute; worth asking again later.
+        RateLimited = "rate-limited",
+        /// The provider has too much to do.
+        Overloaded = "overloaded",
+        /// A 5xx, a reset, a time-out, a cut body: may work the next time.
+        Transient = "transient",
+        /// A 2xx whose body is not what the API promises.
+        Malformed = "malformed",
+        /// The model or a filter declined: the same request is declined again.
+        Refused = "refused",
+        /// Stopped at the output limit.
+        Truncated = "truncated",
+        /// Longer than the model's window.
+        TooLong = "too-long",
+        /// Money or plan limit: every further call fails the same way.
+        Quota = "quota",
+        /// The key is missing, wrong or not allowed: every further call fails the same way.
+        Auth = "auth",
+        /// The provider knows no such model, or nothing at this address: every further call to the model fails the same
+        /// way.
+        NotFound = "not-found",
+        /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
+        /// call fails the same way.
+        Unreachable = "unreachable",
+        Invalid = "invalid",
+    }
+}
+
+impl ErrorClass {
+    /// Whether the model replied, although the reply is not usable.
+    pub fn was_answered(self) -> bool {
+        matches!(self, ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated)
+    }
+
+    /// Whether every further call to the same model would fail the same way.
+    pub fn is_terminal(self) -> bool {
+        use ErrorClass::{Auth, NotFound, Quota, Unreachable};
+        matches!(self, Quota | Auth | NotFound | Unreachable)
+    }
+}
+
+/// A call that yielded no answer within its attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CallFailure {
+    pub class: ErrorClass,
+    /// What the provider or the transport said, without secrets, with status and request id where known.
+    pub message: String,
+    /// What the user can do.
+    pub hint: Option<String>,
+    pub attempts: u32,
+}
+
+/// A model, its provider and the settings to ask it with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelUse {
+    /// `provider/model` as written.
+    pub reference: ModelRef,
+    pub provider: Arc<ProviderSpec>,
+    pub settings: Settings,
+    /// How its requests are sent.
+    pub lane: Lane,
+}
+
+impl ModelUse {
+    /// Whether the built-in rules answer: no request is sent, and every repetition is the same.
+    pub fn is_lexical(&self) -> bool {
+        self.provider.dialect == Dialect::Lexical
+    }
+}

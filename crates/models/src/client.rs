@@ -1,0 +1,440 @@
+//! The client: budget, rate limiters, request, and the only retry loop. A successful reply is handed to the caller to
+//! store before it is read, so that nothing that was paid for can be lost to a reading error.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::budget::{AttemptBudget, AttemptCost};
+use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
+use super::classify::{AttemptError, Delivery, Throttle};
+use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
+use super::dialects::{self, HttpRequest};
+use super::event::{ClientEvent, ClientListener};
+use super::http::{ApiKey, Exchange, Http, missing_key};
+use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
+use super::retry::{AttemptCounts, RetryPolicy};
+use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
+use super::usage_check::checked_usage;
+use base::units::{Tokens, Usage};
+
+/// Asks models. One for a process; shared by reference.
+pub struct Client {
+    http: Http,
+    connections: BTreeMap<ProviderName, ProviderConnection>,
+    policy: RetryPolicy,
+    listener: ClientListener,
+    /// The state of the jitter generator.
+    jitter_state: AtomicU64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskFailure<E> {
+    /// The provider gave none within the allowed attempts.
+    #[error(transparent)]
+    Call(CallFailure),
+    /// A reply arrived, but the caller could not store it.
+    #[error("a reply could not be stored")]
+    Store(E),
+    /// The budget allows no further attempt.
+    #[error("the budget allows no further request")]
+    BudgetExhausted,
+    /// It was cancelled while it waited to be sent or sent again.
+    #[error("the request was cancelled before it was sent")]
+    Cancelled,
+}
+
+impl<E> From<CallFailure> for AskFailure<E> {
+    fn from(failure: CallFailure) -> AskFailure<E> {
+        AskFailure::Call(failure)
+    }
+}
+
+impl Client {
+    /// A client for `specs`, with keys from the environment.
+    pub fn new(specs: impl IntoIterator<Item = Arc<ProviderSpec>>) -> Client {
+        Client::with_keys(specs, ApiKey::from_environment)
+    }
+
+    /// A client that looks its keys up with `key`, once each.
+    pub fn with_keys(
+        specs: impl IntoIterator<Item = Arc<ProviderSpec>>,
+        key: impl Fn(&ApiKeyVariable) -> Option<ApiKey>,
+    ) -> Client {
+        let specs: Vec<Arc<ProviderSpec>> = specs.into_iter().filter(|s| s.dialect != Dialect::Lexical).collect();
+        let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<Account>> = BTreeMap::new();
+        let mut connections = BTreeMap::new();
+        for spec in &specs {
+            let identity = (spec.base_url.clone(), spec.api_key.as_ref().map(|v| v.0.clone()));
+            let account = accounts.entry(identity);
+            let account = account.or_insert_with(|| Arc::new(Account::new(&shared_limits(spec, &specs))));
+            let connection =
+                ProviderConnection::new(spec.clone(), spec.api_key.as_ref().and_then(&key), account.clone());
+            connections.insert(spec.name.clone(), connection);
+        }
+        let jitter_state = AtomicU64::new(u64::from(std::process::id()));
+        Client {
+            http: Http::new(),
+            connections,
+            policy: RetryPolicy::default(),
+            listener: Arc::new(|_| ()),
+            jitter_state,
+        }
+    }
+
+    /// Reports events to `listener`.
+    pub fn with_listener(self, listener: impl Fn(&ClientEvent) + Send + Sync + 'static) -> Client {
+        Client { listener: Arc::new(listener), ..self }
+    }
+
+    /// Uses `policy` between attempts.
+    pub fn with_retry_policy(self, policy: RetryPolicy) -> Client {
+        Client { policy, ..self }
+    }
+
+    /// The status of every model used so far, by provider and model.
+    pub fn statuses(&self) -> Vec<ProviderStatus> {
+        self.connections.values().flat_map(ProviderConnection::statuses).collect()
+    }
+
+    /// Whether a model that was used before is unavailable now.
+    pub fn is_unavailable(&self, provider: &ProviderName, model: &ModelName) -> bool {
+        self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.is_unavailable())
+    }
+
+    /// How many calls to a model wait before they are sent again; they hold no slot.
+    pub fn delayed(&self, provider: &ProviderName, model: &ModelName) -> usize {
+        self.connections.get(provider).map_or(0, |connection| connection.model(model).delayed())
+    }
+
+    /// The variable that should hold the key of `provider` but is not set; `None` if none is missing.
+    pub fn missing_key(&self, provider: &ProviderName) -> Option<&ApiKeyVariable> {
+        let connection = self.connections.get(provider)?;
+        connection.spec.api_key.as_ref().filter(|_| connection.key.is_none())
+    }
+
+    /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `budget` is
+    /// asked before every attempt and may cancel one that waits. `store` is awaited with every successful reply before
+    /// it is read, including one that turns out to be no answer.
+    ///
+    /// # Errors
+    /// The last failed attempt, an error of `store`, or that the budget ended the call.
+    pub async fn ask<M, K, F, E>(
+        &self,
+        provider: &ProviderName,
+        call: &Call,
+        expected: (Tokens, Tokens),
+        budget: &M,
+        mut store: K,
+    ) -> Result<(RawReply, Completion), AskFailure<E>>
+    where
+        M: AttemptBudget,
+        K: FnMut(&RawReply) -> F,
+        F: Future<Output = Result<(), E>>,
+    {
+        let mut prepared = self.prepare(provider, call, expected)?;
+        let may_fall_back = call.lane == Lane::Flex && prepared.connection.spec.limits.flex_fallback;
+        let live = may_fall_back.then(|| Call { lane: Lane::Live, ..call.clone() });
+        let mut counts = AttemptCounts::default();
+        loop {
+            let (error, pause) = match self.budgeted_attempt(&prepared, &mut counts, budget, &mut store).await? {
+                Ok(answered) => return Ok(answered),
+                Err(failed) => failed,
+            };
+            let Some(wait) = self.wait_for_next(&prepared, &mut counts, &error, pause) else {
+                if let Some(live) = live.as_ref().filter(|live| prepared.falls_back(&error, live)) {
+                    prepared = self.prepare(provider, live, expected)?;
+                    counts = AttemptCounts { sent: counts.sent, ..AttemptCounts::default() };
+                    continue;
+                }
+                let waited = counts.waited > self.policy.wait_budget;
+                return Err(prepared.model.limiter.final_error(error, waited).failure(counts.sent).into());
+            };
+            tracing::debug!(%provider, attempts = counts.sent, ?wait, "retrying after: {}", error.message);
+            let (provider, model) = (provider.clone(), call.model.clone());
+            self.emit(ClientEvent::Retrying { provider, model, class: error.class, cause: error.message, wait });
+            let _delayed = prepared.model.delay();
+            run_until(budget.cancelled(), tokio::time::sleep(wait)).await.ok_or(AskFailure::Cancelled)?;
+        }
+    }
+
+    /// One attempt within the budget, whose reply is stored and then read. Inside: why it yielded no answer.
+    async fn budgeted_attempt<M, K, F, E>(
+        &self,
+        prepared: &PreparedCall<'_>,
+        counts: &mut AttemptCounts,
+        budget: &M,
+        store: &mut K,
+    ) -> Result<Result<(RawReply, Completion), FailedAttempt>, AskFailure<E>>
+    where
+        M: AttemptBudget,
+        K: FnMut(&RawReply) -> F,
+        F: Future<Output = Result<(), E>>,
+    {
+        let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
+        let turn = prepared.model.limiter.acquire(&prepared.connection.account.limiter, prepared.need);
+        let Some(permits) = run_until(budget.cancelled(), turn).await else {
+            budget.release(reservation);
+            return Err(AskFailure::Cancelled);
+        };
+        let (reply, ticket) = match self.attempt(prepared, counts, permits).await {
+            Ok(answered) => answered,
+            Err(failed) => {
+                let is_unknown = failed.0.delivery == Delivery::MaybeProcessed;
+                budget.settle(reservation, if is_unknown { AttemptCost::Unknown } else { AttemptCost::Free });
+                return Ok(Err(failed));
+            }
+        };
+        budget.settle(reservation, AttemptCost::Reported(&reply.usage, reply.lane));
+        store(&reply).await.map_err(AskFailure::Store)?;
+        let read = prepared.read(&reply, ticket);
+        Ok(read.map(|completion| (reply, completion)).map_err(|error| (error, None)))
+    }
+
+    /// How long to wait before the next attempt; `None` if there is none.
+    fn wait_for_next(
+        &self,
+        prepared: &PreparedCall<'_>,
+        counts: &mut AttemptCounts,
+        error: &AttemptError,
+        pause: Option<Duration>,
+    ) -> Option<Duration> {
+        let limiter = &prepared.model.limiter;
+        // While the provider answers this or other requests, the fault may lie with this request alone, so its
+        // attempts count.
+        let answered = limiter.answered();
+        let is_answering = error.delivery == Delivery::Rejected || answered > *counts.answered.get_or_insert(answered);
+        let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
+        counts.has_worked = limiter.has_worked();
+        counts.next(error, pause, prepared.connection.spec.limits.max_attempts, &self.policy, self.jitter())
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        provider: &ProviderName,
+        call: &'a Call,
+        expected: (Tokens, Tokens),
+    ) -> Result<PreparedCall<'a>, CallFailure> {
+        let connection = self.connections.get(provider).ok_or_else(|| {
+            AttemptError::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")).failure(0)
+        })?;
+        if let Some(variable) = self.missing_key(provider) {
+            return Err(missing_key(provider, variable).failure(0));
+        }
+        self.http.warm_up(&connection.spec.base_url).map_err(|fault| fault.failure(0))?;
+        let request = dialects::request(&connection.spec, call)
+            .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
+        let model = connection.model(&call.model);
+        let need = model.demand(expected);
+        Ok(PreparedCall { connection, model, call, request, expected: expected.0, need })
+    }
+
+    /// Sends one request. Its permits are released before the reply is handed on.
+    async fn attempt(
+        &self,
+        prepared: &PreparedCall<'_>,
+        counts: &mut AttemptCounts,
+        permits: (Permit<'_>, Permit<'_>),
+    ) -> Result<(RawReply, Option<Ticket>), FailedAttempt> {
+        let connection = prepared.connection;
+        let spec = &connection.spec;
+        counts.sent += 1;
+        self.emit(ClientEvent::Sent { provider: spec.name.clone() });
+        let (sent, timeout) = (Instant::now(), spec.limits.timeout_in(prepared.call.lane));
+        let answer =
+            self.http.send(&spec.base_url, &Exchange::from(&prepared.request), connection.key.as_ref(), timeout).await;
+        let ticket = permits.0.ticket();
+        drop(permits);
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(fault) => return Err(self.refused(prepared, fault, (ticket, sent), &AnnouncedLimits::default())),
+        };
+        let announced = reply.headers.announced(reply.at);
+        if let Some(fault) = reply.refusal() {
+            return Err(self.refused(prepared, fault, (ticket, sent), &announced));
+        }
+        prepared.model.limiter.succeeded(ticket, &announced);
+        let latency = sent.elapsed();
+        self.emit(ClientEvent::Answered { provider: spec.name.clone(), latency });
+        let request_id = reply.headers.request_id().map(str::to_owned);
+        let (dialect, body, attempts, memory) = (spec.dialect, reply.body, counts.sent, reply.memory);
+        let billing = dialects::read_billing(dialect, &body);
+        let lane = billing.lane(prepared.call.lane);
+        let Billing { model, usage, .. } = billing;
+        let estimated = (prepared.request.body.len(), prepared.expected);
+        let (usage, usage_warning) = checked_usage(usage, prepared.call, estimated, &body);
+        let reply =
+            RawReply { dialect, body, lane, model, usage, request_id, latency, attempts, usage_warning, memory };
+        Ok((reply, ticket))
+    }
+
+    /// Adapts the limits to a failure; returns it with the pause that it causes for all requests.
+    fn refused(
+        &self,
+        prepared: &PreparedCall<'_>,
+        fault: AttemptError,
+        sent: (Option<Ticket>, Instant),
+        announced: &AnnouncedLimits,
+    ) -> FailedAttempt {
+        let provider = prepared.connection.spec.name.clone();
+        if fault.throttle.is_some() {
+            // A rejected request took no tokens.
+            prepared.connection.account.limiter.settle(None, prepared.need, TokenDemand::default());
+        }
+        if fault.throttle.is_some_and(|p| !matches!(p, Throttle::Overloaded | Throttle::NoCapacity)) {
+            self.emit(ClientEvent::RateLimited { provider: provider.clone() });
+        }
+        let pause = prepared.model.limiter.failed(&fault, sent, announced, &self.policy);
+        if let Some(wait) = pause {
+            self.emit(ClientEvent::Paused { provider, model: prepared.call.model.clone(), wait });
+        }
+        (fault, pause)
+    }
+
+    fn emit(&self, event: ClientEvent) {
+        (self.listener)(&event);
+    }
+
+    /// A uniform value in 0..1. It only spreads retries over time, so its quality does not matter.
+    fn jitter(&self) -> f64 {
+        let step = self.jitter_state.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        (step >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Why an attempt yielded no answer, and the pause that it causes for all requests.
+type FailedAttempt = (AttemptError, Option<Duration>);
+
+/// A call ready to be sent, with the bytes that every attempt sends.
+struct PreparedCall<'a> {
+    connection: &'a ProviderConnection,
+    model: Arc<ModelConnection>,
+    call: &'a Call,
+    request: HttpRequest,
+    expected: Tokens,
+    need: TokenDemand,
+}
+
+impl PreparedCall<'_> {
+    /// Whether the call is to be sent live after its last attempt in the flex lane.
+    fn falls_back(&self, error: &AttemptError, live: &Call) -> bool {
+        error.throttle == Some(Throttle::NoCapacity) && self.call.lane != live.lane
+    }
+
+    fn read(&self, reply: &RawReply, ticket: Option<Ticket>) -> Result<Completion, AttemptError> {
+        self.model.observe(self.expected, &reply.usage);
+        let used = self.used(&reply.usage);
+        self.model.limiter.settle(ticket, self.need, used);
+        self.connection.account.limiter.settle(None, self.need, used);
+        let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
+        read.map_err(|fault| match fault {
+            ReadFault::Truncated => truncated(&reply.usage, self.call.settings.max_output_tokens),
+            other => other.into(),
+        })
+    }
+
+    /// The tokens that count against the limits; a count that the provider did not report stays as reserved.
+    fn used(&self, usage: &Usage) -> TokenDemand {
+        let free = match self.connection.spec.dialect {
+            // Reads from the prompt cache do not count here.
+            Dialect::Anthropic => usage.cached_input.unwrap_or_default().0,
+            _ => 0,
+        };
+        TokenDemand {
+            input: usage.input.map_or(self.need.input, |n| n.0.saturating_sub(free)),
+            output: usage.output.map_or(self.need.output, |n| n.0),
+        }
+    }
+}
+
+/// The output of `work`, or `None` if `end` completes first.
+async fn run_until<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = end => None,
+        done = work => Some(done),
+    }
+}
+
+/// The failure of a call whose reply was cut off, where only a whole one is of use.
+pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
+    truncated(&reply.usage, call.settings.max_output_tokens).failure(reply.attempts)
+}
+
+/// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
+fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
+    let fault = AttemptError::from(ReadFault::Truncated);
+    let length = usage.output.map_or(String::new(), |n| format!(" after {} tokens", n.0));
+    let hint = match limit {
+        Some(limit) => format!(
+            "max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
+             repeats itself, as small ones do",
+            limit.0
+        ),
+        None => "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
+                 reached: set one, or enlarge the window"
+            .to_owned(),
+    };
+    AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
+}
+
+/// The failure of a request of a batch whose stored reply is no answer, and whether it may be asked again.
+pub fn reply_failure(fault: ReadFault, usage: &Usage, limit: Option<Tokens>, attempts: u32) -> (CallFailure, bool) {
+    let fault = match fault {
+        ReadFault::Truncated => truncated(usage, limit),
+        other => other.into(),
+    };
+    let is_retryable = fault.is_retryable();
+    (fault.failure(attempts), is_retryable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    #[test]
+    fn a_client_may_be_shared_between_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        shared(&Client::new([]));
+    }
+
+    #[test]
+    fn a_truncated_reply_says_whose_limit_it_was() {
+        let used = Usage { output: Some(Tokens(800)), ..Usage::default() };
+        let ours = truncated(&used, Some(Tokens(800)));
+        assert_eq!((ours.class, ours.is_retryable()), (ErrorClass::Truncated, false));
+        assert!(ours.message.ends_with("token limit after 800 tokens"), "{}", ours.message);
+        assert!(ours.hint.is_some_and(|hint| hint.contains("is 800: raise it")));
+        let theirs = truncated(&Usage::default(), None);
+        assert!(theirs.message.ends_with("token limit"), "{}", theirs.message);
+        assert!(theirs.hint.is_some_and(|hint| hint.contains("sets no max_output_tokens")));
+    }
+
+    #[test]
+    fn providers_at_one_address_keep_the_strictest_of_their_limits() {
+        let spec = |name: &str, requests: Option<u32>, in_flight: Option<u32>| {
+            Arc::new(ProviderSpec {
+                name: name.into(),
+                dialect: Dialect::OpenaiChat,
+                base_url: "http://127.0.0.1:1".into(),
+                api_key: None,
+                endpoint: name.into(),
+                limits: Limits { requests_per_minute: requests, max_in_flight: in_flight, ..Limits::default() },
+                lane: Default::default(),
+            })
+        };
+        let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];
+        let limits = shared_limits(&all[0], &all);
+        assert_eq!((limits.requests_per_minute, limits.max_in_flight), (Some(50), Some(8)));
+        let client = Client::new(all);
+        let account =
+            |name: &str| client.connections.get(&name.into()).map(|connection| connection.account.clone()).unwrap();
+        assert!(Arc::ptr_eq(&account("a"), &account("b")));
+    }
+}

@@ -1,0 +1,188 @@
+//! A provider as the client uses it: its key, its account's rate limiter, and a limiter for each of its models.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::http::ApiKey;
+use super::limits::{ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand};
+use super::spec::{Limits, ModelName, ProviderSpec};
+use base::units::{Tokens, Usage};
+
+/// A provider that can be asked.
+pub(super) struct ProviderConnection {
+    pub spec: Arc<ProviderSpec>,
+    pub key: Option<ApiKey>,
+    /// Shared by providers with the same address and key.
+    pub account: Arc<Account>,
+    models: Mutex<BTreeMap<ModelName, Arc<ModelConnection>>>,
+    has_worked: Arc<AtomicBool>,
+}
+
+/// An account at a provider: an address and a key.
+pub(super) struct Account {
+    /// The limits that the user declared, over all models.
+    pub limiter: RateLimiter,
+    /// The limits that the provider enforces, by the name of the group.
+    groups: Mutex<BTreeMap<String, Arc<LimitGroup>>>,
+}
+
+impl Account {
+    pub(super) fn new(limits: &Limits) -> Account {
+        Account { limiter: account_limiter(limits), groups: Mutex::default() }
+    }
+
+    fn group(&self, spec: &ProviderSpec, model: &ModelName) -> Arc<LimitGroup> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = || Arc::new(LimitGroup::new(spec.limits.requests_per_minute.is_some(), spec.limits.sharers));
+        groups.entry(spec.limit_group(model)).or_insert_with(group).clone()
+    }
+}
+
+/// One model of one provider.
+pub(super) struct ModelConnection {
+    /// The limits that the provider reported or enforced.
+    pub limiter: RateLimiter,
+    averages: Mutex<UsageAverages>,
+    /// Calls that wait before they are sent again.
+    delayed: AtomicUsize,
+}
+
+/// A call that waits before it is sent again; dropping it ends the wait.
+pub(super) struct DelayedCall<'a>(&'a AtomicUsize);
+
+impl Drop for DelayedCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Moving averages that turn an estimate into a reservation.
+#[derive(Clone, Copy, Debug)]
+struct UsageAverages {
+    /// Reported input tokens per estimated one.
+    input_ratio: f64,
+    output: Option<f64>,
+}
+
+impl ProviderConnection {
+    pub(super) fn new(spec: Arc<ProviderSpec>, key: Option<ApiKey>, account: Arc<Account>) -> ProviderConnection {
+        ProviderConnection { spec, key, account, models: Mutex::default(), has_worked: Arc::default() }
+    }
+
+    /// The status of every model used so far.
+    pub(super) fn statuses(&self) -> Vec<ProviderStatus> {
+        let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = self.account.limiter.status();
+        let status = |(name, model): (&ModelName, &Arc<ModelConnection>)| {
+            let status = model.limiter.status();
+            // Each model has its part of limits that they share, so that together they have the whole.
+            let sharing =
+                models.values().filter(|other| other.limiter.shares_limits_with(&model.limiter)).count() as u64;
+            let (reported, declared) = (status.allowed.divided_by(sharing), account.allowed);
+            let together = stricter(reported.tokens, declared.tokens);
+            let input = stricter(reported.input, declared.input);
+            ProviderStatus {
+                provider: self.spec.name.clone(),
+                model: name.clone(),
+                sent: status.sent,
+                in_flight: status.in_flight,
+                requests_per_minute: stricter(reported.requests, declared.requests),
+                tokens: if together.is_some() { status.used.total() } else { status.used.input },
+                tokens_per_minute: together.or(input),
+                account_requests_per_minute: declared.requests,
+                account_tokens_per_minute: if together.is_some() { declared.tokens } else { declared.input },
+                waits: status.wait_reason.or_else(|| account.wait_reason.clone()),
+            }
+        };
+        models.iter().map(status).collect()
+    }
+
+    pub(super) fn model(&self, name: &ModelName) -> Arc<ModelConnection> {
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = models.get(name) {
+            return model.clone();
+        }
+        let group = self.account.group(&self.spec, name);
+        let model = Arc::new(ModelConnection::new(&self.spec.limits, group, &self.has_worked));
+        models.insert(name.clone(), model.clone());
+        model
+    }
+}
+
+/// The stricter of two limits; `None` is no limit.
+fn stricter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The rate limiter of an account: the user's limits, unchanged.
+fn account_limiter(limits: &Limits) -> RateLimiter {
+    let rates = RatesPerMinute {
+        requests: limits.requests_per_minute.map(u64::from),
+        tokens: limits.tokens_per_minute,
+        input: limits.input_tokens_per_minute,
+        output: limits.output_tokens_per_minute,
+    };
+    RateLimiter::new(ConcurrencyLimit::declared(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)), rates)
+}
+
+/// The strictest limits among the providers that share an address and a key.
+pub(super) fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
+    let same = all.iter().filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
+    same.fold(spec.limits.clone(), |limits, other| Limits {
+        requests_per_minute: stricter(limits.requests_per_minute, other.limits.requests_per_minute),
+        tokens_per_minute: stricter(limits.tokens_per_minute, other.limits.tokens_per_minute),
+        input_tokens_per_minute: stricter(limits.input_tokens_per_minute, other.limits.input_tokens_per_minute),
+        output_tokens_per_minute: stricter(limits.output_tokens_per_minute, other.limits.output_tokens_per_minute),
+        max_in_flight: stricter(limits.max_in_flight, other.limits.max_in_flight),
+        ..limits
+    })
+}
+
+impl ModelConnection {
+    fn new(limits: &Limits, group: Arc<LimitGroup>, has_worked: &Arc<AtomicBool>) -> ModelConnection {
+        let concurrency = match limits.max_in_flight {
+            Some(declared) => ConcurrencyLimit::declared(declared),
+            None => ConcurrencyLimit::undeclared(Limits::DEFAULT_IN_FLIGHT),
+        };
+        let limiter = RateLimiter::new(concurrency, RatesPerMinute::default());
+        let limiter = limiter.sharing_history(has_worked).within(group);
+        let averages = Mutex::new(UsageAverages { input_ratio: 1.2, output: None });
+        ModelConnection { limiter, averages, delayed: AtomicUsize::new(0) }
+    }
+
+    /// Counts a call that waits before it is sent again, as long as the result lives.
+    pub(super) fn delay(&self) -> DelayedCall<'_> {
+        self.delayed.fetch_add(1, Ordering::Relaxed);
+        DelayedCall(&self.delayed)
+    }
+
+    /// How many calls wait before they are sent again.
+    pub(super) fn delayed(&self) -> usize {
+        self.delayed.load(Ordering::Relaxed)
+    }
+
+    /// What to reserve for a call: its estimate, corrected by earlier replies.
+    pub(super) fn demand(&self, (input, max_output): (Tokens, Tokens)) -> TokenDemand {
+        let averages = *self.averages.lock().unwrap_or_else(PoisonError::into_inner);
+        let usual = averages.output.map_or(max_output.0, |usual| (usual * 1.1) as u64);
+        TokenDemand { input: (input.0 as f64 * averages.input_ratio) as u64, output: usual.min(max_output.0) }
+    }
+
+    /// Updates the averages with the usage of a call.
+    pub(super) fn observe(&self, estimated: Tokens, usage: &Usage) {
+        const WEIGHT: f64 = 0.1;
+        let mut averages = self.averages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(input) = usage.input.filter(|_| estimated.0 >= 50) {
+            let ratio = (input.0 as f64 / estimated.0 as f64).clamp(0.5, 4.0);
+            averages.input_ratio += WEIGHT * (ratio - averages.input_ratio);
+        }
+        if let Some(Tokens(output)) = usage.output {
+            let usual = averages.output.unwrap_or(output as f64);
+            averages.output = Some(usual + WEIGHT * (output as f64 - usual));
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Anthropic Messages, with structured output, compaction on demand and breakpoints for the prompt cache.
+//!
+//! A compaction block goes back first, alone in an assistant message, byte for byte, with the beta header.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::json::{count, error_text, lenient, parse};
+use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::base_url::{self, is_below};
+use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
+use crate::estimate::estimate_text;
+use crate::spec::{Dialect, ProviderSpec};
+use base::units::{Tokens, Usage};
+
+/// Sent where the user set no limit: the API demands one, and thinking counts towards it.
+pub(crate) const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
+
+/// Shared prefixes shorter than this are not cached by most models.
+const MIN_CACHED_PREFIX: Tokens = Tokens(1024);
+
+const COMPACTION_BETA: &str = "compact-2026-09-04";
+
+#[derive(Serialize)]
+struct MessagesRequest<'a> {
+    model: &'a str,
+    max_tokens: Tokens,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<RequestBlock<'a>>,
+    messages: Vec<AnthropicMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction: Option<Compaction<'a>>,
+}
+
+#[derive(Serialize)]
+struct AnthropicMessage<'a> {
+    role: &'static str,
+    content: Vec<RequestBlock<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RequestBlock<'a> {
+    Text {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<Value>,
+    },
+    Stored(&'a RawValue),
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Compaction<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+}
+
+/// Puts `call` into the dialect.
+pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+    if call.operation == Operation::Compact {
+        return Err(BuildFault::Unsupported { dialect: Dialect::Anthropic, operation: call.operation });
+    }
+    let conversation = conversation(call, HistoryStyle::CallsAsText)?;
+    let holds_items = conversation.parts.iter().any(|part| matches!(part, ConversationPart::Items(_)));
+    // The newer version refuses a temperature; the older one still serves models that honour it.
+    let version = if call.settings.temperature.is_some() { "2023-06-01" } else { "2026-10-21" };
+    let mut headers = vec![("anthropic-version", version)];
+    if call.operation == Operation::Summarize || holds_items {
+        headers.push(("anthropic-beta", COMPACTION_BETA));
+    }
+    Ok(HttpRequest {
+        path: messages_path(&spec.base_url),
+        auth: auth(&base_url::host(&spec.base_url)),
+        headers,
+        body: request::body(&body(call, conversation))?,
+    })
+}
+
+/// The path of the messages below a base URL, which names the version or not.
+pub(crate) fn messages_path(base_url: &str) -> &'static str {
+    let root = base_url.split('?').next().unwrap_or("").trim_end_matches('/');
+    if root.ends_with("/v1") { "/messages" } else { "/v1/messages" }
+}
+
+/// Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
+pub(crate) fn auth(host: &str) -> Auth {
+    if is_below(host, "api.aws") || is_below(host, "amazonaws.com") { Auth::Bearer } else { Auth::XApiKey }
+}
+
+fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesRequest<'a> {
+    let settings = &call.settings;
+    let summarize = call.operation == Operation::Summarize;
+    let format = call.schema.as_deref().filter(|_| !summarize);
+    let format = format.map(|schema| json!({"type": "json_schema", "schema": schema.schema}));
+    let effort = settings.effort.as_deref();
+    let cached = (!summarize).then_some(call.cache_ttl);
+    let (system, messages) = prompt(conversation, cached, call.prefix_uses > 1);
+    MessagesRequest {
+        model: &call.model.0,
+        max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        system,
+        messages,
+        temperature: settings.temperature,
+        output_config: (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format }),
+        compaction: summarize.then(|| Compaction {
+            kind: "summarize",
+            instructions: call.instructions.as_deref().filter(|text| !text.trim().is_empty()),
+        }),
+    }
+}
+
+/// System blocks and messages, with cache breakpoints at the end of the system text, which most requests of a stage share,
+/// and of what comes before the last turn, if others share that.
+fn prompt(
+    conversation: FlatConversation<'_>,
+    cached: Option<CacheTtl>,
+    is_prefix_shared: bool,
+) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
+    let mut length = conversation.system.as_deref().map_or(Tokens(0), estimate_text);
+    let mut system: Vec<RequestBlock<'_>> =
+        conversation.system.map(|text| block(Cow::Owned(text))).into_iter().collect();
+    let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
+    if let Some(ttl) = cached.filter(|_| length >= MIN_CACHED_PREFIX) {
+        mark(system.last_mut(), ttl);
+    }
+    for (index, part) in conversation.parts.into_iter().enumerate() {
+        if let ConversationPart::Text(_, text) = &part {
+            length += estimate_text(text);
+        }
+        push(&mut messages, part);
+        let ends_prefix = is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX;
+        if let Some(ttl) = cached.filter(|_| ends_prefix) {
+            mark(messages.last_mut().and_then(|said| said.content.last_mut()), ttl);
+        }
+    }
+    (system, messages)
+}
+
+fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>) {
+    let (role, blocks) = match part {
+        ConversationPart::Text(speaker, text) => (speaker.name(), vec![block(text)]),
+        ConversationPart::Items(items) => {
+            // The block is alone in its message, so the next text opens a new one.
+            messages.push(AnthropicMessage {
+                role: "assistant",
+                content: items.into_iter().map(RequestBlock::Stored).collect(),
+            });
+            return;
+        }
+        // Calls are rendered as text in this dialect: a foreign history brings no tool definitions.
+        ConversationPart::Calls(text, _) => ("assistant", vec![block(text)]),
+        ConversationPart::Result { text, .. } => ("user", vec![block(Cow::Borrowed(text))]),
+    };
+    if messages.is_empty() && role == "assistant" {
+        messages
+            .push(AnthropicMessage { role: "user", content: vec![block(Cow::Borrowed("[the conversation so far]"))] });
+    }
+    match messages.last_mut() {
+        Some(last) if last.role == role && !matches!(last.content.last(), Some(RequestBlock::Stored(_))) => {
+            last.content.extend(blocks);
+        }
+        _ => messages.push(AnthropicMessage { role, content: blocks }),
+    }
+}
+
+fn block(text: Cow<'_, str>) -> RequestBlock<'_> {
+    RequestBlock::Text { kind: "text", text, cache_control: None }
+}
+
+fn mark(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
+    if let Some(RequestBlock::Text { cache_control, .. }) = block {
+        *cache_control = Some(match ttl {
+            CacheTtl::FiveMinutes => json!({"type": "ephemeral"}),
+            CacheTtl::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
+        });
+    }
+}
+
+/// A reply of this dialect, not yet judged to be an answer.
+#[derive(Deserialize)]
+pub(crate) struct MessagesReply<'a> {
+    #[serde(default, borrow)]
+    content: Option<Vec<&'a RawValue>>,
+    #[serde(default, deserialize_with = "lenient")]
+    stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    stop_details: Option<StopDetails>,
+}
+
+#[derive(Deserialize)]
+struct StopDetails {
+    #[serde(default, deserialize_with = "lenient")]
+    category: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    explanation: Option<String>,
+}
+
+/// What this dialect says a call used.
+#[derive(Deserialize)]
+pub(crate) struct MessagesUsage {
+    #[serde(flatten)]
+    whole: AnthropicCounts,
+    #[serde(default, deserialize_with = "lenient")]
+    iterations: Option<Vec<AnthropicCounts>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct AnthropicCounts {
+    #[serde(default, deserialize_with = "count")]
+    input_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    cache_creation_input_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "lenient")]
+    cache_creation: Option<CacheCreation>,
+    #[serde(default, deserialize_with = "count")]
+    cache_read_input_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    output_tokens: Option<Tokens>,
+}
+
+/// What was written to the prompt cache, by how long it is kept.
+#[derive(Clone, Copy, Deserialize)]
+struct CacheCreation {
+    #[serde(default, deserialize_with = "count")]
+    ephemeral_1h_input_tokens: Option<Tokens>,
+}
+
+impl AnthropicCounts {
+    /// `input_tokens` is only what follows the last breakpoint; what the cache wrote and read comes on top.
+    fn usage(self) -> Usage {
+        let cached =
+            self.cache_read_input_tokens.unwrap_or_default() + self.cache_creation_input_tokens.unwrap_or_default();
+        Usage {
+            input: self.input_tokens.map(|n| n + cached).filter(|n| n.0 > 0),
+            cached_input: self.cache_read_input_tokens,
+            cache_write: self.cache_creation_input_tokens,
+            cache_write_hour: self.cache_creation.and_then(|written| written.ephemeral_1h_input_tokens),
+            output: self.output_tokens,
+            reasoning: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct ContentBlock {
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    content: Option<String>,
+}
+
+pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
+    #[derive(Deserialize)]
+    struct ReplyKind {
+        #[serde(default, rename = "type")]
+        kind: Value,
+        #[serde(default)]
+        error: Value,
+    }
+    let kind: ReplyKind = parse(body)?;
+    if kind.kind == "error" || !kind.error.is_null() {
+        return Err(ReadFault::Upstream(error_text(&kind.error)));
+    }
+    parse(body)
+}
+
+impl From<MessagesUsage> for Usage {
+    /// Where a compaction ran, the top-level numbers leave it out: the iterations are summed.
+    fn from(usage: MessagesUsage) -> Usage {
+        match usage.iterations.as_deref() {
+            None | Some([]) => usage.whole.usage(),
+            Some(iterations) => iterations.iter().map(|i| i.usage()).reduce(sum).unwrap_or_default(),
+        }
+    }
+}
+
+impl MessagesReply<'_> {
+    pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
+        let truncated = self.is_truncated(operation)?;
+        let raw = self.content.as_deref().ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;
+        let blocks: Vec<ContentBlock> = raw
+            .iter()
+            .map(|block| serde_json::from_str(block.get()))
+            .collect::<Result<_, _>>()
+            .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
+        if operation == Operation::Summarize {
+            let (text, items) = compacted(&blocks, raw)?;
+            return Ok(Completion { text, items: Some(items), truncated });
+        }
+        let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
+        let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
+        let text = text.trim().to_owned();
+        match (text.is_empty(), truncated) {
+            (true, true) => Err(ReadFault::Truncated),
+            (true, false) => Err(ReadFault::Empty),
+            (false, _) => Ok(Completion { text, items: None, truncated }),
+        }
+    }
+
+    /// Whether the reply was cut off by the token limit. A compaction block that was cut off is none.
+    fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
+        match (self.stop_reason.as_deref(), operation) {
+            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate) => Ok(true),
+            (Some("max_tokens" | "model_context_window_exceeded"), _) => Err(ReadFault::Truncated),
+            (Some("refusal"), _) => {
+                let details = self.stop_details.as_ref();
+                Err(ReadFault::Refused(details.and_then(|d| d.explanation.clone().or_else(|| d.category.clone()))))
+            }
+            (Some("compaction"), Operation::Summarize) => Ok(false),
+            (reason, Operation::Summarize) => Err(ReadFault::Malformed(format!(
+                "no compaction took place: stop_reason `{}`",
+                reason.unwrap_or("null")
+            ))),
+            (Some("tool_use"), _) => Err(ReadFault::Malformed("the model called a tool instead of answering".into())),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The readable summary, and the block itself for the requests to come.
+fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, String), ReadFault> {
+    let mut found = blocks.iter().zip(raw).filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
+    let (block, raw) = found.next().ok_or_else(|| ReadFault::Malformed("it holds no compaction block".into()))?;
+    match block.content.as_deref().filter(|text| !text.trim().is_empty()) {
+        Some(text) => Ok((text.to_owned(), format!("[{}]", raw.get()))),
+        None => Err(ReadFault::Empty),
+    }
+}
+
+fn sum(a: Usage, b: Usage) -> Usage {
+    use base::units::add_known;
+    Usage {
+        input: add_known(a.input, b.input),
+        cached_input: add_known(a.cached_input, b.cached_input),
+        cache_write: add_known(a.cache_write, b.cache_write),
+        cache_write_hour: add_known(a.cache_write_hour, b.cache_write_hour),
+        output: add_known(a.output, b.output),
+        reasoning: add_known(a.reasoning, b.reasoning),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::read_billing;
+
+    fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
+        open(body.as_bytes())?.completion(operation)
+    }
+
+    #[test]
+    fn the_text_is_found_by_type_and_the_prompt_is_all_three_counts() {
+        let body = r#"{"type":"message","model":"m","stop_reason":"end_turn",
+            "content":[{"type":"thinking","thinking":""},{"type":"text","text":"Oslo"}],
+            "usage":{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":4,
+            "cache_creation":{"ephemeral_5m_input_tokens":50,"ephemeral_1h_input_tokens":150}}}"#;
+        assert_eq!(read(Operation::Generate, body).unwrap().text, "Oslo");
+        let usage = read_billing(Dialect::Anthropic, body.as_bytes()).usage;
+        assert_eq!(usage.input, Some(Tokens(3210)));
+        assert_eq!(usage.cached_input, Some(Tokens(3000)));
+        assert_eq!(usage.cache_write_hour, Some(Tokens(150)));
+        assert_eq!(usage.output, Some(Tokens(4)));
+    }
+
+    #[test]
+    fn a_block_is_kept_byte_for_byte_and_its_iterations_are_its_cost() {
+        let block = r#"{"type":"compaction", "content":"code 4711","signature":"E\u0075"}"#;
+        let body = format!(
+            r#"{{"type":"message","content":[{{"type":"thinking"}},{block}],"stop_reason":"compaction",
+            "usage":{{"input_tokens":0,"output_tokens":0,"iterations":[{{"type":"compaction","input_tokens":144,"output_tokens":276}}]}}}}"#
+        );
+        let completion = read(Operation::Summarize, &body).unwrap();
+        assert_eq!(completion.items, Some(format!("[{block}]")));
+        assert_eq!(completion.text, "code 4711");
+        let usage = read_billing(Dialect::Anthropic, body.as_bytes()).usage;
+        assert_eq!((usage.input, usage.output), (Some(Tokens(144)), Some(Tokens(276))));
+    }
+
+    #[test]
+    fn a_compaction_that_did_not_take_place_is_no_answer() {
+        let with = |reason: &str| format!(r#"{{"type":"message","content":[],"stop_reason":"{reason}"}}"#);
+        assert_eq!(read(Operation::Summarize, &with("max_tokens")), Err(ReadFault::Truncated));
+        assert!(matches!(read(Operation::Summarize, &with("end_turn")), Err(ReadFault::Malformed(_))));
+        assert_eq!(read(Operation::Generate, &with("refusal")), Err(ReadFault::Refused(None)));
+        assert_eq!(read(Operation::Generate, &with("end_turn")), Err(ReadFault::Empty));
+    }
+}

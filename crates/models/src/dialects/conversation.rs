@@ -1,0 +1,244 @@
+//! A call's turns as a flat list of parts, which every dialect renders in its own shape.
+//!
+//! Invariants: no part is blank; a native tool call is directly followed by its result, as all vendors require, and a
+//! call or result without its counterpart (a span may begin or end in the middle of a pair) becomes text.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::request::{BuildFault, elements};
+use crate::call::{Call, Turn};
+use base::message::{Function, Message, Role, ToolCall};
+
+#[derive(Debug, Default)]
+pub(crate) struct FlatConversation<'a> {
+    /// The system texts before anything else, joined.
+    pub system: Option<String>,
+    pub parts: Vec<ConversationPart<'a>>,
+    /// Where the last turn begins in `parts`: what is before is shared with other questions.
+    pub last_turn: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum ConversationPart<'a> {
+    /// By the user or the assistant; system texts in the middle are labelled and spoken by the user.
+    Text(Role, Cow<'a, str>),
+    /// Tool calls, each answered by one of the `Result`s that follow; the text said with them may be empty.
+    Calls(Cow<'a, str>, Vec<&'a ToolCall>),
+    Result {
+        call: &'a str,
+        text: &'a str,
+    },
+    Items(Vec<&'a RawValue>),
+}
+
+/// How a dialect takes a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HistoryStyle {
+    /// Tool calls as such; neighbouring text turns of one speaker are one message, since many a model's template
+    /// wants its speakers to alternate.
+    NativeCalls,
+    /// Tool calls as text; every turn by itself.
+    CallsAsText,
+}
+
+/// Flattens the turns of `call`.
+pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConversation<'_>, BuildFault> {
+    let mut whole = FlatConversation::default();
+    let mut was_text = false;
+    for turn in &call.turns {
+        let begin = whole.parts.len();
+        let after_text = std::mem::replace(&mut was_text, matches!(turn, Turn::Text { .. }));
+        match turn {
+            Turn::Text { role, text } => {
+                whole.say(*role, Cow::Borrowed(text));
+                if style == HistoryStyle::NativeCalls && after_text {
+                    whole.join_neighbours();
+                }
+            }
+            Turn::Messages(messages) => whole.recorded(messages, style),
+            Turn::Items(items) => whole.parts.push(ConversationPart::Items(elements(items)?)),
+        }
+        if whole.parts.len() > begin {
+            whole.last_turn = begin;
+        }
+    }
+    if whole.parts.is_empty() { Err(BuildFault::Empty) } else { Ok(whole) }
+}
+
+impl<'a> FlatConversation<'a> {
+    fn say(&mut self, role: Role, text: Cow<'a, str>) {
+        if text.trim().is_empty() {
+            return;
+        }
+        match role {
+            Role::System if self.parts.is_empty() => match &mut self.system {
+                Some(system) => {
+                    system.push_str("\n\n");
+                    system.push_str(&text);
+                }
+                None => self.system = Some(text.into_owned()),
+            },
+            Role::System => self.text(Role::User, format!("[system message]\n{text}").into()),
+            Role::User | Role::Assistant => self.text(role, text),
+            Role::Tool => self.text(Role::User, format!("[tool result]\n{text}").into()),
+        }
+    }
+
+    fn text(&mut self, speaker: Role, text: Cow<'a, str>) {
+        self.parts.push(ConversationPart::Text(speaker, text));
+    }
+
+    fn join_neighbours(&mut self) {
+        if let [.., ConversationPart::Text(before, first), ConversationPart::Text(speaker, second)] =
+            self.parts.as_mut_slice()
+            && before == speaker
+        {
+            *first = [first, "\n\n", second].concat().into();
+            self.parts.pop();
+        }
+    }
+
+    fn recorded(&mut self, messages: &'a [Message], style: HistoryStyle) {
+        let native = if style == HistoryStyle::NativeCalls { native_calls(messages) } else { HashSet::new() };
+        for message in messages {
+            match message.role {
+                Role::Assistant => self.assistant(message, &native),
+                Role::Tool => self.result(message, &native),
+                role => self.say(role, Cow::Borrowed(&message.content)),
+            }
+        }
+    }
+
+    fn assistant(&mut self, message: &'a Message, native: &HashSet<&str>) {
+        let (calls, as_text): (Vec<_>, Vec<_>) =
+            message.tool_calls.iter().partition(|c| native.contains(c.id.as_str()));
+        let mut text = Cow::Borrowed(message.content.as_str());
+        for call in as_text {
+            if !text.is_empty() {
+                text.to_mut().push_str("\n\n");
+            }
+            let Function { name, arguments } = &call.function;
+            text.to_mut().push_str(&format!("[tool call {}] {name}\n{arguments}", call.id));
+        }
+        if calls.is_empty() {
+            self.say(Role::Assistant, text);
+        } else {
+            self.parts.push(ConversationPart::Calls(text, calls));
+        }
+    }
+
+    fn result(&mut self, message: &'a Message, native: &HashSet<&str>) {
+        let call = message.tool_call_id.as_deref().unwrap_or("");
+        let text = message.content.as_str();
+        if native.contains(call) {
+            self.parts.push(ConversationPart::Result { call, text });
+        } else {
+            let text = if text.is_empty() { "(empty)" } else { text };
+            self.text(Role::User, format!("[tool result {call}]\n{text}").into());
+        }
+    }
+}
+
+/// The calls whose result is in the run of tool messages right after them.
+fn native_calls(messages: &[Message]) -> HashSet<&str> {
+    let mut native = HashSet::new();
+    for (index, message) in messages.iter().enumerate() {
+        let answered: HashSet<&str> = messages
+            .iter()
+            .skip(index + 1)
+            .take_while(|m| m.role == Role::Tool)
+            .filter_map(|m| m.tool_call_id.as_deref())
+            .collect();
+        native.extend(message.tool_calls.iter().map(|c| c.id.as_str()).filter(|id| answered.contains(id)));
+    }
+    native
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Operation, Settings};
+
+    fn call(turns: Vec<Turn>) -> Call {
+        Call {
+            model: "m".into(),
+            operation: Operation::Generate,
+            turns,
+            instructions: None,
+            settings: Settings::default(),
+            schema: None,
+            lane: Default::default(),
+            prefix_uses: 1,
+            cache_ttl: Default::default(),
+        }
+    }
+
+    fn recorded() -> Vec<Message> {
+        let calls = vec![ToolCall::new("a", "read", "{}"), ToolCall::new("b", "run", "{\"x\":1}")];
+        vec![
+            Message::result("gone", "left over"),
+            Message { tool_calls: calls, ..Message::text(Role::Assistant, "") },
+            Message::result("a", "text of a"),
+            Message::text(Role::User, "and b?"),
+            Message::result("b", "late"),
+        ]
+    }
+
+    fn shape(conversation: &FlatConversation<'_>) -> Vec<String> {
+        let one = |part: &ConversationPart<'_>| match part {
+            ConversationPart::Text(speaker, text) => format!("{}: {text}", speaker.name()),
+            ConversationPart::Calls(text, calls) => {
+                format!("calls {:?} {text}", calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>())
+            }
+            ConversationPart::Result { call, text } => format!("result {call}: {text}"),
+            ConversationPart::Items(items) => format!("items {}", items.len()),
+        };
+        conversation.parts.iter().map(one).collect()
+    }
+
+    #[test]
+    fn only_whole_pairs_stay_native() {
+        let call = call(vec![Turn::Messages(recorded().into())]);
+        assert_eq!(
+            shape(&conversation(&call, HistoryStyle::NativeCalls).unwrap()),
+            [
+                "user: [tool result gone]\nleft over",
+                "calls [\"a\"] [tool call b] run\n{\"x\":1}",
+                "result a: text of a",
+                "user: and b?",
+                "user: [tool result b]\nlate",
+            ]
+        );
+        let text = conversation(&call, HistoryStyle::CallsAsText).unwrap();
+        assert!(text.parts.iter().all(|part| matches!(part, ConversationPart::Text(..))));
+    }
+
+    #[test]
+    fn leading_system_texts_are_one_and_later_ones_are_labelled() {
+        let say = |role, text: &str| Turn::Text { role, text: text.into() };
+        let call =
+            call(vec![say(Role::System, "a"), say(Role::System, "b"), say(Role::User, "q"), say(Role::System, "c")]);
+        let conversation = conversation(&call, HistoryStyle::CallsAsText).unwrap();
+        assert_eq!(conversation.system.as_deref(), Some("a\n\nb"));
+        assert_eq!(shape(&conversation), ["user: q", "user: [system message]\nc"]);
+        assert_eq!(conversation.last_turn, 1);
+    }
+
+    #[test]
+    fn neighbouring_texts_of_one_speaker_are_one_message_where_speakers_must_alternate() {
+        let say = |role, text: &str| Turn::Text { role, text: text.into() };
+        let call = call(vec![say(Role::User, "context"), say(Role::User, "question"), say(Role::Assistant, "a")]);
+        let joined = conversation(&call, HistoryStyle::NativeCalls).unwrap();
+        assert_eq!(shape(&joined), ["user: context\n\nquestion", "assistant: a"]);
+        assert_eq!(conversation(&call, HistoryStyle::CallsAsText).unwrap().parts.len(), 3);
+    }
+
+    #[test]
+    fn a_blank_conversation_is_not_sent() {
+        let call = call(vec![Turn::Text { role: Role::User, text: " \n".into() }]);
+        assert_eq!(conversation(&call, HistoryStyle::NativeCalls).unwrap_err(), BuildFault::Empty);
+    }
+}

@@ -1,0 +1,116 @@
+//! What all dialects need to read a body leniently: counts that may be missing or odd, errors in any shape.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::call::ReadFault;
+use base::text::one_line;
+use base::units::{Tokens, Usage};
+
+/// Reads a body as `T`; what is no JSON of that shape is malformed, with its beginning quoted.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
+    serde_json::from_slice(body).map_err(|e| {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return ReadFault::Malformed("the body is empty".into());
+        }
+        ReadFault::Malformed(format!("{e}; it begins with `{}`", beginning(body, 80)))
+    })
+}
+
+/// The first `limit` bytes of a body as one line of text.
+pub(crate) fn beginning(body: &[u8], limit: usize) -> String {
+    let part = body.get(..limit).unwrap_or(body);
+    let text = String::from_utf8_lossy(part);
+    let line = one_line(&text);
+    if body.len() > limit { format!("{line}…") } else { line }
+}
+
+/// A count that may be missing, null, a float or nonsense: only a whole number of tokens is known.
+pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tokens>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let whole = value.as_u64().or_else(|| value.as_f64().filter(|f| *f >= 0.0 && f.fract() == 0.0).map(|f| f as u64));
+    Ok(whole.map(Tokens))
+}
+
+/// A field of which only some shape is of use: any other shape counts as absent.
+pub(crate) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(T::deserialize(value).ok())
+}
+
+/// What the tokens of a prompt or a reply were, as both of OpenAI's APIs report it.
+#[derive(Clone, Copy, Default, Deserialize)]
+pub(crate) struct TokenDetails {
+    #[serde(default, deserialize_with = "count")]
+    cached_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    cache_write_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    reasoning_tokens: Option<Tokens>,
+}
+
+/// Usage as both of OpenAI's APIs report it, with the details of prompt and reply. Servers that count nothing report 0:
+/// no request has an empty prompt.
+pub(crate) fn openai_usage(
+    input: Option<Tokens>,
+    output: Option<Tokens>,
+    (prompt, reply): (Option<TokenDetails>, Option<TokenDetails>),
+) -> Usage {
+    Usage {
+        input: input.filter(|tokens| tokens.0 > 0),
+        cached_input: prompt.and_then(|details| details.cached_tokens),
+        cache_write: prompt.and_then(|details| details.cache_write_tokens),
+        cache_write_hour: None,
+        output: output.filter(|tokens| tokens.0 > 0),
+        reasoning: reply.and_then(|details| details.reasoning_tokens),
+    }
+}
+
+/// What an error value says, whatever its shape: an object, a string, an object in an array, `detail`.
+pub(crate) fn error_text(error: &Value) -> String {
+    match error {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),
+        Value::Object(fields) => {
+            let inner = ["error", "message", "msg", "detail", "errors"].iter().find_map(|name| fields.get(*name));
+            inner.filter(|v| !v.is_null()).map_or_else(|| error.to_string(), error_text)
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn errors_are_read_in_every_shape() {
+        for (error, text) in [
+            (json!("model 'x' not found"), "model 'x' not found"),
+            (json!({"message": "no", "code": 400}), "no"),
+            (json!([{"error": {"message": "key"}}]), "key"),
+            (json!({"detail": [{"loc": ["body"], "msg": "field required"}]}), "field required"),
+            (json!({"code": 5}), "{\"code\":5}"),
+        ] {
+            assert_eq!(error_text(&error), text);
+        }
+    }
+
+    #[test]
+    fn odd_counts_are_unknown() {
+        #[derive(Deserialize)]
+        struct OddCount {
+            #[serde(default, deserialize_with = "count")]
+            n: Option<Tokens>,
+        }
+        let read = |json: &str| serde_json::from_str::<OddCount>(json).unwrap().n;
+        assert_eq!(read(r#"{"n":7}"#), Some(Tokens(7)));
+        assert_eq!(read(r#"{"n":7.0}"#), Some(Tokens(7)));
+        for odd in [r#"{"n":null}"#, "{}", r#"{"n":-1}"#, r#"{"n":"7"}"#, r#"{"n":[]}"#] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
+    }
+}

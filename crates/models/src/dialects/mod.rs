@@ -1,0 +1,109 @@
+//! The only place that chooses among dialects: it turns a call into a request, and a body into a completion. Both are
+//! pure.
+
+mod anthropic;
+mod chat;
+mod conversation;
+mod json;
+mod request;
+mod responses;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::base_url::{host, is_below};
+use crate::call::{Billing, Call, Completion, Operation, ReadFault};
+use crate::spec::{Dialect, ProviderSpec};
+use base::units::{Tokens, Usage};
+use json::lenient;
+
+pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
+pub(crate) use json::{beginning, error_text};
+pub use request::{Auth, BuildFault, HttpRequest};
+
+/// The header in which the key travels to an endpoint.
+pub(crate) fn auth(dialect: Dialect, base_url: &str) -> Auth {
+    match dialect {
+        Dialect::Anthropic => anthropic::auth(&host(base_url)),
+        _ if is_below(&host(base_url), "azure.com") => Auth::ApiKey,
+        _ => Auth::Bearer,
+    }
+}
+
+/// Puts `call` into the dialect of `spec`.
+pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+    match spec.dialect {
+        Dialect::OpenaiChat => chat::request(spec, call),
+        Dialect::OpenaiResponses => responses::request(spec, call),
+        Dialect::Anthropic => anthropic::request(spec, call),
+        dialect @ Dialect::Lexical => Err(BuildFault::Unsupported { dialect, operation: call.operation }),
+    }
+}
+
+/// Reads the body of a successful reply, or what the built-in rules wrote; done again at every use of a kept one. `expected` is the first value of
+/// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that Ollama cut is noticed.
+pub fn read(
+    dialect: Dialect,
+    operation: Operation,
+    body: &[u8],
+    expected: Option<Tokens>,
+) -> Result<Completion, ReadFault> {
+    match dialect {
+        Dialect::OpenaiChat => {
+            let reply = chat::open(body)?;
+            if reply.is_from_ollama()
+                && let Some((reported, expected)) = missing_prompt(&read_billing(dialect, body).usage, expected)
+            {
+                return Err(ReadFault::PromptCut { reported: reported.0, expected: expected.0 });
+            }
+            reply.completion()
+        }
+        Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
+        Dialect::Anthropic => anthropic::open(body)?.completion(operation),
+        // The built-in rules write their words as they are.
+        Dialect::Lexical => {
+            let text = std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
+            Ok(Completion { text: text.to_owned(), items: None, truncated: false })
+        }
+    }
+}
+
+/// What a reply is billed by, without a look at what it answers.
+pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
+    match dialect {
+        Dialect::OpenaiChat => billing::<chat::ChatUsage>(body),
+        Dialect::OpenaiResponses => billing::<responses::ResponsesUsage>(body),
+        Dialect::Anthropic => billing::<anthropic::MessagesUsage>(body),
+        Dialect::Lexical => Billing::default(),
+    }
+}
+
+/// Every dialect names model and usage in the same place.
+fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
+    #[derive(Deserialize)]
+    #[serde(bound = "U: DeserializeOwned")]
+    struct BilledReply<U> {
+        #[serde(default, deserialize_with = "lenient")]
+        model: Option<String>,
+        #[serde(default, deserialize_with = "lenient")]
+        usage: Option<U>,
+        #[serde(default, deserialize_with = "lenient")]
+        service_tier: Option<String>,
+    }
+    let signed = serde_json::from_slice::<BilledReply<U>>(body).ok();
+    signed.map_or_else(Billing::default, |BilledReply { model, usage, service_tier }| Billing {
+        model,
+        service_tier,
+        usage: usage.map(U::into).unwrap_or_default(),
+    })
+}
+
+/// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.
+const MIN_JUDGED_PROMPT: u64 = 500;
+
+/// The reported and the expected size of a prompt of which the provider counted too little for any tokenizer.
+pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<(Tokens, Tokens)> {
+    let (reported, expected) = (usage.input?, expected?);
+    let is_missing = expected.0 > MIN_JUDGED_PROMPT && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
+    is_missing.then_some((reported, expected))
+}

@@ -1,0 +1,291 @@
+//! OpenAI Responses, and `/responses/compact`, whose items go back in as they came.
+//!
+//! Never sent: `truncation`, which may drop the oldest items without saying so.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
+use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::base_url::{host, is_below};
+use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
+use crate::spec::{Dialect, ProviderSpec};
+use base::units::{Tokens, Usage};
+
+#[derive(Serialize)]
+struct ResponsesRequest<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    input: Vec<InputItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<Tokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum InputItem<'a> {
+    Said {
+        role: &'static str,
+        content: &'a str,
+    },
+    Call {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    Result {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        call_id: &'a str,
+        output: &'a str,
+    },
+    Stored(&'a RawValue),
+}
+
+/// Puts `call` into the dialect.
+pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+    let path = match call.operation {
+        Operation::Generate => "/responses",
+        Operation::Compact => "/responses/compact",
+        operation @ Operation::Summarize => {
+            return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
+        }
+    };
+    let host = host(&spec.base_url);
+    let azure = is_below(&host, "azure.com");
+    Ok(HttpRequest {
+        path,
+        auth: if azure { Auth::ApiKey } else { Auth::Bearer },
+        headers: Vec::new(),
+        body: body(call, azure || is_below(&host, "openai.com"))?,
+    })
+}
+
+fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
+    let conversation = conversation(call, HistoryStyle::NativeCalls)?;
+    let settings = &call.settings;
+    // The compact endpoint takes no setting at all.
+    let generate = call.operation == Operation::Generate;
+    request::body(&ResponsesRequest {
+        model: &call.model.0,
+        store: generate.then_some(false),
+        instructions: call.instructions.as_deref().or(conversation.system.as_deref()),
+        input: items(&conversation),
+        max_output_tokens: settings.max_output_tokens.filter(|_| generate),
+        temperature: settings.temperature.filter(|_| generate),
+        reasoning: settings.effort.as_ref().filter(|_| generate).map(|effort| json!({"effort": effort})),
+        text: call.schema.as_deref().filter(|_| generate).map(text_format),
+        service_tier: request::service_tier(call),
+        prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
+    })
+}
+
+fn text_format(schema: &OutputSchema) -> Value {
+    json!({"format": {"type": "json_schema", "name": schema.name, "strict": true, "schema": schema.schema}})
+}
+
+fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
+    let mut items = Vec::new();
+    for part in &conversation.parts {
+        match part {
+            ConversationPart::Text(speaker, text) => {
+                items.push(InputItem::Said { role: speaker.name(), content: text })
+            }
+            ConversationPart::Calls(text, calls) => {
+                if !text.trim().is_empty() {
+                    items.push(InputItem::Said { role: "assistant", content: text });
+                }
+                items.extend(calls.iter().map(|call| InputItem::Call {
+                    kind: "function_call",
+                    call_id: &call.id,
+                    name: &call.function.name,
+                    arguments: &call.function.arguments,
+                }));
+            }
+            ConversationPart::Result { call, text } => {
+                items.push(InputItem::Result { kind: "function_call_output", call_id: call, output: text });
+            }
+            ConversationPart::Items(kept) => items.extend(kept.iter().copied().map(InputItem::Stored)),
+        }
+    }
+    items
+}
+
+/// A reply of this dialect, not yet judged to be an answer.
+#[derive(Deserialize)]
+pub(crate) struct ResponsesReply<'a> {
+    #[serde(default, deserialize_with = "lenient")]
+    status: Option<String>,
+    #[serde(default)]
+    error: Option<Value>,
+    #[serde(default)]
+    incomplete_details: Option<Value>,
+    #[serde(default, borrow)]
+    output: Option<&'a RawValue>,
+}
+
+/// What this dialect says a call used.
+#[derive(Clone, Copy, Deserialize)]
+pub(crate) struct ResponsesUsage {
+    #[serde(default, deserialize_with = "count")]
+    input_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    output_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "lenient")]
+    input_tokens_details: Option<TokenDetails>,
+    #[serde(default, deserialize_with = "lenient")]
+    output_tokens_details: Option<TokenDetails>,
+}
+
+#[derive(Deserialize)]
+struct OutputItem {
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    phase: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    content: Option<Vec<OutputPart>>,
+    #[serde(default, deserialize_with = "lenient")]
+    encrypted_content: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OutputPart {
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    refusal: Option<String>,
+}
+
+pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
+    parse(body)
+}
+
+impl From<ResponsesUsage> for Usage {
+    fn from(usage: ResponsesUsage) -> Usage {
+        let details = (usage.input_tokens_details, usage.output_tokens_details);
+        openai_usage(usage.input_tokens, usage.output_tokens, details)
+    }
+}
+
+impl ResponsesReply<'_> {
+    pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
+        if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
+            return Err(upstream(error));
+        }
+        let raw = self.output.ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
+        let output: Vec<OutputItem> =
+            serde_json::from_str(raw.get()).map_err(|e| ReadFault::Malformed(format!("its `output`: {e}")))?;
+        if operation == Operation::Compact {
+            let items = compacted(&output, raw)?;
+            return Ok(Completion { text: String::new(), items: Some(items), truncated: false });
+        }
+        let truncated = self.is_truncated()?;
+        match answer(&output) {
+            Err(ReadFault::Empty) if truncated => Err(ReadFault::Truncated),
+            text => Ok(Completion { text: text?, items: None, truncated }),
+        }
+    }
+
+    /// Whether the reply was cut off by the token limit.
+    fn is_truncated(&self) -> Result<bool, ReadFault> {
+        let reason = self.incomplete_details.as_ref().and_then(|d| d["reason"].as_str());
+        match (self.status.as_deref(), reason) {
+            (Some("incomplete"), Some("content_filter")) => Err(ReadFault::Refused(Some("content filter".into()))),
+            (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
+            (Some("completed") | None, _) => Ok(false),
+            (Some("failed"), _) => Err(ReadFault::Upstream("status `failed`".into())),
+            (Some(status), reason) => Err(ReadFault::Malformed(format!("status `{status}` {}", reason.unwrap_or("")))),
+        }
+    }
+}
+
+/// Some errors inside a 200 are verdicts on the request, which the same bytes would meet again.
+fn upstream(error: &Value) -> ReadFault {
+    match error["code"].as_str() {
+        Some("invalid_prompt" | "bio_policy" | "cyber_policy" | "content_filter") => {
+            ReadFault::Refused(Some(error_text(error)))
+        }
+        _ => ReadFault::Upstream(error_text(error)),
+    }
+}
+
+fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault> {
+    let is_item = |o: &OutputItem| o.kind.as_deref() == Some("compaction") && o.encrypted_content.is_some();
+    if output.iter().any(is_item) {
+        Ok(raw.get().to_owned())
+    } else {
+        Err(ReadFault::Malformed("its `output` holds no compaction item".into()))
+    }
+}
+
+fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
+    let mut messages: Vec<&OutputItem> = output.iter().filter(|o| o.kind.as_deref() == Some("message")).collect();
+    if messages.iter().any(|m| m.phase.as_deref() == Some("final_answer")) {
+        messages.retain(|m| m.phase.as_deref() == Some("final_answer"));
+    }
+    let parts: Vec<&OutputPart> = messages.iter().flat_map(|m| m.content.iter().flatten()).collect();
+    if let Some(refusal) = parts.iter().find(|p| p.kind.as_deref() == Some("refusal")) {
+        return Err(ReadFault::Refused(refusal.refusal.clone()));
+    }
+    let spoken = parts.iter().filter(|p| p.kind.as_deref() == Some("output_text"));
+    let text: String = spoken.filter_map(|p| p.text.as_deref()).collect();
+    let text = text.trim();
+    if text.is_empty() { Err(ReadFault::Empty) } else { Ok(text.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::read_billing;
+
+    fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
+        open(body.as_bytes())?.completion(operation)
+    }
+
+    #[test]
+    fn only_the_final_answer_counts_where_messages_have_phases() {
+        let body = r#"{"status":"completed","output":[{"type":"reasoning","summary":[]},
+            {"type":"message","phase":"commentary","content":[{"type":"output_text","text":"let me see"}]},
+            {"type":"message","phase":"final_answer","content":[{"type":"output_text","text":"4711"}]}]}"#;
+        assert_eq!(read(Operation::Generate, body).unwrap().text, "4711");
+    }
+
+    #[test]
+    fn a_compacted_window_is_kept_byte_for_byte() {
+        let output = r#"[ {"type":"message","role":"user","content":[]}, {"type":"compaction" ,"encrypted_content":"gA\u00e9="}]"#;
+        let body = format!(r#"{{"object":"response.compaction","output":{output},"usage":{{"input_tokens":9}}}}"#);
+        let completion = read(Operation::Compact, &body).unwrap();
+        assert_eq!(completion.items.as_deref(), Some(output));
+        assert_eq!(read_billing(Dialect::OpenaiResponses, body.as_bytes()).usage.input, Some(Tokens(9)));
+        let without = r#"{"output":[{"type":"message","content":[]}]}"#;
+        assert!(matches!(read(Operation::Compact, without), Err(ReadFault::Malformed(_))));
+    }
+
+    #[test]
+    fn a_policy_verdict_inside_a_200_is_a_refusal() {
+        let body = r#"{"status":"failed","error":{"code":"invalid_prompt","message":"no"},"output":[]}"#;
+        assert_eq!(read(Operation::Generate, body), Err(ReadFault::Refused(Some("no".into()))));
+        let body = r#"{"status":"failed","error":{"code":"server_error","message":"oops"},"output":[]}"#;
+        assert_eq!(read(Operation::Generate, body), Err(ReadFault::Upstream("oops".into())));
+    }
+}

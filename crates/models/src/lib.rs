@@ -1,0 +1,53 @@
+//! Model providers: what is asked of a model, in which API dialect, under which limits, and what came back.
+//!
+//! The path of a call: [`request`] builds its bytes once. [`Client::ask`] waits for the model's and the account's rate
+//! limiter, sends, hands every successful reply to the caller to store, and only then [`read`]s it. Reading is pure and
+//! is repeated whenever a stored reply is used, so a new reading rule never costs a request.
+//!
+//! Invariants: a retry sends the same bytes; waiting happens in the rate limiter or in the one retry loop, nowhere else;
+//! the user's limits hold whatever a provider announces; a key can be sent and nothing else; what a provider did not
+//! report is `None`.
+//!
+//! Not here: cache, stages, printing. This module knows requests and replies, not what they are for.
+
+mod base_url;
+mod spec;
+mod call;
+
+// A call to bytes and bytes to a completion: pure.
+mod dialects;
+mod estimate;
+mod usage_check;
+
+// What failures mean and what tokens cost: pure.
+mod classify;
+mod retry;
+mod prices;
+
+mod limits;
+mod budget;
+mod connection;
+
+mod http;
+mod event;
+mod client;
+mod batch;
+
+pub use batch::{
+    BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
+    CreateFault,
+};
+pub use budget::{AttemptBudget, AttemptCost};
+pub use call::{
+    Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply,
+    ReadFault, Settings, Turn,
+};
+pub use client::{AskFailure, Client, reply_failure, truncated_call};
+pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, request};
+pub use estimate::{estimate, estimate_prefix};
+pub use event::{ClientEvent, ClientListener};
+pub use http::{ApiKey, http_client};
+pub use limits::{ProviderStatus, WaitReason};
+pub use prices::{Price, Prices, context_window, known_models, longest_reply};
+pub use retry::RetryPolicy;
+pub use spec::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};

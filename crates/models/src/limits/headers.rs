@@ -1,0 +1,226 @@
+//! What response headers say about waiting and limits. Pure: the time of reading is an argument.
+
+use std::time::{Duration, SystemTime};
+
+use base::redaction::redact;
+
+/// The few headers of a reply that are read; names in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Headers(Vec<(String, String)>);
+
+/// One limit as a provider announces it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LimitWindow {
+    pub limit: Option<u64>,
+    /// Left at the time of the reply.
+    pub remaining: Option<u64>,
+    /// Until the window is whole again.
+    pub reset: Option<Duration>,
+}
+
+/// The limits that a reply announces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnnouncedLimits {
+    pub requests: LimitWindow,
+    /// Input and output tokens together.
+    pub tokens: LimitWindow,
+    pub input: LimitWindow,
+    pub output: LimitWindow,
+}
+
+impl Headers {
+    /// Keeps the headers that matter here, without keys.
+    pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
+        let prefixes =
+            ["retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id"];
+        let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let own = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
+        Headers(own.filter(|(name, _)| wanted(name)).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.joined([name, "", ""])
+    }
+
+    /// The value of the header whose name is these parts together.
+    fn joined(&self, parts: [&str; 3]) -> Option<&str> {
+        let is_it = |name: &str| parts.iter().try_fold(name, |rest, part| rest.strip_prefix(part)) == Some("");
+        self.0.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The provider's id of the request.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        self.get("x-request-id").or_else(|| self.get("request-id"))
+    }
+
+    /// Whether the provider itself says that a retry may help.
+    pub(crate) fn should_retry(&self) -> Option<bool> {
+        match self.get("x-should-retry")? {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// How long the provider asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date, else the
+    /// longest reset of a limit that is used up.
+    pub(crate) fn wait(&self, now: SystemTime) -> Option<Duration> {
+        let millis = self.get("retry-after-ms").and_then(seconds).map(|thousandfold| thousandfold / 1000);
+        let retry_after = || self.get("retry-after").and_then(|text| seconds(text).or_else(|| until_date(text, now)));
+        let announced = || {
+            let AnnouncedLimits { requests, tokens, input, output } = self.announced(now);
+            let used_up = [requests, tokens, input, output].into_iter().filter(|w| w.remaining == Some(0));
+            used_up.filter_map(|w| w.reset).max()
+        };
+        millis.or_else(retry_after).or_else(announced)
+    }
+
+    /// The limits announced, in OpenAI's or Anthropic's style.
+    pub(crate) fn announced(&self, now: SystemTime) -> AnnouncedLimits {
+        let window = |openai: &str, anthropic: &str| self.openai(openai).or(self.anthropic(anthropic, now));
+        let project = self.openai("project-tokens");
+        let tokens = window("tokens", "tokens");
+        AnnouncedLimits {
+            requests: window("requests", "requests"),
+            tokens: tokens.stricter(project),
+            input: self.anthropic("input-tokens", now),
+            output: self.anthropic("output-tokens", now),
+        }
+    }
+
+    fn openai(&self, what: &str) -> LimitWindow {
+        let field = |name: &str| self.joined(["x-ratelimit-", name, what]);
+        LimitWindow {
+            limit: field("limit-").and_then(number),
+            remaining: field("remaining-").and_then(number),
+            reset: field("reset-").and_then(|text| go_duration(text).or_else(|| seconds(text))),
+        }
+    }
+
+    fn anthropic(&self, what: &str, now: SystemTime) -> LimitWindow {
+        let field = |name: &str| self.joined(["anthropic-ratelimit-", what, name]);
+        LimitWindow {
+            limit: field("-limit").and_then(number),
+            remaining: field("-remaining").and_then(number),
+            reset: field("-reset").and_then(|text| until_timestamp(text, now)),
+        }
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
+impl LimitWindow {
+    fn or(self, other: LimitWindow) -> LimitWindow {
+        if self == LimitWindow::default() { other } else { self }
+    }
+
+    fn stricter(self, other: LimitWindow) -> LimitWindow {
+        match (self.limit, other.limit) {
+            (Some(a), Some(b)) if b < a => other,
+            (None, Some(_)) => other,
+            _ => self,
+        }
+    }
+}
+
+/// Seconds, perhaps with a fraction; negative, infinite or unreadable ones say nothing.
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+}
+
+fn until_date(text: &str, now: SystemTime) -> Option<Duration> {
+    httpdate::parse_http_date(text).ok()?.duration_since(now).ok()
+}
+
+fn until_timestamp(text: &str, now: SystemTime) -> Option<Duration> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(SystemTime::from(at).duration_since(now).unwrap_or_default())
+}
+
+/// A duration in Go's notation: `120ms`, `6m0s`, `1h2m3.5s`.
+fn go_duration(text: &str) -> Option<Duration> {
+    let mut rest = text.trim();
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, tail) = rest.split_at_checked(digits)?;
+        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at_checked(unit_end)?;
+        let scale = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            "ns" => 1e-9,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * scale;
+        rest = tail;
+    }
+    (!text.trim().is_empty()).then(|| Duration::try_from_secs_f64(total).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn headers(list: &[(&str, &str)]) -> Headers {
+        Headers::new(list.iter().copied())
+    }
+
+    fn wait(list: &[(&str, &str)]) -> Option<Duration> {
+        headers(list).wait(at(784_111_777))
+    }
+
+    #[test]
+    fn waits_are_read_in_the_vendors_order() {
+        let ms = Duration::from_millis;
+        assert_eq!(wait(&[("Retry-After", "7"), ("retry-after-ms", "1500.5")]), Some(Duration::from_micros(1_500_500)));
+        assert_eq!(wait(&[("retry-after", "0.25")]), Some(ms(250)));
+        assert_eq!(wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), Some(ms(3000)));
+        let both = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "6m0.5s")];
+        assert_eq!(wait(&both), Some(ms(360_500)));
+        let left = [("x-ratelimit-remaining-tokens", "9"), ("x-ratelimit-reset-tokens", "6m0s")];
+        assert_eq!(wait(&left), None);
+    }
+
+    #[test]
+    fn nonsense_says_nothing() {
+        for odd in ["-1", "inf", "NaN", "soon", "", "1e400", "Sun, 06 Nov 1994 08:49:30 GMT"] {
+            assert_eq!(wait(&[("retry-after", odd)]), None, "{odd}");
+        }
+        for odd in ["", "5", "m", "1x", "1.2.3s", "-1s"] {
+            assert_eq!(go_duration(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn both_styles_of_limits_are_read() {
+        let openai = headers(&[
+            ("x-ratelimit-limit-requests", "500"),
+            ("x-ratelimit-remaining-requests", "499"),
+            ("x-ratelimit-reset-requests", "120ms"),
+            ("x-ratelimit-limit-tokens", "200000"),
+            ("x-ratelimit-limit-project-tokens", "150000"),
+        ])
+        .announced(at(0));
+        let window = LimitWindow { limit: Some(500), remaining: Some(499), reset: Some(Duration::from_millis(120)) };
+        assert_eq!(openai.requests, window);
+        assert_eq!(openai.tokens.limit, Some(150_000));
+        let anthropic = headers(&[
+            ("anthropic-ratelimit-input-tokens-limit", "40000"),
+            ("anthropic-ratelimit-input-tokens-remaining", "0"),
+            ("anthropic-ratelimit-input-tokens-reset", "1970-01-01T00:00:09Z"),
+        ]);
+        let window = LimitWindow { limit: Some(40_000), remaining: Some(0), reset: Some(Duration::from_secs(8)) };
+        assert_eq!(anthropic.announced(at(1)).input, window);
+        assert_eq!(anthropic.wait(at(1)), Some(Duration::from_secs(8)));
+    }
+}

@@ -1,0 +1,208 @@
+//! The limits that a provider enforces on one group of models: an estimator for each kind of limit.
+//!
+//! OpenAI limits each model, Anthropic each class of models, most others the account. All models of a group share its
+//! estimators, so that what one learns serves the others.
+
+use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::buckets::{RatesPerMinute, TokenDemand};
+use super::headers::{AnnouncedLimits, LimitWindow};
+use super::rate_estimator::{RateEstimator, Seconds};
+use crate::classify::LimitKind;
+
+fn amount(kind: LimitKind, need: TokenDemand) -> f64 {
+    match kind {
+        LimitKind::Requests => 1.0,
+        LimitKind::Tokens => need.total() as f64,
+        LimitKind::Input => need.input as f64,
+        LimitKind::Output => need.output as f64,
+    }
+}
+
+fn window(kind: LimitKind, announced: &AnnouncedLimits) -> LimitWindow {
+    match kind {
+        LimitKind::Requests => announced.requests,
+        LimitKind::Tokens => announced.tokens,
+        LimitKind::Input => announced.input,
+        LimitKind::Output => announced.output,
+    }
+}
+
+/// The one kind of which nothing remains.
+fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
+    let mut used_up = LimitKind::ALL.into_iter().filter(|kind| window(*kind, announced).remaining == Some(0));
+    used_up.next().filter(|_| used_up.next().is_none())
+}
+
+/// A request that a group admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(u64);
+
+#[derive(Debug)]
+pub(crate) struct LimitGroup {
+    epoch: Instant,
+    /// Processes that share what the provider announces.
+    sharers: NonZeroU32,
+    estimators: Mutex<[RateEstimator; 4]>,
+}
+
+impl LimitGroup {
+    /// `is_declared`: the user declared a request rate, so that the start need not be slow.
+    pub(crate) fn new(is_declared: bool, sharers: NonZeroU32) -> LimitGroup {
+        let tokens = RateEstimator::of_tokens();
+        let estimators = [RateEstimator::of_requests(is_declared), tokens.clone(), tokens.clone(), tokens];
+        LimitGroup { epoch: Instant::now(), sharers, estimators: Mutex::new(estimators) }
+    }
+
+    fn estimators(&self) -> MutexGuard<'_, [RateEstimator; 4]> {
+        // No code that can panic runs under this lock.
+        self.estimators.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Seconds {
+        self.epoch.elapsed().as_secs_f64()
+    }
+
+    /// Admits a request, or says how long it has to wait.
+    pub(crate) fn admit(&self, need: TokenDemand) -> Result<Ticket, Duration> {
+        let (mut estimators, now) = (self.estimators(), self.now());
+        let kinds = || LimitKind::ALL.into_iter().map(|kind| amount(kind, need));
+        let waits = estimators.iter_mut().zip(kinds()).map(|(estimator, amount)| estimator.wait(amount, now));
+        let wait = waits.fold(0.0, f64::max);
+        if wait > 0.0 {
+            return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
+        }
+        let sent = estimators.iter_mut().zip(kinds()).map(|(estimator, amount)| estimator.sent(amount, now));
+        Ok(Ticket(sent.last().unwrap_or_default()))
+    }
+
+    /// How long refusals hold all requests back, if they do.
+    pub(crate) fn blocked(&self) -> Option<Duration> {
+        let now = self.now();
+        let blocked = self.estimators().iter().filter_map(|estimator| estimator.blocked(now)).fold(0.0, f64::max);
+        Duration::try_from_secs_f64(blocked).ok().filter(|blocked| !blocked.is_zero())
+    }
+
+    /// Records a reply, and the limits in its headers.
+    pub(crate) fn succeeded(&self, Ticket(id): Ticket, announced: &AnnouncedLimits) {
+        self.announced(announced);
+        let now = self.now();
+        self.estimators().iter_mut().for_each(|estimator| estimator.succeeded(id, now));
+    }
+
+    /// Records the limits in the headers of any reply.
+    pub(crate) fn announced(&self, announced: &AnnouncedLimits) {
+        let now = self.now();
+        for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
+            let LimitWindow { limit, remaining, reset } = window(kind, announced);
+            if let Some(limit) = limit.filter(|limit| *limit > 0) {
+                let remaining = remaining.map(|remaining| remaining as f64);
+                let part = 1.0 / f64::from(self.sharers.get());
+                estimator.announced((limit as f64, part), remaining, reset.map(|reset| reset.as_secs_f64()), now);
+            }
+        }
+    }
+
+    /// Records that a limit of this kind refused a request. An unknown kind counts as requests.
+    pub(crate) fn refused(
+        &self,
+        Ticket(id): Ticket,
+        kind: Option<LimitKind>,
+        asked: Option<Duration>,
+        announced: &AnnouncedLimits,
+    ) {
+        let refused = kind.or_else(|| used_up(announced)).unwrap_or(LimitKind::Requests);
+        let now = self.now();
+        for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
+            if kind == refused {
+                estimator.refused(id, now, asked.map(|asked| asked.as_secs_f64()));
+            } else if kind != LimitKind::Requests {
+                // It took no tokens.
+                estimator.withdrawn(id);
+            }
+        }
+    }
+
+    /// Corrects the tokens reserved for a request to those it used.
+    pub(crate) fn settle(&self, Ticket(id): Ticket, reserved: TokenDemand, used: TokenDemand) {
+        for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
+            estimator.settle(id, amount(kind, reserved), amount(kind, used));
+        }
+    }
+
+    /// The limits announced or estimated, per minute.
+    pub(crate) fn per_minute(&self) -> RatesPerMinute {
+        let [requests, tokens, input, output] = &*self.estimators();
+        let per_minute = |estimator: &RateEstimator| Some(((estimator.per_second()? * 60.0) as u64).max(1));
+        RatesPerMinute {
+            requests: per_minute(requests),
+            tokens: per_minute(tokens),
+            input: per_minute(input),
+            output: per_minute(output),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEED: TokenDemand = TokenDemand { input: 1000, output: 100 };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_lowers_the_kind_of_limit_that_it_names() {
+        let group = LimitGroup::new(true, NonZeroU32::MIN);
+        let none = AnnouncedLimits::default();
+        let tickets: Vec<Ticket> = (0..10).map(|_| group.admit(NEED).unwrap()).collect();
+        tokio::time::advance(Duration::from_millis(100)).await;
+        group.refused(tickets[9], Some(LimitKind::Input), None, &none);
+        let limits = group.per_minute();
+        assert_eq!((limits.requests, limits.input, limits.output), (None, Some(9 * 60_000), None));
+        let used_up = LimitWindow { remaining: Some(0), ..LimitWindow::default() };
+        group.refused(tickets[8], None, None, &AnnouncedLimits { output: used_up, ..none });
+        assert_eq!(group.per_minute().output, Some(8 * 6000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_before_anything_was_accepted_leave_one_request_a_second() {
+        for refused in 2..4 {
+            let group = LimitGroup::new(false, NonZeroU32::MIN);
+            for _ in 0..refused {
+                let ticket = loop {
+                    match group.admit(NEED) {
+                        Ok(ticket) => break ticket,
+                        Err(wait) => tokio::time::advance(wait + Duration::from_millis(1)).await,
+                    }
+                };
+                tokio::time::advance(Duration::from_millis(4)).await;
+                group.refused(ticket, Some(LimitKind::Requests), None, &AnnouncedLimits::default());
+            }
+            let level = group.per_minute().requests;
+            assert!(level.is_none_or(|level| level >= 60), "{level:?} after {refused}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_announced_limit_replaces_an_estimate_at_once() {
+        let group = LimitGroup::new(true, NonZeroU32::MIN);
+        let first = group.admit(NEED).unwrap();
+        let requests = |limit, remaining, seconds| {
+            let (limit, remaining) = (Some(limit), Some(remaining));
+            let reset = Some(Duration::from_secs_f64(seconds));
+            AnnouncedLimits { requests: LimitWindow { limit, remaining, reset }, ..AnnouncedLimits::default() }
+        };
+        group.succeeded(first, &requests(3000, 2999, 0.02));
+        assert_eq!(group.per_minute().requests, Some(3000));
+        group.announced(&requests(3000, 40, 1.0));
+        assert_eq!(group.per_minute().requests, Some(3000), "what remains of this second");
+        group.announced(&requests(14_400, 10, 86_340.0));
+        let few = group.per_minute().requests.unwrap();
+        assert!((19..=20).contains(&few), "10 a minute of a day's limit, and 10 left: {few}");
+        group.announced(&requests(14_400, 14_399, 6.0));
+        assert!(group.per_minute().requests.unwrap() > 14_000, "nothing used yet");
+    }
+}

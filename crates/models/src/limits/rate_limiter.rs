@@ -1,0 +1,356 @@
+//! The queue in front of a provider: first come, first served, at the rate and concurrency that apply.
+//!
+//! Only the head of the queue looks at the limits, so thousands of waiting requests cost next to nothing and a large
+//! request is not overtaken forever. Two limiters are chained. One belongs to a model: it keeps to the limits that its
+//! limit group learned, and waits while the provider is unavailable. The other belongs to the account: it enforces what
+//! the user allowed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::buckets::{RateBuckets, RatesPerMinute, TokenDemand};
+use super::concurrency_limit::ConcurrencyLimit;
+use super::headers::AnnouncedLimits;
+use super::limit_group::{LimitGroup, Ticket};
+use super::status::WaitReason;
+use crate::call::ErrorClass;
+use crate::classify::{AttemptError, Delivery, Throttle};
+use crate::retry::{RetryPolicy, longer};
+
+/// Admits requests. All waiting is in `acquire`; everything else returns at once.
+#[derive(Debug)]
+pub(crate) struct RateLimiter {
+    /// The queue: tokio's mutex is fair.
+    queue: tokio::sync::Mutex<()>,
+    /// Signalled when something changed that the head of the queue may wait for.
+    changed: Notify,
+    /// The limits that the provider enforces on this model; an account has none of its own.
+    group: Option<Arc<LimitGroup>>,
+    state: Mutex<LimiterState>,
+}
+
+#[derive(Debug)]
+struct LimiterState {
+    concurrency: ConcurrencyLimit,
+    /// The rates that the user allowed.
+    allowed: RatesPerMinute,
+    rates: RateBuckets,
+    in_flight: u32,
+    /// Whether a request waited for a slot since the last reply.
+    saturated: bool,
+    paused_until: Option<Instant>,
+    /// Consecutive failures of any request.
+    failures: u32,
+    /// Whether the provider ever answered, for any of its models.
+    has_worked: Arc<AtomicBool>,
+    /// Consecutive pauses that we chose ourselves, without a reply between them.
+    pauses: u32,
+    /// Nothing gets through: one request at a time probes whether that is over.
+    unavailable: bool,
+    /// The provider's message at the last failure.
+    last_error: String,
+    /// What the head of the queue waits for.
+    blocked_by: Option<Blocker>,
+    sent: u64,
+    answered: u64,
+    used: TokenDemand,
+}
+
+/// A limiter's figures at one moment.
+#[derive(Debug)]
+pub(crate) struct LimiterStatus {
+    pub sent: u64,
+    pub used: TokenDemand,
+    pub in_flight: u32,
+    pub allowed: RatesPerMinute,
+    pub wait_reason: Option<WaitReason>,
+}
+
+/// What the head of the queue has to wait for.
+#[derive(Clone, Copy, Debug)]
+enum Blocker {
+    Pause(Duration),
+    Rate(Duration),
+    Concurrency,
+}
+
+/// The right to send one request. Dropping it frees the slot.
+#[derive(Debug)]
+pub(crate) struct Permit<'a> {
+    limiter: &'a RateLimiter,
+    ticket: Option<Ticket>,
+}
+
+impl Permit<'_> {
+    /// The request in the limit group of its model.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut state = self.limiter.state();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        drop(state);
+        self.limiter.changed.notify_one();
+    }
+}
+
+impl RateLimiter {
+    pub(crate) fn new(concurrency: ConcurrencyLimit, rates: RatesPerMinute) -> RateLimiter {
+        let state = LimiterState {
+            concurrency,
+            allowed: rates,
+            rates: RateBuckets::new(rates, Instant::now()),
+            in_flight: 0,
+            saturated: false,
+            paused_until: None,
+            failures: 0,
+            has_worked: Arc::default(),
+            pauses: 0,
+            unavailable: false,
+            last_error: String::new(),
+            blocked_by: None,
+            sent: 0,
+            answered: 0,
+            used: TokenDemand::default(),
+        };
+        let (queue, changed, state) = (tokio::sync::Mutex::new(()), Notify::new(), Mutex::new(state));
+        RateLimiter { queue, changed, group: None, state }
+    }
+
+    /// Shares with the provider's other models the knowledge that the provider works.
+    pub(crate) fn sharing_history(self, has_worked: &Arc<AtomicBool>) -> RateLimiter {
+        self.state().has_worked = has_worked.clone();
+        self
+    }
+
+    /// Keeps to the limits of `group` too.
+    pub(crate) fn within(self, group: Arc<LimitGroup>) -> RateLimiter {
+        RateLimiter { group: Some(group), ..self }
+    }
+
+    /// Whether both keep to the limits of one group.
+    pub(crate) fn shares_limits_with(&self, other: &RateLimiter) -> bool {
+        self.group.as_ref().zip(other.group.as_ref()).is_some_and(|(group, other)| Arc::ptr_eq(group, other))
+    }
+
+    /// The error that a call ends with. It becomes `Unreachable` where nothing gets through, because later calls would
+    /// end the same way. `waited_out`: the call's whole waiting budget is spent.
+    pub(crate) fn final_error(&self, error: AttemptError, waited_out: bool) -> AttemptError {
+        let state = self.state();
+        let never_reached = error.delivery == Delivery::NotSent && !state.has_worked();
+        let is_unreachable = error.may_be_outage() && (state.unavailable && waited_out || never_reached);
+        let class = if is_unreachable { ErrorClass::Unreachable } else { error.class };
+        AttemptError { class, ..error }
+    }
+
+    /// The number of requests answered so far.
+    pub(crate) fn answered(&self) -> u64 {
+        self.state().answered
+    }
+
+    /// Whether the provider ever answered.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.state().has_worked()
+    }
+
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.state().unavailable
+    }
+
+    fn state(&self) -> MutexGuard<'_, LimiterState> {
+        // No code that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits here, then at `account`. At most one request is between the two.
+    pub(crate) async fn acquire<'a>(&'a self, account: &'a RateLimiter, need: TokenDemand) -> (Permit<'a>, Permit<'a>) {
+        let _turn = self.queue.lock().await;
+        let permit = self.admit(need).await;
+        let _account_turn = account.queue.lock().await;
+        (permit, account.admit(need).await)
+    }
+
+    async fn admit(&self, need: TokenDemand) -> Permit<'_> {
+        loop {
+            let admitted = self.state().admit(need, self.group.as_deref(), Instant::now());
+            match admitted {
+                Ok(ticket) => return Permit { limiter: self, ticket },
+                Err(Blocker::Concurrency) => self.changed.notified().await,
+                Err(Blocker::Pause(wait) | Blocker::Rate(wait)) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(wait.min(LONGEST_SLEEP)) => {}
+                        () = self.changed.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records a reply; `announced` are the limits in its headers.
+    pub(crate) fn succeeded(&self, ticket: Option<Ticket>, announced: &AnnouncedLimits) {
+        let mut state = self.state();
+        let saturated = std::mem::take(&mut state.saturated);
+        state.concurrency.succeeded(saturated);
+        (state.failures, state.pauses, state.unavailable) = (0, 0, false);
+        state.answered += 1;
+        state.has_worked.store(true, Ordering::Relaxed);
+        drop(state);
+        if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
+            group.succeeded(ticket, announced);
+        }
+        self.changed.notify_one();
+    }
+
+    /// Records the failure of a request that was sent at `sent`. Returns how long all requests are held back because
+    /// of it, if they are. A refusal by a rate limit delays its own call alone; the rate is the business of the group.
+    pub(crate) fn failed(
+        &self,
+        error: &AttemptError,
+        (ticket, sent): (Option<Ticket>, Instant),
+        announced: &AnnouncedLimits,
+        policy: &RetryPolicy,
+    ) -> Option<Duration> {
+        if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
+            group.announced(announced);
+            if error.throttle == Some(Throttle::Rate) {
+                let asked = error.wait.filter(|asked| *asked <= policy.wait_budget);
+                group.refused(ticket, error.limit, asked, announced);
+            }
+        }
+        let mut state = self.state();
+        let now = Instant::now();
+        if matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) {
+            state.concurrency.overloaded(sent, now);
+        }
+        let pause = state.pause_after(error, now, policy);
+        drop(state);
+        self.changed.notify_one();
+        pause
+    }
+
+    /// Corrects the tokens reserved for a request to those it used.
+    pub(crate) fn settle(&self, ticket: Option<Ticket>, reserved: TokenDemand, used: TokenDemand) {
+        if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
+            group.settle(ticket, reserved, used);
+        }
+        let mut state = self.state();
+        state.rates.settle(reserved, used);
+        state.used = TokenDemand { input: state.used.input + used.input, output: state.used.output + used.output };
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn status(&self) -> LimiterStatus {
+        let (allowed, blocked) = match &self.group {
+            Some(group) => (group.per_minute(), group.blocked()),
+            None => (self.state().allowed, None),
+        };
+        let state = self.state();
+        let (sent, used, in_flight) = (state.sent, state.used, state.in_flight);
+        let held = blocked.map(|left| WaitReason::Paused(left, state.last_error.clone()));
+        let wait_reason = match state.wait_reason() {
+            Some(WaitReason::Rate) => held.or(Some(WaitReason::Rate)),
+            reason => reason,
+        };
+        LimiterStatus { sent, used, in_flight, allowed, wait_reason }
+    }
+}
+
+/// Consecutive failures after which a provider that once worked counts as unavailable.
+const FAILURES_OF_AN_OUTAGE: u32 = 5;
+/// Another model of the group may shorten a wait, so that none is slept through.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+impl LimiterState {
+    /// Admits a request, or says what it has to wait for.
+    fn admit(
+        &mut self,
+        need: TokenDemand,
+        group: Option<&LimitGroup>,
+        now: Instant,
+    ) -> Result<Option<Ticket>, Blocker> {
+        let admitted = self.try_admit(need, group, now);
+        self.blocked_by = admitted.err();
+        if admitted.is_ok() {
+            self.sent += 1;
+            self.in_flight += 1;
+        }
+        admitted
+    }
+
+    fn try_admit(
+        &mut self,
+        need: TokenDemand,
+        group: Option<&LimitGroup>,
+        now: Instant,
+    ) -> Result<Option<Ticket>, Blocker> {
+        if let Some(left) = self.paused_for(now) {
+            return Err(Blocker::Pause(left));
+        }
+        // After a pause one request probes whether it is over.
+        let slots = if self.unavailable || self.pauses > 0 { 1 } else { self.concurrency.limit() };
+        if self.in_flight >= slots {
+            self.saturated = true;
+            return Err(Blocker::Concurrency);
+        }
+        self.rates.take(need, now).map_err(Blocker::Rate)?;
+        group.map(|group| group.admit(need)).transpose().map_err(Blocker::Rate)
+    }
+
+    /// Pauses all requests if `error` gives reason to. The pause counts as no failed attempt of a call where the
+    /// provider asked for it, or where the provider worked before and will again. A provider that never answered gets
+    /// no such credit.
+    fn pause_after(&mut self, error: &AttemptError, now: Instant, policy: &RetryPolicy) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        self.last_error.clone_from(&error.message);
+        let asked = error.wait.filter(|wait| {
+            matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) && *wait <= policy.wait_budget
+        });
+        let asked = asked.map(longer);
+        self.unavailable |= self.has_worked() && self.failures >= FAILURES_OF_AN_OUTAGE && error.may_be_outage();
+        let backs_off = error.throttle == Some(Throttle::Concurrency) || self.unavailable;
+        let pause = asked.or_else(|| backs_off.then(|| self.backoff_pause(now, policy)))?;
+        let until = self.paused_until.map_or(now + pause, |until| until.max(now + pause));
+        self.paused_until = Some(until);
+        (asked.is_some() || self.has_worked()).then(|| until - now)
+    }
+
+    fn has_worked(&self) -> bool {
+        self.has_worked.load(Ordering::Relaxed)
+    }
+
+    /// Doubles with each consecutive pause. A failure during a pause starts no new one.
+    fn backoff_pause(&mut self, now: Instant, policy: &RetryPolicy) -> Duration {
+        if let Some(left) = self.paused_for(now) {
+            return left;
+        }
+        self.pauses = self.pauses.saturating_add(1);
+        policy.back_off(self.pauses, 0.0)
+    }
+
+    fn paused_for(&self, now: Instant) -> Option<Duration> {
+        self.paused_until?.checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
+    fn wait_reason(&self) -> Option<WaitReason> {
+        let last_error = || self.last_error.clone();
+        match (self.paused_for(Instant::now()), self.blocked_by) {
+            (left, _) if self.unavailable => Some(WaitReason::Unavailable(left.unwrap_or_default(), last_error())),
+            (Some(left), _) => Some(WaitReason::Paused(left, last_error())),
+            (None, Some(Blocker::Rate(_))) => Some(WaitReason::Rate),
+            (None, Some(Blocker::Concurrency)) => Some(WaitReason::Replies),
+            (None, Some(Blocker::Pause(_)) | None) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rate_limiter_tests.rs"]
+mod tests;

@@ -1,0 +1,38 @@
+//! What progress displays show of a provider: requests sent, limits known, what is waited for.
+
+use std::time::Duration;
+
+use crate::spec::{ModelName, ProviderName};
+
+/// The state of one model of a provider at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProviderStatus {
+    pub provider: ProviderName,
+    pub model: ModelName,
+    pub sent: u64,
+    pub in_flight: u32,
+    /// The requests allowed per minute: declared, reported, or estimated from refusals; `None` if unknown.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens used so far, of the kind that is limited.
+    pub tokens: u64,
+    /// The tokens allowed per minute; `None` if unknown.
+    pub tokens_per_minute: Option<u64>,
+    /// The requests per minute that the user allows all models of the account together.
+    pub account_requests_per_minute: Option<u64>,
+    /// The tokens per minute that the user allows them together, of the kind that is limited.
+    pub account_tokens_per_minute: Option<u64>,
+    /// What the next request waits for; `None` if none waits.
+    pub waits: Option<WaitReason>,
+}
+
+/// What the next request waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// The provider is unavailable; it is tried again after this time. With its last error.
+    Unavailable(Duration, String),
+    /// The provider asked for a pause, or refused without naming one; requests continue after this time.
+    Paused(Duration, String),
+    Rate,
+    /// The allowed number of requests is in flight: replies are waited for.
+    Replies,
+}

@@ -1,0 +1,157 @@
+//! Whether and when to retry. Pure: the client does the sleeping.
+
+use std::time::Duration;
+
+use super::classify::{AttemptError, Throttle};
+
+/// How long the client waits between attempts, and in total.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryPolicy {
+    /// The back-off after the first failure; it doubles with each.
+    pub first_wait: Duration,
+    pub longest_wait: Duration,
+    /// Pauses that a provider asked for, and outages of one that worked before, count as no attempt until they add up
+    /// to this.
+    pub wait_budget: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy {
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(30),
+            wait_budget: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
+    pub(super) fn back_off(&self, failures: u32, jitter: f64) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        let full = self.first_wait.saturating_mul(1 << doublings).min(self.longest_wait);
+        full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0)
+    }
+}
+
+/// The attempts and waits of one call so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct AttemptCounts {
+    pub sent: u32,
+    /// Failures that count against `max_attempts`.
+    pub counted: u32,
+    /// Time waited because the provider asked for it or was unavailable.
+    pub waited: Duration,
+    /// Refusals by a rate limit.
+    pub refused: u32,
+    /// Whether the provider ever answered a request.
+    pub has_worked: bool,
+    /// How many requests the model's limiter had seen answered when this call first failed.
+    pub answered: Option<u64>,
+}
+
+impl AttemptCounts {
+    /// After `error`: how long this call waits before it queues again, or `None` to give up. `pause` is how long the rate
+    /// limiter pauses all requests because of the error.
+    pub(super) fn next(
+        &mut self,
+        error: &AttemptError,
+        pause: Option<Duration>,
+        max_attempts: u32,
+        policy: &RetryPolicy,
+        jitter: f64,
+    ) -> Option<Duration> {
+        if !error.is_retryable() || max_attempts <= 1 {
+            self.counted += 1;
+            return None;
+        }
+        if let Some(pause) = pause {
+            self.waited += pause;
+            if self.waited <= policy.wait_budget {
+                return Some(Duration::ZERO);
+            }
+        }
+        if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
+            return None;
+        }
+        // A refusal by a rate limit delays this call alone. It is no failed attempt, unless nothing ever worked here.
+        if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
+            self.refused += 1;
+            let wait = error.wait.map_or_else(|| policy.back_off(self.refused, jitter), longer);
+            self.waited += wait;
+            if self.waited <= policy.wait_budget {
+                return Some(wait);
+            }
+        }
+        self.counted += 1;
+        (self.counted < max_attempts).then(|| policy.back_off(self.counted, jitter))
+    }
+}
+
+/// Slightly longer than asked, so that a clock that runs a little behind does not cost another refusal.
+pub(super) fn longer(asked: Duration) -> Duration {
+    asked.mul_f64(1.02) + Duration::from_millis(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::ErrorClass;
+    use proptest::prelude::*;
+
+    const PATIENCE: RetryPolicy = RetryPolicy {
+        first_wait: Duration::from_millis(500),
+        longest_wait: Duration::from_secs(8),
+        wait_budget: Duration::from_secs(60),
+    };
+
+    fn fault(class: ErrorClass) -> AttemptError {
+        AttemptError::new(class, "x")
+    }
+
+    fn waits(class: ErrorClass, max_attempts: u32) -> Vec<Duration> {
+        let mut counts = AttemptCounts::default();
+        std::iter::from_fn(|| counts.next(&fault(class), None, max_attempts, &PATIENCE, 0.0)).collect()
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_its_limit_within_the_attempts() {
+        let millis: Vec<u128> = waits(ErrorClass::Transient, 8).iter().map(Duration::as_millis).collect();
+        assert_eq!(millis, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
+        assert_eq!(waits(ErrorClass::Malformed, 2).len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_succeed_is_not_retried() {
+        use ErrorClass::{Auth, Invalid, Quota, Refused, TooLong, Truncated};
+        for class in [Auth, Invalid, Quota, Refused, TooLong, Truncated] {
+            assert!(waits(class, 6).is_empty(), "{class:?}");
+        }
+        assert!(waits(ErrorClass::RateLimited, 1).is_empty(), "one attempt fails fast");
+    }
+
+    #[test]
+    fn pauses_count_as_attempts_only_past_the_budget() {
+        let mut counts = AttemptCounts::default();
+        let held = Some(Duration::from_secs(7));
+        let fault = fault(ErrorClass::RateLimited);
+        let free = std::iter::from_fn(|| counts.next(&fault, held, 3, &PATIENCE, 0.0)).count();
+        assert_eq!(free, 8 + 2, "8 times 7 s fit into a minute, then two more attempts");
+    }
+
+    #[test]
+    fn a_pause_beyond_the_budget_ends_the_call() {
+        let asked = AttemptError { wait: Some(Duration::from_secs(3600)), ..fault(ErrorClass::RateLimited) };
+        assert_eq!(AttemptCounts::default().next(&asked, asked.wait, 6, &PATIENCE, 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn jitter_takes_at_most_a_quarter(failures in 0u32..100, jitter in 0.0f64..1.0) {
+            let full = PATIENCE.back_off(failures, 0.0);
+            let some = PATIENCE.back_off(failures, jitter);
+            prop_assert!(some <= full && some >= full.mul_f64(0.75));
+            prop_assert!(full <= PATIENCE.longest_wait);
+        }
+    }
+}

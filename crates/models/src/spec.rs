@@ -1,0 +1,249 @@
+//! Who is asked: providers, models and limits as a pipeline declares them.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::base_url::{host, is_below};
+use base::units::Tokens;
+use base::{named_enum, text_name};
+
+text_name! {
+    /// The name under which a pipeline refers to a provider.
+    pub struct ProviderName;
+}
+
+text_name! {
+    /// A model's id, an opaque string to us.
+    pub struct ModelName;
+}
+
+text_name! {
+    /// What the cache key calls the endpoint: the declared `identity`, or kind and base URL.
+    pub struct Endpoint;
+}
+
+/// `provider/model`, as a pipeline writes it. Everything after the first slash is the model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ModelRef {
+    pub provider: ProviderName,
+    /// The model's id at that provider.
+    pub model: ModelName,
+}
+
+impl ModelRef {
+    /// Reads `provider/model`; `lexical` alone is the built-in model. `None` if a part is missing.
+    pub fn parse(text: &str) -> Option<ModelRef> {
+        if text == "lexical" {
+            return Some(ModelRef { provider: "lexical".into(), model: "lexical".into() });
+        }
+        let (provider, model) = text.split_once('/')?;
+        if provider.is_empty() || model.is_empty() {
+            return None;
+        }
+        Some(ModelRef { provider: provider.into(), model: model.into() })
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.provider.0 == self.model.0 {
+            f.write_str(&self.model.0)
+        } else {
+            write!(f, "{}/{}", self.provider, self.model)
+        }
+    }
+}
+
+named_enum! {
+    /// The language an endpoint speaks (`kind` in a pipeline).
+    pub enum Dialect {
+        /// OpenAI Chat Completions and everything that speaks it.
+        OpenaiChat = "openai-chat",
+        OpenaiResponses = "openai-responses",
+        Anthropic = "anthropic",
+        /// The built-in rules: no endpoint at all.
+        Lexical = "lexical",
+    }
+}
+
+impl Dialect {
+    /// Whether requests of this dialect can be sent so. A server that speaks it need not offer it.
+    pub fn has_lane(self, lane: Lane) -> bool {
+        match lane {
+            Lane::Live => true,
+            Lane::Flex => matches!(self, Dialect::OpenaiChat | Dialect::OpenaiResponses),
+            Lane::Batch => self != Dialect::Lexical,
+        }
+    }
+}
+
+named_enum! {
+    /// How requests are sent, at which price and with which latency. No action's key depends on it.
+    #[derive(Default)]
+    pub enum Lane {
+        /// At once, at the full price.
+        #[default]
+        Live = "live",
+        /// OpenAI's flex processing: cheaper, slower, and refused where there is no capacity.
+        Flex = "flex",
+        /// The vendors' batch APIs: cheaper, done within a day.
+        Batch = "batch",
+    }
+}
+
+impl Lane {
+    /// The lane of a request that is sent by itself: a request that is not part of a batch is sent live.
+    pub fn of_one(self) -> Lane {
+        match self {
+            Lane::Live | Lane::Batch => Lane::Live,
+            Lane::Flex => Lane::Flex,
+        }
+    }
+}
+
+text_name! {
+    /// The name of the environment variable that holds a key; never the key.
+    pub struct ApiKeyVariable;
+}
+
+/// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    pub requests_per_minute: Option<u32>,
+    /// Input and output tokens together, a minute.
+    pub tokens_per_minute: Option<u64>,
+    /// Input tokens a minute.
+    pub input_tokens_per_minute: Option<u64>,
+    /// Output tokens a minute.
+    pub output_tokens_per_minute: Option<u64>,
+    /// Requests under way at once, if the user declared it; then it is used from the first call.
+    pub max_in_flight: Option<u32>,
+    /// Models that share the provider's limits, where that is not as [`ProviderSpec::limit_group`] assumes.
+    pub shared_by: Vec<Vec<ModelName>>,
+    /// Attempts an action may take; 1 fails fast.
+    pub max_attempts: u32,
+    pub timeout: Duration,
+    /// Whether a request goes live after its attempts in the flex lane found no capacity.
+    pub flex_fallback: bool,
+    /// The wait before a batch is polled for the second time; all other times of batches are in proportion.
+    pub batch_poll: Duration,
+    /// Input tokens that the open batches of one model may have together.
+    pub batch_queue_tokens: Option<u64>,
+    /// The maximum number of tokens in a prompt, if the user declared it: the setting with which a local server was
+    /// started.
+    pub context_window: Option<Tokens>,
+    /// Processes that share the account: of a rate that the provider announces, each takes its part.
+    pub sharers: NonZeroU32,
+}
+
+impl Limits {
+    /// In flight at once where the user declared nothing.
+    pub const DEFAULT_IN_FLIGHT: u32 = 64;
+    /// A batch takes minutes at least.
+    pub const BATCH_POLL: Duration = Duration::from_secs(15);
+    /// A reply in the flex lane may take this long, as the vendor advises.
+    const FLEX_TIMEOUT: Duration = Duration::from_secs(900);
+
+    /// How long a reply in a lane may take.
+    pub fn timeout_in(&self, lane: Lane) -> Duration {
+        if lane == Lane::Flex { self.timeout.max(Limits::FLEX_TIMEOUT) } else { self.timeout }
+    }
+
+    /// The limits of one of `sharers` processes that share an account. Together they stay within the whole.
+    ///
+    /// # Errors
+    /// A limit of less than one for each, by its name in `pipeline.toml`.
+    pub fn divided(&self, sharers: NonZeroU32) -> Result<Limits, &'static str> {
+        fn part<T: Copy + Into<u64> + TryFrom<u64>>(
+            name: &'static str,
+            whole: Option<T>,
+            sharers: NonZeroU32,
+        ) -> Result<Option<T>, &'static str> {
+            let Some(whole) = whole else { return Ok(None) };
+            let part = whole.into() / u64::from(sharers.get());
+            T::try_from(part).ok().filter(|_| part > 0).map(Some).ok_or(name)
+        }
+        Ok(Limits {
+            requests_per_minute: part("requests_per_minute", self.requests_per_minute, sharers)?,
+            tokens_per_minute: part("tokens_per_minute", self.tokens_per_minute, sharers)?,
+            input_tokens_per_minute: part("input_tokens_per_minute", self.input_tokens_per_minute, sharers)?,
+            output_tokens_per_minute: part("output_tokens_per_minute", self.output_tokens_per_minute, sharers)?,
+            max_in_flight: part("max_in_flight", self.max_in_flight, sharers)?,
+            sharers,
+            ..self.clone()
+        })
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            input_tokens_per_minute: None,
+            output_tokens_per_minute: None,
+            max_in_flight: None,
+            shared_by: Vec::new(),
+            max_attempts: 6,
+            timeout: Duration::from_secs(180),
+            flex_fallback: false,
+            batch_poll: Limits::BATCH_POLL,
+            batch_queue_tokens: None,
+            context_window: None,
+            sharers: NonZeroU32::MIN,
+        }
+    }
+}
+
+/// A provider, resolved: declared, or one of those everyone has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderSpec {
+    /// The name models refer to.
+    pub name: ProviderName,
+    pub dialect: Dialect,
+    /// Root of its API without a trailing slash; empty for `lexical`.
+    pub base_url: String,
+    /// The variable that holds its key; `None` sends none.
+    pub api_key: Option<ApiKeyVariable>,
+    /// What the cache key calls it.
+    pub endpoint: Endpoint,
+    pub limits: Limits,
+    /// The lane of stages that name none.
+    pub lane: Lane,
+}
+
+impl ProviderSpec {
+    /// The models that share one set of limits with this one, as a name: those that the user declared; at OpenAI each
+    /// model; at Anthropic each class of models; elsewhere all models of the account.
+    pub fn limit_group(&self, model: &ModelName) -> String {
+        if let Some(declared) = self.limits.shared_by.iter().position(|models| models.contains(model)) {
+            return format!("declared {declared}");
+        }
+        match self.dialect {
+            Dialect::Anthropic => {
+                let mut words = model.0.split(|c: char| !c.is_ascii_alphabetic());
+                words.rfind(|word| word.len() > 2 && *word != "claude").unwrap_or_default().to_owned()
+            }
+            Dialect::OpenaiResponses => model.0.to_string(),
+            Dialect::OpenaiChat if self.is_at("api.openai.com") => model.0.to_string(),
+            Dialect::OpenaiChat | Dialect::Lexical => String::new(),
+        }
+    }
+
+    fn is_at(&self, domain: &str) -> bool {
+        is_below(&host(&self.base_url), domain)
+    }
+
+    /// Whether the provider keeps long prompts for a while, so that a second request with the same beginning is
+    /// cheaper once the first one has come back.
+    pub fn caches_prompts(&self) -> bool {
+        match self.dialect {
+            Dialect::Anthropic | Dialect::OpenaiResponses => true,
+            Dialect::OpenaiChat => self.is_at("api.openai.com") || self.is_at("openrouter.ai"),
+            Dialect::Lexical => false,
+        }
+    }
+}

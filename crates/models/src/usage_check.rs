@@ -1,0 +1,97 @@
+//! Whether the usage that a provider reports for a call is possible.
+//!
+//! Costs are computed from it, so an impossible count must not end a run or show amounts that nobody paid.
+
+use super::call::{Call, Turn};
+use super::dialects::missing_prompt;
+use super::estimate::estimate_text;
+use base::units::{Tokens, Usage};
+
+/// What a provider may add to a prompt of its own: a chat template, instructions, definitions of tools.
+const ADDED_INPUT: u64 = 20_000;
+/// The tokens of an opaque item: its bytes say little about them.
+const ITEM_INPUT: u64 = 2_000_000;
+/// The longest reply of a call that sets no limit, reasoning included.
+const LONGEST_OUTPUT: u64 = 2_000_000;
+
+/// The usage to count, and what is wrong with the reported one: counts that cannot be true are replaced by estimates.
+///
+/// `request` are the bytes of the request and `estimated` the tokens that they are estimated to be; `body` is the reply.
+pub(super) fn checked_usage(
+    reported: Usage,
+    call: &Call,
+    (request, estimated): (usize, Tokens),
+    body: &[u8],
+) -> (Usage, Option<&'static str>) {
+    let has_items = call.turns.iter().any(|turn| matches!(turn, Turn::Items(_)));
+    // A token has a byte at least.
+    let most_input = request as u64 + if has_items { ITEM_INPUT } else { ADDED_INPUT };
+    let max_output = call.settings.max_output_tokens;
+    let most_output = max_output.map_or(LONGEST_OUTPUT, |limit| limit.0.saturating_mul(2).saturating_add(1000));
+    let is_over = |count: Option<Tokens>, most: u64| count.is_some_and(|count| count.0 > most);
+    let part =
+        |part: Option<Tokens>, whole: Option<Tokens>| part.filter(|part| whole.is_none_or(|whole| *part <= whole));
+    let (over_input, over_output) = (is_over(reported.input, most_input), is_over(reported.output, most_output));
+    let input = if over_input { Some(estimated) } else { reported.input };
+    let output = match over_output {
+        true => Some(estimate_text(&String::from_utf8_lossy(body))),
+        false => reported.output,
+    };
+    let usage = Usage {
+        input,
+        output,
+        cached_input: part(reported.cached_input, input),
+        cache_write: part(reported.cache_write, input),
+        cache_write_hour: part(reported.cache_write_hour, reported.cache_write),
+        reasoning: part(reported.reasoning, output),
+    };
+    let warning = if usage != reported {
+        Some("reports token counts that cannot be true; tokens and cost are counted by our own estimate")
+    } else if missing_prompt(&usage, Some(estimated)).is_some() {
+        Some(
+            "reports far fewer prompt tokens than were sent: its counts are wrong, or it cuts prompts without saying so \
+             (raise the server's context size)",
+        )
+    } else {
+        None
+    };
+    (usage, warning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Operation, Settings};
+
+    #[test]
+    fn only_counts_that_cannot_be_true_are_replaced() {
+        let call = |max_output_tokens: Option<Tokens>| Call {
+            model: "m".into(),
+            operation: Operation::Generate,
+            turns: Vec::new(),
+            instructions: None,
+            settings: Settings { max_output_tokens, ..Settings::default() },
+            schema: None,
+            lane: Default::default(),
+            prefix_uses: 1,
+            cache_ttl: Default::default(),
+        };
+        let checked_of = |reported: Usage, limit: Option<Tokens>| {
+            checked_usage(reported, &call(limit), (4000, Tokens(900)), b"four words of text")
+        };
+        let checked = |reported: Usage| checked_of(reported, None);
+        let usage =
+            |input, output| Usage { input: Some(Tokens(input)), output: Some(Tokens(output)), ..Usage::default() };
+        assert_eq!(checked(usage(1100, 90_000)), (usage(1100, 90_000), None));
+        let (counted, warning) = checked(usage(u64::MAX, u64::MAX));
+        assert_eq!(counted, usage(900, 4));
+        assert!(warning.is_some_and(|warning| warning.contains("cannot be true")));
+        let (counted, warning) = checked(usage(100, 5));
+        assert_eq!(counted, usage(100, 5));
+        assert!(warning.is_some_and(|warning| warning.contains("far fewer")));
+        assert_eq!(checked(Usage::default()), (Usage::default(), None), "unknown stays unknown");
+        let cached = Usage { cached_input: Some(Tokens(u64::MAX)), ..usage(1100, 5) };
+        assert_eq!(checked(cached).0, usage(1100, 5));
+        assert_eq!(checked_of(usage(1100, 90_000), Some(Tokens(10))).0, usage(1100, 4));
+    }
+}

@@ -1,0 +1,70 @@
+//! The calls that create batches, as they arrive, are what the vendors' schemas allow.
+
+use compeval_models::{BatchAccount, BatchClient, BatchRequest, Dialect, request};
+use serde_json::Value;
+
+use super::calls::{generations, spec};
+use super::contract::{ANTHROPIC, OPENAI, allowed};
+use crate::simulator::{Scripted, Seen, Simulator};
+
+const NONCE: &str = "AAAAAAAAAAAAAAAA";
+
+/// Creates a batch of every kind of generation at a vendor with these answers. Returns what arrived.
+async fn created(dialect: Dialect, script: Vec<Scripted>) -> Vec<Seen> {
+    let simulator = Simulator::scripted(script);
+    let mut spec = spec(dialect, &format!("{}/v1", simulator.url()));
+    spec.api_key = None;
+    let batched = |(nth, call)| {
+        let id = format!("{:_<43}-{:02}-{NONCE}", nth, 1);
+        BatchRequest { id, request: request(&spec, &call).unwrap() }
+    };
+    // A temperature needs an older version of Anthropic's API: a batch has one version.
+    let calls = generations().into_iter().filter(|call| call.settings.temperature.is_none());
+    let requests: Vec<BatchRequest> = calls.enumerate().map(batched).collect();
+    let client = BatchClient::new(&BatchAccount::from(&spec)).unwrap();
+    assert_eq!(client.create(NONCE, &requests).await.unwrap(), "batch_1");
+    simulator.seen()
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_batch_at_openai_is_a_file_of_allowed_lines_and_an_allowed_call() {
+    let script = vec![Scripted::new(200, r#"{"id":"file-1"}"#), Scripted::new(200, r#"{"id":"batch_1"}"#)];
+    let [upload, create] = created(Dialect::OpenaiChat, script).await.try_into().unwrap();
+    let form = String::from_utf8(upload.body.to_vec()).unwrap();
+    let (_, file) = form.split_once("application/jsonl\r\n\r\n").unwrap();
+    let (lines, _) = file.split_once("\r\n--").unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| json(line.as_bytes())).collect();
+    assert_eq!(lines.len(), 3);
+    for line in &lines {
+        allowed(OPENAI, "BatchFileLine", line);
+        allowed(OPENAI, "CreateChatCompletionRequest", &line["body"]);
+    }
+    let create = json(&create.body);
+    allowed(OPENAI, "CreateBatchRequest", &create);
+    assert_eq!((&create["input_file_id"], &create["metadata"]["compeval_nonce"]), (&"file-1".into(), &NONCE.into()));
+    assert_eq!(create["endpoint"], lines[0]["url"]);
+}
+
+#[tokio::test]
+async fn a_batch_at_anthropic_is_one_allowed_call_under_the_version_of_its_requests() {
+    let script = vec![Scripted::new(200, r#"{"id":"batch_1"}"#)];
+    let [create] = created(Dialect::Anthropic, script).await.try_into().unwrap();
+    assert_eq!(
+        (create.uri.as_str(), &create.headers["anthropic-version"]),
+        ("/v1/messages/batches", &"2026-10-21".parse().unwrap())
+    );
+    let body = json(&create.body);
+    allowed(ANTHROPIC, "BatchCreateRequest", &body);
+    assert_eq!(body["requests"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+#[should_panic(expected = "stream")]
+fn the_schema_refuses_what_a_batch_must_not_have() {
+    let params = serde_json::json!({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "stream": true});
+    allowed(ANTHROPIC, "BatchCreateRequest", &serde_json::json!({"requests": [{"custom_id": "a", "params": params}]}));
+}

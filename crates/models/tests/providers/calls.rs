@@ -1,0 +1,109 @@
+//! Every kind of call that an adapter can be given.
+
+use std::sync::Arc;
+
+use base::message::{Message, Role, ToolCall};
+use base::units::Tokens;
+use compeval_models::{
+    ApiKeyVariable, AttemptBudget, AttemptCost, Call, Dialect, Limits, Operation, OutputSchema, ProviderSpec, Settings,
+    Turn,
+};
+use serde_json::json;
+
+/// Admits every attempt.
+pub struct NoBudget;
+
+impl AttemptBudget for NoBudget {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: AttemptCost<'_>) {}
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
+}
+
+pub fn spec(dialect: Dialect, base_url: &str) -> ProviderSpec {
+    ProviderSpec {
+        name: "sim".into(),
+        dialect,
+        base_url: base_url.to_owned(),
+        api_key: Some(ApiKeyVariable("SIM_KEY".into())),
+        endpoint: "sim".into(),
+        limits: Limits { max_in_flight: Some(64), ..Limits::default() },
+        lane: Default::default(),
+    }
+}
+
+pub fn say(role: Role, text: &str) -> Turn {
+    Turn::Text { role, text: text.into() }
+}
+
+pub fn ask(text: &str) -> Call {
+    Call {
+        model: "m-1".into(),
+        operation: Operation::Generate,
+        turns: vec![say(Role::User, text)],
+        instructions: None,
+        settings: Settings::default(),
+        schema: None,
+        lane: Default::default(),
+        prefix_uses: 2,
+        cache_ttl: Default::default(),
+    }
+}
+
+pub fn verdict() -> Arc<OutputSchema> {
+    let schema = json!({"type": "object", "additionalProperties": false, "required": ["score"],
+        "properties": {"score": {"type": "integer"}}});
+    Arc::new(OutputSchema { name: "verdict", schema })
+}
+
+pub fn recorded() -> Arc<[Message]> {
+    let calls = vec![ToolCall::new("c1", "read", r#"{"path":"a.rs"}"#), ToolCall::new("c2", "run", "not json")];
+    Arc::new([
+        Message::text(Role::System, "You are careful."),
+        Message::text(Role::User, "My locker code is 4711."),
+        Message { tool_calls: calls, ..Message::text(Role::Assistant, "") },
+        Message::result("c1", ""),
+        Message::text(Role::Assistant, "Noted."),
+        Message::result("c2", "late"),
+        Message::text(Role::System, "The date changed."),
+    ])
+}
+
+/// One of each: plain, judged, replayed, tuned.
+pub fn generations() -> Vec<Call> {
+    let settings = Settings { max_output_tokens: Some(Tokens(400)), temperature: None, effort: Some("low".into()) };
+    let tuned = Settings { temperature: Some(0.0), ..settings.clone() };
+    let replay = vec![Turn::Messages(recorded()), say(Role::User, "What is my locker code?")];
+    let system = vec![say(Role::System, "Grade."), say(Role::User, &"context ".repeat(3000)), say(Role::User, "q")];
+    vec![
+        ask("hello"),
+        Call { schema: Some(verdict()), settings: settings.clone(), ..ask("grade this") },
+        Call { turns: replay, settings: tuned, ..ask("") },
+        Call { turns: system, settings, ..ask("") },
+    ]
+}
+
+pub const OPENAI_ITEMS: &str = r#"[{"id":"msg_0","type":"message","status":"completed","role":"user","content":[{"type":"input_text","text":"My locker code is 4711."}]}, {"id":"cmp_1" ,"type":"compaction","encrypted_content":"gA\u0041"}]"#;
+
+pub const ANTHROPIC_ITEMS: &str = r#"[{"type":"compaction", "content":"The code is 4711.","signature":"E\u0075YB"}]"#;
+
+/// A question to a window that `items` open.
+pub fn from_items(items: &str) -> Call {
+    let turns = vec![say(Role::System, "Be brief."), Turn::Items(items.into()), say(Role::User, "Which code?")];
+    Call { turns, ..ask("") }
+}
+
+/// A window to be compacted, the second time over.
+pub fn compaction(operation: Operation, items: &str) -> Call {
+    let turns = vec![Turn::Items(items.into()), Turn::Messages(recorded())];
+    Call { turns, operation, instructions: Some("Keep every code.".into()), ..ask("") }
+}

@@ -1,0 +1,367 @@
+//! The client over real HTTP: what is retried, stored and reported.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base::units::Tokens;
+use compeval_models::{
+    ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent, Completion, Dialect,
+    ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, estimate,
+};
+
+use super::calls::{NoBudget, ask, spec};
+use crate::simulator::{Scripted, Simulator, reply};
+
+const KEY: &str = "sk-very-secret-0815";
+/// What the shortest of questions takes.
+const EXPECTED: (Tokens, Tokens) = (Tokens(1), Tokens(1024));
+
+fn good() -> Scripted {
+    Scripted::new(200, reply("/chat/completions", b"", "4711")).header("x-request-id", "req_7")
+}
+
+fn quick() -> RetryPolicy {
+    let first_wait = Duration::from_micros(200);
+    RetryPolicy { first_wait, longest_wait: Duration::from_millis(1), wait_budget: Duration::from_secs(60) }
+}
+
+fn client_of(spec: ProviderSpec) -> Client {
+    Client::with_keys([Arc::new(spec)], |_| ApiKey::new(KEY)).with_retry_policy(quick())
+}
+
+fn client(simulator: &Simulator) -> Client {
+    client_of(spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())))
+}
+
+async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
+    let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+    client.ask(&"sim".into(), call, estimate(call), &NoBudget, keep).await.map_err(|failure| match failure {
+        AskFailure::Call(failure) => failure,
+        AskFailure::Store(never) => match never {},
+        AskFailure::BudgetExhausted | AskFailure::Cancelled => unreachable!("nothing is metered here"),
+    })
+}
+
+/// Asks a provider that answers `script`, and counts what it was sent.
+async fn met(script: Vec<Scripted>) -> (Result<(RawReply, Completion), CallFailure>, usize) {
+    let simulator = Simulator::scripted(script);
+    let outcome = asked(&client(&simulator), &ask("q")).await;
+    (outcome, simulator.seen().len())
+}
+
+#[tokio::test]
+async fn an_answer_says_who_gave_it_and_how() {
+    let (outcome, sent) = met(vec![good()]).await;
+    let (raw, completion) = outcome.unwrap();
+    assert_eq!((completion.text.as_str(), raw.model.as_deref(), sent), ("4711", Some("sim-1"), 1));
+    assert_eq!((raw.request_id.as_deref(), raw.attempts), (Some("req_7"), 1));
+}
+
+#[tokio::test]
+async fn what_may_pass_is_sent_again_with_the_same_bytes() {
+    let broken = Scripted { broken_off: true, ..Scripted::new(200, "{\"choices\":[") };
+    let upstream = r#"{"choices":[{"finish_reason":"error","message":{"content":""},"error":{"message":"gone"}}]}"#;
+    let empty = r#"{"choices":[{"finish_reason":"stop","message":{"content":""}}]}"#;
+    for spoiled in [
+        Scripted::new(500, "<html>"),
+        Scripted::new(502, ""),
+        Scripted::new(529, "{}"),
+        Scripted::new(408, ""),
+        Scripted::new(429, "{}"),
+        Scripted::new(429, "{}").header("retry-after-ms", "1"),
+        Scripted::new(400, "{}").header("x-should-retry", "true"),
+        Scripted::new(200, "<html>hello</html>"),
+        Scripted::new(200, upstream),
+        Scripted::new(200, empty),
+        broken,
+    ] {
+        let simulator = Simulator::scripted([spoiled.clone(), good()]);
+        let (raw, _) = asked(&client(&simulator), &ask("q")).await.unwrap_or_else(|e| panic!("{e} after {spoiled:?}"));
+        let seen = simulator.seen();
+        assert_eq!((raw.attempts, seen.len()), (2, 2), "{spoiled:?}");
+        assert_eq!(seen[0].body, seen[1].body);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_pass_is_sent_once() {
+    let refused = r#"{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I will not"}}]}"#;
+    let cut = r#"{"choices":[{"finish_reason":"length","message":{"content":""}}]}"#;
+    let quota = r#"{"error":{"message":"quota","code":"insufficient_quota"}}"#;
+    for (reply, class) in [
+        (Scripted::new(400, "{}"), ErrorClass::Invalid),
+        (Scripted::new(401, "{}"), ErrorClass::Auth),
+        (Scripted::new(404, "{}"), ErrorClass::NotFound),
+        (Scripted::new(413, "{}"), ErrorClass::TooLong),
+        (Scripted::new(429, quota), ErrorClass::Quota),
+        (Scripted::new(500, "{}").header("x-should-retry", "false"), ErrorClass::Transient),
+        (Scripted::new(307, "").header("location", "http://127.0.0.1:1/"), ErrorClass::Invalid),
+        (Scripted::new(200, refused), ErrorClass::Refused),
+        (Scripted::new(200, cut), ErrorClass::Truncated),
+    ] {
+        let (outcome, sent) = met(vec![reply, good()]).await;
+        let failure = outcome.unwrap_err();
+        assert_eq!((failure.class, failure.attempts, sent), (class, 1, 1), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn attempts_are_bounded_and_the_last_failure_is_reported() {
+    let error = || Scripted::new(500, r#"{"error":{"message":"oops"}}"#).header("x-request-id", "req_9");
+    let (outcome, sent) = met((0..9).map(|_| error()).collect()).await;
+    let failure = outcome.unwrap_err();
+    assert_eq!((failure.attempts, sent), (6, 6));
+    assert_eq!(failure.message, "HTTP 500: oops (request req_9)");
+}
+
+#[tokio::test]
+async fn every_successful_body_is_kept_before_it_is_read() {
+    let simulator = Simulator::scripted([Scripted::new(500, "x"), Scripted::new(200, "not json"), good()]);
+    let kept = Mutex::new(Vec::new());
+    let keep = |reply: &RawReply| {
+        kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
+        ready(Ok::<(), Infallible>(()))
+    };
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &NoBudget, keep).await.is_ok());
+    let kept = kept.into_inner().unwrap();
+    assert_eq!(kept.len(), 2);
+    assert_eq!(kept[0], "not json");
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_kept_ends_the_call() {
+    let simulator = Simulator::scripted([good(), good()]);
+    let outcome =
+        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &NoBudget, |_| ready(Err("disk full"))).await;
+    assert_eq!(outcome.err(), Some(AskFailure::Store("disk full")));
+    assert_eq!(simulator.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_prompt_that_ollama_cut_fails_and_a_low_count_of_others_is_a_warning() {
+    let body = r#"{"choices":[{"finish_reason":"stop","message":{"content":"?"}}],"usage":{"prompt_tokens":2048}}"#;
+    let ollama = body.replacen('{', r#"{"system_fingerprint":"fp_ollama","#, 1);
+    let simulator = Simulator::scripted([Scripted::new(200, ollama), Scripted::new(200, body)]);
+    let call = ask(&"many words here ".repeat(3000));
+    let failure = asked(&client(&simulator), &call).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::TooLong);
+    assert!(failure.message.contains("2048"), "{failure}");
+    let (reply, _) = asked(&client(&simulator), &call).await.unwrap();
+    assert!(reply.usage_warning.is_some_and(|warning| warning.contains("far fewer prompt tokens")));
+}
+
+#[tokio::test]
+async fn a_hanging_request_times_out() {
+    let slow = Scripted { latency: Duration::from_secs(60), ..good() };
+    let simulator = Simulator::scripted([slow]);
+    let mut spec = spec(Dialect::OpenaiChat, &simulator.url());
+    spec.limits = Limits { timeout: Duration::from_millis(5), max_attempts: 1, ..Limits::default() };
+    let failure = asked(&client_of(spec), &ask("q")).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Transient);
+    assert_eq!(failure.message, "no complete reply within 0.005 s");
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_clear_failure() {
+    let closed = ClosedPort::new();
+    let failure = asked(&client_of(spec(Dialect::OpenaiChat, &closed.url())), &ask("q")).await;
+    let failure = failure.unwrap_err();
+    assert_eq!((failure.class, failure.attempts), (ErrorClass::Unreachable, 6));
+    assert!(failure.message.starts_with("cannot connect: "), "{failure}");
+    let scheme = asked(&client_of(spec(Dialect::OpenaiChat, "localhost:1234/v1")), &ask("q")).await.unwrap_err();
+    assert_eq!((scheme.class, scheme.attempts), (ErrorClass::Invalid, 1), "{scheme}");
+}
+
+/// A port that refuses connections. The socket holds it without listening: a port that is let go can be the next that a
+/// simulator of another test gets.
+struct ClosedPort(tokio::net::TcpSocket);
+
+impl ClosedPort {
+    fn new() -> Self {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        Self(socket)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/v1", self.0.local_addr().unwrap())
+    }
+}
+
+/// Remembers how each attempt was billed.
+#[derive(Default)]
+struct Bills(Mutex<Vec<&'static str>>);
+
+impl AttemptBudget for Bills {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), bill: AttemptCost<'_>) {
+        let name = match bill {
+            AttemptCost::Free => "free",
+            AttemptCost::Reported(..) => "reported",
+            AttemptCost::Unknown => "unknown",
+        };
+        self.0.lock().unwrap().push(name);
+    }
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
+}
+
+/// Calls off what was refused once.
+struct OnceOnly(tokio::sync::watch::Sender<bool>);
+
+impl AttemptBudget for OnceOnly {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: AttemptCost<'_>) {
+        self.0.send_replace(true);
+    }
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        let _ = self.0.subscribe().wait_for(|is_over| *is_over).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_not_wait() {
+    let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+    let simulator = Simulator::scripted([Scripted::new(429, "").header("retry-after", "50"), good()]);
+    let meter = OnceOnly(tokio::sync::watch::Sender::new(false));
+    let asked = client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &meter, keep).await;
+    assert_eq!((asked.unwrap_err(), simulator.seen().len()), (AskFailure::Cancelled, 1));
+}
+
+#[tokio::test]
+async fn only_what_may_have_been_worked_on_is_billed() {
+    let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+    let broken = Scripted { broken_off: true, ..Scripted::new(200, "{") };
+    let simulator = Simulator::scripted([Scripted::new(503, ""), broken, Scripted::new(200, "not json"), good()]);
+    let bills = Bills::default();
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_ok());
+    assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "reported", "reported"]);
+
+    let closed = ClosedPort::new();
+    let bills = Bills::default();
+    let away = client_of(spec(Dialect::OpenaiChat, &closed.url()));
+    assert!(away.ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_err());
+    assert_eq!(*bills.0.lock().unwrap(), ["free"; 6], "a connection that is refused costs nothing");
+}
+
+#[tokio::test]
+async fn a_key_travels_in_its_header_and_nowhere_else() {
+    let echo = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}"}}}}"#);
+    for (dialect, header, value) in [
+        (Dialect::OpenaiChat, "authorization", format!("Bearer {KEY}")),
+        (Dialect::OpenaiResponses, "authorization", format!("Bearer {KEY}")),
+        (Dialect::Anthropic, "x-api-key", KEY.to_owned()),
+    ] {
+        let simulator = Simulator::scripted([Scripted::new(401, echo.clone())]);
+        let failure = asked(&client_of(spec(dialect, &simulator.url())), &ask("q")).await.unwrap_err();
+        assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");
+        let seen = &simulator.seen()[0];
+        assert_eq!(seen.headers[header], value);
+        assert!(!String::from_utf8_lossy(&seen.body).contains("secret") && !seen.uri.contains("secret"));
+    }
+}
+
+#[tokio::test]
+async fn a_successful_body_that_echoes_the_key_loses_it() {
+    let simulator =
+        Simulator::scripted([Scripted::new(200, reply("/chat/completions", b"", &format!("it is {KEY}!")))]);
+    let (raw, completion) = asked(&client(&simulator), &ask("q")).await.unwrap();
+    assert_eq!(completion.text, format!("it is {}!", "*".repeat(KEY.len())));
+    assert!(!String::from_utf8_lossy(&raw.body).contains("secret"));
+}
+
+#[tokio::test]
+async fn a_missing_key_is_named_and_nothing_is_sent() {
+    let simulator = Simulator::scripted([good()]);
+    let client = Client::with_keys([Arc::new(spec(Dialect::OpenaiChat, &simulator.url()))], |_| ApiKey::new(" "));
+    assert_eq!(client.missing_key(&"sim".into()).map(|v| &*v.0), Some("SIM_KEY"));
+    let failure = asked(&client, &ask("q")).await.unwrap_err();
+    assert_eq!((failure.class, simulator.seen().len()), (ErrorClass::Auth, 0));
+    assert!(failure.message.contains("SIM_KEY"));
+}
+
+#[tokio::test]
+async fn events_tell_what_happens() {
+    let slow_down = Scripted::new(429, "{}").header("retry-after-ms", "1");
+    let simulator = Simulator::scripted([slow_down, good()]);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let listener = events.clone();
+    let client = client(&simulator).with_listener(move |event: &ClientEvent| {
+        let name = match event {
+            ClientEvent::Sent { .. } => "sent",
+            ClientEvent::Answered { .. } => "answered",
+            ClientEvent::RateLimited { .. } => "rate limited",
+            ClientEvent::Retrying { .. } => "retrying",
+            ClientEvent::Paused { .. } => "paused",
+        };
+        listener.lock().unwrap().push(name);
+    });
+    assert!(asked(&client, &ask("q")).await.is_ok());
+    assert_eq!(*events.lock().unwrap(), ["sent", "rate limited", "retrying", "sent", "answered"]);
+}
+
+#[tokio::test]
+async fn azures_version_stays_in_the_address() {
+    let simulator = Simulator::scripted([good()]);
+    let url = format!("{}/openai/deployments/d?api-version=2025-01-01", simulator.url());
+    assert!(asked(&client_of(spec(Dialect::OpenaiChat, &url)), &ask("q")).await.is_ok());
+    assert_eq!(simulator.seen()[0].uri, "/openai/deployments/d/chat/completions?api-version=2025-01-01");
+}
+
+fn no_room() -> Scripted {
+    Scripted::new(429, r#"{"error":{"message":"no capacity","code":"resource_unavailable"}}"#)
+}
+
+#[tokio::test]
+async fn flex_without_room_goes_live_where_that_is_allowed() {
+    let flex = Call { lane: Lane::Flex, ..ask("q") };
+    let served = |tier: &str| {
+        Scripted::new(
+            200,
+            reply("/chat/completions", b"", "4711")
+                .replace("{\"choices", &format!("{{\"service_tier\":\"{tier}\",\"choices")),
+        )
+    };
+    for (fallback, room_after, tiers, lane) in
+        [(true, 2, ["flex", "flex", ""], Some(Lane::Live)), (false, 1, ["flex", "flex", ""], Some(Lane::Flex))]
+    {
+        let script = (0..room_after).map(|_| no_room()).chain([served(if fallback { "default" } else { "flex" })]);
+        let simulator = Simulator::scripted(script);
+        let limits = Limits { max_attempts: 2, flex_fallback: fallback, ..Limits::default() };
+        let client =
+            client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+        let (raw, _) = asked(&client, &flex).await.unwrap();
+        let sent: Vec<String> = simulator.seen().iter().map(|seen| tier_of(&seen.body)).collect();
+        assert_eq!(sent, tiers[..=room_after], "fallback: {fallback}");
+        assert_eq!(Some(raw.lane), lane);
+    }
+    let (simulator, limits) = (Simulator::scripted([no_room()]), Limits { max_attempts: 1, ..Limits::default() });
+    let client = client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+    let failure = asked(&client, &flex).await.unwrap_err();
+    assert!(failure.hint.is_some_and(|hint| hint.contains("flex_fallback")));
+}
+
+/// The service tier that a request names.
+fn tier_of(body: &[u8]) -> String {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap();
+    body["service_tier"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,180 @@
+//! From a conversation to a fixture: scrubbed, named, with points and an account of its making.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::conversation::{Conversation, RepairKind};
+use super::detect::Format;
+use super::points::{PointRules, propose};
+use super::scrub::{ScrubReport, ScrubSettings, record_scrubbing, scrub};
+use super::scrub::{Suspicion, audit};
+use super::source::plain_name;
+use crate::transcript::{Fixture, Message, Role, is_boundary};
+use base::units::Tokens;
+
+/// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.
+pub const PARAPHRASE: &str = "paraphrase";
+
+/// What the user may say about a fixture to be.
+#[derive(Clone, Debug, Default)]
+pub struct FixtureOptions {
+    /// Its name; from the log's file if not given.
+    pub name: Option<String>,
+    pub scrub: ScrubSettings,
+    pub cut: SessionCut,
+    /// The time of scrubbing to record.
+    pub scrubbed_at: Option<String>,
+    /// Where to put compression points.
+    pub points: PointRules,
+}
+
+/// The limits of a session: the stricter one applies, at the end of a whole turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionCut {
+    /// The most tokens, without those of the system message.
+    pub max_tokens: Option<Tokens>,
+    /// The most messages that are kept.
+    pub until: Option<usize>,
+}
+
+impl SessionCut {
+    /// The number of messages to keep: the most whole turns within the limits, at least one. A turn ends after an
+    /// assistant message with its tool results.
+    fn end(self, messages: &[Message], count: &dyn Fn(&Message) -> Tokens) -> usize {
+        let (mut tokens, mut end) = (0, None);
+        for (index, message) in messages.iter().enumerate() {
+            let at = index + 1;
+            tokens += if message.role == Role::System && index == 0 { 0 } else { count(message).0 };
+            let is_over =
+                self.max_tokens.is_some_and(|most| tokens > most.0) || self.until.is_some_and(|until| at > until);
+            if is_over && end.is_some() {
+                break;
+            }
+            let is_turn = matches!(message.role, Role::Assistant | Role::Tool) && is_boundary(messages, at);
+            let is_whole_session = at == messages.len() && !is_over;
+            if is_turn && (message.role == Role::Tool || message.tool_calls.is_empty()) || is_whole_session {
+                end = Some(at);
+            }
+        }
+        end.unwrap_or(messages.len())
+    }
+}
+
+/// A fixture, and what was done for it.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    pub fixture: Fixture,
+    pub report: ScrubReport,
+    pub suspicions: Vec<Suspicion>,
+}
+
+/// Makes a fixture of a conversation. `taken` says which names are in use; `count` counts the tokens of a message.
+pub fn assemble(
+    conversation: Conversation,
+    format: Format,
+    options: &FixtureOptions,
+    taken: &dyn Fn(&str) -> bool,
+    count: &dyn Fn(&Message) -> Tokens,
+) -> Assembled {
+    let notes = notes_of(&conversation, format);
+    let wanted = options.name.as_deref().unwrap_or(&conversation.name_hint);
+    let mut messages = conversation.messages;
+    for (at, references) in conversation.attached {
+        let next = at.min(messages.len().saturating_sub(1));
+        if let Some(message) = messages.get_mut(next) {
+            message.attached_references.extend(references);
+        }
+    }
+    let mut fixture = Fixture {
+        name: unique_name(&plain_name(wanted), taken),
+        description: format!("Imported from a log of {format}. Say in a sentence or two what happened in the session."),
+        model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
+        context_length: None,
+        tags: Vec::new(),
+        points: Vec::new(),
+        truncated_to: None,
+        reference_patterns: None,
+        compactions: conversation.compactions,
+        messages,
+        notes,
+        extra: serde_json::Map::new(),
+    };
+    let report = scrub(&mut fixture, &options.scrub);
+    if let Some(at) = &options.scrubbed_at {
+        record_scrubbing(&mut fixture, at);
+    }
+    let end = options.cut.end(&fixture.messages, count);
+    if end < fixture.messages.len() {
+        fixture.messages.truncate(end);
+        fixture.truncated_to = Some(end as u64);
+        fixture.compactions.retain(|at| *at <= end);
+    }
+    if let (Some(index), Some(notes)) = (report.paraphrase.filter(|at| *at < end), fixture.notes.as_object_mut()) {
+        notes.insert(PARAPHRASE.to_owned(), json!(index));
+    }
+    fixture.points = propose(&fixture.messages, &fixture.compactions, options.points, count);
+    let suspicions = audit(&fixture);
+    Assembled { fixture, report, suspicions }
+}
+
+fn notes_of(conversation: &Conversation, format: Format) -> Value {
+    let dropped: BTreeMap<String, usize> =
+        conversation.dropped.iter().map(|(why, count)| (why.to_string(), *count)).collect();
+    let mut notes = json!({ "source": format!("a log of {format}") });
+    let mut note = |key: &str, value: Value| {
+        if let Some(object) = notes.as_object_mut() {
+            object.insert(key.to_owned(), value);
+        }
+    };
+    if !dropped.is_empty() {
+        note("left_out", json!(dropped));
+    }
+    if let Some(copied) = conversation.repairs.get(&RepairKind::Copied) {
+        note("copied_messages", json!(copied));
+    }
+    if !conversation.summaries.is_empty() {
+        note("own_summaries", json!(conversation.summaries));
+    }
+    notes
+}
+
+/// `name`, or `name-2` and so on until it is free.
+fn unique_name(name: &str, taken: &dyn Fn(&str) -> bool) -> String {
+    let mut unique = name.to_owned();
+    let mut number = 2_u64;
+    while taken(&unique) {
+        unique = format!("{name}-{number}");
+        number += 1;
+    }
+    unique
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_never_takes_anothers_place_and_compactions_move_with_the_messages() {
+        let conversation = Conversation {
+            name_hint: "a b".into(),
+            messages: vec![
+                Message::text(Role::System, "one"),
+                Message::text(Role::System, "two"),
+                Message::text(Role::User, "mail j@corp.io"),
+                Message::text(Role::Assistant, "ok"),
+            ],
+            compactions: vec![3],
+            summaries: vec!["j@corp.io wants mail".into()],
+            ..Conversation::default()
+        };
+        let points = PointRules { at_compactions: true, ..PointRules::default() };
+        let options = FixtureOptions { points, ..FixtureOptions::default() };
+        let made = assemble(conversation, Format::Pi, &options, &|name| name == "a-b", &|_| Tokens(1));
+        assert_eq!(made.fixture.name, "a-b-2");
+        assert_eq!((made.fixture.messages.len(), made.fixture.points.as_slice()), (3, [2].as_slice()));
+        assert_eq!(made.fixture.notes["own_summaries"][0], "user@example.com wants mail");
+        assert_eq!(made.fixture.notes[PARAPHRASE], 1, "the first message of the person is marked");
+        assert_eq!(made.suspicions, []);
+    }
+}

@@ -1,0 +1,279 @@
+//! Detects the format of a log by its content; the name of the file only breaks ties.
+
+use serde_json::Value;
+
+use base::named_enum;
+
+named_enum! {
+    /// The formats that can be read.
+    pub enum Format {
+        ClaudeCode = "claude-code",
+        Codex = "codex",
+        /// Gemini CLI: single JSON, JSONL, checkpoints.
+        Gemini = "gemini-cli",
+        Pi = "pi",
+        /// `opencode export`.
+        OpenCode = "opencode",
+        /// Hermes: gateway transcript, session log, session export, trajectories.
+        Hermes = "hermes",
+        SweAgent = "swe-agent",
+        MiniSweAgent = "mini-swe-agent",
+        /// OpenHands: event lists, evaluation output, agent SDK events.
+        OpenHands = "openhands",
+        Aider = "aider",
+        CopilotCli = "copilot-cli",
+        Inspect = "inspect",
+        /// Messages as OpenAI's API has them.
+        OpenAi = "openai-messages",
+        /// Messages as Anthropic's API has them.
+        Anthropic = "anthropic-messages",
+        ShareGpt = "sharegpt",
+        LangSmith = "langsmith",
+    }
+}
+
+impl Format {
+    /// The names of all formats.
+    pub fn names() -> Vec<&'static str> {
+        Format::ALL.map(Format::name).to_vec()
+    }
+
+    pub fn of_name(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+/// How many records are looked at.
+pub(super) const LOOKED_AT: usize = 50;
+
+/// How the bytes are to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogShape {
+    /// One JSON value a line.
+    Lines,
+    Document,
+    Text,
+}
+
+/// How the bytes of a file are to be cut, from its first ones and its name.
+pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
+    let text = head.trim_start_matches('\u{feff}').trim_start();
+    if !text.starts_with(['{', '[']) {
+        // A log whose first line is damaged still has JSON on its second.
+        let json_follows = text.lines().skip(1).take(3).any(|line| line.starts_with('{'));
+        return if is_lines_name(name) || json_follows { LogShape::Lines } else { LogShape::Text };
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("");
+    let second = lines.next();
+    let is_whole = |line: &str| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+    let complete = is_whole(first);
+    let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
+    // Behind a damaged first line there is a whole value; behind the first line of a document, a part of it.
+    let damaged = first.len() > 2 && second.is_some_and(is_whole);
+    if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
+        LogShape::Lines
+    } else {
+        LogShape::Document
+    }
+}
+
+/// Whether a text has the head of a chat as Aider writes it: the first thing in the file, or outside all fences and
+/// followed by a line of Aider's own. A page that shows such a head is no log.
+pub(super) fn is_aider(head: &str) -> bool {
+    let mut lines = head.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
+    let is_head = |line: &str| {
+        let time = line.strip_prefix("# aider chat started at ").unwrap_or("").as_bytes();
+        time.len() >= 19
+            && time
+                .iter()
+                .zip(b"0000-00-00 00:00:00")
+                .all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
+    };
+    if lines.peek().is_some_and(|line| is_head(line)) {
+        return true;
+    }
+    let mut fenced = false;
+    while let Some(line) = lines.next() {
+        fenced ^= line.starts_with("```");
+        if !fenced && is_head(line) && lines.peek().is_some_and(|next| next.starts_with(['>', '#'])) {
+            return true;
+        }
+    }
+    false
+}
+
+fn is_lines_name(name: &str) -> bool {
+    name.ends_with(".jsonl") || name.ends_with(".ndjson")
+}
+
+/// The format of a log's first records.
+pub(super) fn detect(shape: LogShape, records: &[&Value]) -> Option<Format> {
+    let first = *records.first()?;
+    match shape {
+        LogShape::Text => None,
+        LogShape::Lines => of_lines(records).or_else(|| of_document(first)),
+        LogShape::Document => of_document(first).or_else(|| match first {
+            Value::Array(items) => of_lines(&items.iter().take(LOOKED_AT).collect::<Vec<_>>()),
+            _ => of_lines(records),
+        }),
+    }
+}
+
+fn text<'a>(record: &'a Value, key: &str) -> Option<&'a str> {
+    record.get(key).and_then(Value::as_str)
+}
+
+fn has(record: &Value, key: &str) -> bool {
+    record.get(key).is_some()
+}
+
+fn has_list(record: &Value, key: &str) -> bool {
+    record.get(key).is_some_and(Value::is_array)
+}
+
+/// The list under `key`; empty if there is none.
+fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
+    record.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Whether a JSON value has the marks of a format.
+type Marks = fn(&Value) -> bool;
+
+/// JSON lines: among how many of the first records one has the marks. The first row that holds decides.
+const OF_LINES: &[(usize, Marks, Format)] = &[
+    (LOOKED_AT, is_codex, Format::Codex),
+    (1, |r| !has(r, "type") && has(r, "timestamp") && (has(r, "instructions") || has(r, "git")), Format::Codex),
+    (2, |r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd"), Format::Pi),
+    (LOOKED_AT, |r| matches!(text(r, "type"), Some("session.start" | "assistant.message")), Format::CopilotCli),
+    (1, |r| has(r, "sessionId") && has(r, "projectHash") && !has(r, "type"), Format::Gemini),
+    (LOOKED_AT, is_claude, Format::ClaudeCode),
+    (LOOKED_AT, |r| has_list(r, "conversations"), Format::ShareGpt),
+    (LOOKED_AT, is_openhands_evaluation, Format::OpenHands),
+    (LOOKED_AT, |r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source"), Format::OpenHands),
+    (LOOKED_AT, |r| text(r, "role") == Some("session_meta"), Format::Hermes),
+    (LOOKED_AT, |r| has(r, "role") && has(r, "finish_reason"), Format::Hermes),
+    (LOOKED_AT, |r| has(r, "run_type"), Format::LangSmith),
+    (LOOKED_AT, is_message, Format::OpenAi),
+];
+
+/// One JSON document.
+const OF_DOCUMENT: &[(Marks, Format)] = &[
+    (
+        |d| has(d, "info") && list(d, "messages").first().is_some_and(|m| has(m, "info") && has(m, "parts")),
+        Format::OpenCode,
+    ),
+    (|d| has(d, "sessionId") && has(d, "projectHash") && has_list(d, "messages"), Format::Gemini),
+    (|d| text(d, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent")), Format::MiniSweAgent),
+    (|d| d.pointer("/info/mini_version").is_some(), Format::MiniSweAgent),
+    (|d| has_list(d, "trajectory"), Format::SweAgent),
+    (|d| has(d, "eval") && has(d, "version"), Format::Inspect),
+    (|d| has(d, "session_id") && (has(d, "system_prompt") || has(d, "message_count")), Format::Hermes),
+    (is_openhands_evaluation, Format::OpenHands),
+    (|d| has_list(d, "history"), Format::Gemini),
+    (|d| has(d, "run_type") || has_list(d, "post") || has_list(d, "patch"), Format::LangSmith),
+    (|d| has_list(d, "conversations"), Format::ShareGpt),
+    (|d| has_list(d, "messages") && has(d, "started_at"), Format::Hermes),
+    (|d| has_list(d, "input") && (has(d, "model") || has(d, "instructions")), Format::OpenAi),
+    (|d| list(d, "messages").iter().any(|m| has_list(m, "conversations")), Format::ShareGpt),
+];
+
+/// A document that is a list: what one of its first items looks like.
+const OF_LIST: &[(Marks, Format)] = &[
+    (|item| has(item, "role") && has(item, "parts"), Format::Gemini),
+    (|item| has(item, "source") && (has(item, "action") || has(item, "observation")), Format::OpenHands),
+    (|item| has_list(item, "conversations"), Format::ShareGpt),
+    (is_returncode, Format::MiniSweAgent),
+    (is_message, Format::OpenAi),
+];
+
+fn of_lines(records: &[&Value]) -> Option<Format> {
+    let any = |marks: Marks, first: usize| records.iter().take(first).any(|record| marks(record));
+    let (.., format) = OF_LINES.iter().find(|(first, marks, _)| any(*marks, *first))?;
+    Some(match format {
+        Format::ShareGpt if any(|r| has(r, "completed") && has(r, "timestamp"), LOOKED_AT) => Format::Hermes,
+        Format::OpenAi if any(is_anthropic_message, LOOKED_AT) => Format::Anthropic,
+        format => *format,
+    })
+}
+
+fn of_document(document: &Value) -> Option<Format> {
+    if let Value::Array(items) = document {
+        return of_list(items);
+    }
+    let found = OF_DOCUMENT.iter().find(|(marks, _)| marks(document)).map(|(_, format)| *format);
+    let messages = list(document, "messages");
+    let speaks = |message: &Value| has(message, "role");
+    found.or_else(|| messages.iter().any(speaks).then(|| anthropic_or_openai(document, messages)))
+}
+
+fn of_list(items: &[Value]) -> Option<Format> {
+    let any = |marks: Marks| items.iter().take(LOOKED_AT).any(marks);
+    match OF_LIST.iter().find(|(marks, _)| any(*marks)) {
+        Some((_, Format::OpenAi)) => Some(anthropic_or_openai(&Value::Null, items)),
+        Some((_, format)) => Some(*format),
+        None if any(|item| has_list(item, "messages")) => items.iter().find_map(of_document),
+        None => None,
+    }
+}
+
+fn is_codex(record: &Value) -> bool {
+    matches!(text(record, "type"), Some("session_meta" | "response_item" | "turn_context" | "event_msg"))
+        && record.get("payload").is_some_and(Value::is_object)
+}
+
+fn is_claude(record: &Value) -> bool {
+    const KINDS: [&str; 12] = [
+        "user", "assistant", "summary", "system", "attachment", "progress", "file-history-snapshot", "mode",
+        "permission-mode", "last-prompt", "queue-operation", "ai-title",
+    ];
+    let known = text(record, "type").is_some_and(|kind| KINDS.contains(&kind));
+    (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))
+        || (known && has(record, "uuid") && has(record, "parentUuid"))
+}
+
+fn is_openhands_evaluation(record: &Value) -> bool {
+    has_list(record, "history") && (has(record, "instance_id") || has(record, "instruction"))
+}
+
+fn is_message(record: &Value) -> bool {
+    has(record, "role") && (has(record, "content") || has(record, "tool_calls"))
+}
+
+fn is_returncode(item: &Value) -> bool {
+    text(item, "role") == Some("user") && text(item, "content").is_some_and(|text| text.starts_with("<returncode>"))
+}
+
+/// Which of the two APIs a list of messages is for. Where both readings agree, OpenAI's.
+fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
+    let openai = |m: &Value| has(m, "tool_calls") || matches!(text(m, "role"), Some("tool" | "system" | "function"));
+    let anthropic_tools = list(document, "tools").iter().any(|tool| has(tool, "input_schema"));
+    if messages.iter().any(is_anthropic_message) {
+        Format::Anthropic
+    } else if messages.iter().any(openai) {
+        Format::OpenAi
+    } else if has(document, "system") || anthropic_tools {
+        Format::Anthropic
+    } else {
+        Format::OpenAi
+    }
+}
+
+fn is_anthropic_message(message: &Value) -> bool {
+    let own = |block: &Value| matches!(text(block, "type"), Some("tool_use" | "tool_result" | "thinking"));
+    !has(message, "tool_calls") && list(message, "content").iter().any(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_that_breaks_its_lines_is_no_list_of_lines() {
+        let pretty =
+            "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"role\":\"user\",\"content\":\"ho\"}]}\n";
+        assert!(matches!(shape_of(pretty, "log.json"), LogShape::Document));
+        assert!(matches!(shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"), LogShape::Lines));
+        assert!(matches!(shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"), LogShape::Lines), "a damaged first line");
+    }
+}

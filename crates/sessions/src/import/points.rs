@@ -1,0 +1,119 @@
+//! Compression points for a transcript: where the product itself compacted, every so many tokens, at the end.
+
+use crate::transcript::{Message, Role, ends_of_spans, is_boundary, points_at_shares};
+use base::units::Tokens;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PointRules {
+    /// One whenever so many tokens have come since the point before.
+    pub every_tokens: Option<Tokens>,
+    /// One wherever the log itself was compacted.
+    pub at_compactions: bool,
+    pub at_end: bool,
+    /// So many, at the ends of spans of about equal tokens.
+    pub spans: Option<u32>,
+}
+
+/// The share of the messages, and the turns of the assistant, that are after the last point, so that a compression can
+/// be judged by what the session used later.
+const TAIL: (f64, usize) = (0.15, 10);
+/// The shares of the tokens before the points of a transcript for which no rule is given.
+const SHARES: [f64; 2] = [0.4, 0.7];
+
+/// The points that `rules` ask for: exclusive message indices in rising order, none between a call and its result and
+/// none before there is something to compress. Without a rule they are after 40% and 70% of the tokens. Points leave
+/// a tail, unless only one at the end was asked for, or none would be left. None at all is read as one at the end.
+pub fn propose(
+    messages: &[Message],
+    compactions: &[usize],
+    rules: PointRules,
+    count: &dyn Fn(&Message) -> Tokens,
+) -> Vec<usize> {
+    let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
+    let fits = |at: usize| at > start && at <= messages.len() && is_boundary(messages, at);
+    if rules == PointRules::default() {
+        return points_at_shares(messages, start, SHARES, count)
+            .into_iter()
+            .filter(|at| fits(*at) && leaves_tail(messages, *at))
+            .collect();
+    }
+    if let Some(spans) = rules.spans {
+        return ends_of_spans(messages, start, spans, count);
+    }
+    let marked: Vec<usize> = if rules.at_compactions { compactions.to_vec() } else { Vec::new() };
+    let mut points = Vec::new();
+    let mut since = 0;
+    for (index, message) in messages.iter().enumerate().skip(start) {
+        since += count(message).0;
+        let at = index + 1;
+        let full = rules.every_tokens.is_some_and(|every| since >= every.0.max(1));
+        if fits(at) && (full || marked.contains(&at)) {
+            points.push(at);
+            since = 0;
+        }
+    }
+    let early = points.iter().filter(|at| leaves_tail(messages, **at)).count();
+    if early > 0 {
+        points.truncate(early);
+    }
+    if rules.at_end && fits(messages.len()) && points.last() != Some(&messages.len()) {
+        points.push(messages.len());
+    }
+    points
+}
+
+/// Whether enough of the session is after a point.
+fn leaves_tail(messages: &[Message], at: usize) -> bool {
+    let (share, turns) = TAIL;
+    let tail = messages.get(at..).unwrap_or_default();
+    let spoken = tail.iter().filter(|message| message.role == Role::Assistant).count();
+    tail.len() as f64 >= share * messages.len() as f64 && spoken >= turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::ToolCall;
+
+    fn transcript() -> Vec<Message> {
+        let mut call = Message::text(Role::Assistant, "xx");
+        call.tool_calls.push(ToolCall::new("1", "run", "{}"));
+        vec![
+            Message::text(Role::System, "s"),
+            Message::text(Role::User, "xx"),
+            call,
+            Message::result("1", "xx"),
+            Message::text(Role::Assistant, "xx"),
+            Message::text(Role::User, "x"),
+        ]
+    }
+
+    fn points(rules: PointRules) -> Vec<usize> {
+        propose(&transcript(), &[2, 3], rules, &|message| Tokens(message.content.len() as u64))
+    }
+
+    #[test]
+    fn points_never_part_a_call_from_its_result() {
+        let every = |n| PointRules { every_tokens: Some(Tokens(n)), ..PointRules::default() };
+        assert_eq!(points(every(3)), [4, 6]);
+        assert_eq!(points(every(4)), [4]);
+        assert_eq!(points(PointRules { at_compactions: true, ..PointRules::default() }), [2]);
+        assert_eq!(points(PointRules { at_end: true, ..every(6) }), [4, 6]);
+        assert_eq!(points(PointRules::default()), [0_usize; 0]);
+    }
+    fn long(turns: usize) -> Vec<Message> {
+        (0..turns).map(|_| Message::text(Role::Assistant, "xx")).collect()
+    }
+
+    #[test]
+    fn points_leave_a_tail_where_the_session_is_long_enough() {
+        let at = |turns, rules| propose(&long(turns), &[], rules, &|_| Tokens(1));
+        assert_eq!(at(100, PointRules::default()), [40, 70]);
+        assert_eq!(at(30, PointRules::default()), [12], "ten turns stand behind no point at 70%");
+        assert_eq!(at(12, PointRules::default()), [0_usize; 0]);
+        let every = PointRules { every_tokens: Some(Tokens(30)), ..PointRules::default() };
+        assert_eq!(at(100, every), [30, 60], "behind the point at 90 are 10 messages of 100");
+        assert_eq!(at(100, PointRules { at_end: true, ..every }), [30, 60, 100]);
+        assert_eq!(at(9, PointRules { every_tokens: Some(Tokens(4)), ..every }), [4, 8], "else none would be left");
+    }
+}

@@ -1,0 +1,189 @@
+//! What still looks suspicious in a fixture, with its place; what was found is never shown in full.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::edit::unescaped;
+use super::{personal, secrets, shape};
+use crate::transcript::Fixture;
+use base::text::pattern;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum SuspicionKind {
+    /// A secret of this kind.
+    #[error("secret ({0})")]
+    Secret(String),
+    #[error("account name in a path")]
+    HomeFolder,
+    #[error("e-mail address")]
+    Address,
+    /// A mention of a person on a platform.
+    #[error("mention of a person")]
+    Mention,
+    /// The name of a personal machine.
+    #[error("name of a machine")]
+    Machine,
+    #[error("public network address")]
+    NetworkAddress,
+    #[error("long random string")]
+    Random,
+    /// A word in the position of a password.
+    #[error("possible password")]
+    Password,
+}
+
+impl SuspicionKind {
+    /// Whether scrubbing would replace it: then a fixture must not be committed with it. The others are for a person
+    /// to look at.
+    pub fn is_certain(&self) -> bool {
+        match self {
+            SuspicionKind::Secret(_) | SuspicionKind::HomeFolder | SuspicionKind::Address | SuspicionKind::Mention => {
+                true
+            }
+            SuspicionKind::Machine
+            | SuspicionKind::NetworkAddress
+            | SuspicionKind::Random
+            | SuspicionKind::Password => false,
+        }
+    }
+}
+
+/// The text of a fixture in which something occurs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// The content of a message.
+    Content,
+    /// The arguments of a call, counted from 0.
+    Arguments(usize),
+    /// The references recorded of the text before it was cut, a line each.
+    References,
+    Description,
+    /// The fixture's notes, as JSON.
+    Notes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspicion {
+    /// The message's index; `None` for what is in description or notes.
+    pub message: Option<usize>,
+    pub kind: SuspicionKind,
+    /// Its first characters and its length.
+    pub excerpt: String,
+    /// The text in which it occurs.
+    pub field: Field,
+    pub place: Range<usize>,
+}
+
+static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
+static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\b[A-Za-z][A-Za-z0-9-]*(?:MacBook|iMac|Laptop|Desktop|ThinkPad|-PC|-mbp)[A-Za-z0-9-]*(?:\.(?:local|lan|home))?\b",
+    )
+});
+static NETWORK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"));
+static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}"));
+
+/// Everything suspicious in the fixture, message by message.
+pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
+    let mut found = Vec::new();
+    look(&fixture.description, None, Field::Description, &mut found);
+    if !fixture.notes.is_null() {
+        look(&fixture.notes.to_string(), None, Field::Notes, &mut found);
+    }
+    for (index, message) in fixture.messages.iter().enumerate() {
+        look(&message.content, Some(index), Field::Content, &mut found);
+        for (number, call) in message.tool_calls.iter().enumerate() {
+            look(&call.function.arguments, Some(index), Field::Arguments(number), &mut found);
+        }
+        let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
+        look(&recorded, Some(index), Field::References, &mut found);
+    }
+    found
+}
+
+fn look(text: &str, message: Option<usize>, field: Field, found: &mut Vec<Suspicion>) {
+    let plain = unescaped(text);
+    let mut all: Vec<(Range<usize>, SuspicionKind)> = Vec::new();
+    all.extend(secrets::secrets_and_doubts(text).into_iter().map(|one| match one.is_doubtful {
+        true => (one.range, SuspicionKind::Password),
+        false => (one.range, SuspicionKind::Secret(one.kind.to_owned())),
+    }));
+    all.extend(personal::find_homes(text).map(|name| (name.range(), SuspicionKind::HomeFolder)));
+    all.extend(personal::find_addresses(&plain).into_iter().map(|range| (range, SuspicionKind::Address)));
+    all.extend(MENTION.find_iter(text).map(|mention| (mention.range(), SuspicionKind::Mention)));
+    all.extend(MACHINE.find_iter(&plain).map(|name| (name.range(), SuspicionKind::Machine)));
+    let public = NETWORK.find_iter(&plain).filter(|address| is_public(address.as_str()));
+    all.extend(public.map(|address| (address.range(), SuspicionKind::NetworkAddress)));
+    let random = RANDOM.find_iter(&plain).filter(|run| is_random(run.as_str()));
+    all.extend(random.map(|run| (run.range(), SuspicionKind::Random)));
+    all.sort_by_key(|(range, _)| range.start);
+    let mut end = 0;
+    for (place, kind) in all {
+        // A secret that also looks random is one thing.
+        if place.start < end && end > 0 {
+            continue;
+        }
+        end = place.end;
+        let excerpt = masked(text.get(place.clone()).unwrap_or(""));
+        found.push(Suspicion { message, kind, excerpt, field, place });
+    }
+}
+
+/// Whether an address belongs to the network at large, and not to an example, a local network or a version number.
+fn is_public(text: &str) -> bool {
+    let parts: Vec<u8> = text.split('.').filter_map(|part| part.parse().ok()).collect();
+    let Ok([a, b, c, d]) = <[u8; 4]>::try_from(parts) else { return false };
+    let local = matches!((a, b), (0 | 10 | 127, _) | (192, 168) | (169, 254) | (100, 64..=127) | (172, 16..=31));
+    let example = matches!((a, b, c), (192, 0, 2) | (198, 51, 100) | (203, 0, 113)) || a >= 224;
+    let known = matches!((a, b, c, d), (8, 8, 8, 8) | (8, 8, 4, 4) | (1, 1, 1, 1) | (1, 0, 0, 1) | (9, 9, 9, 9));
+    // Four small numbers are a version more often than an address.
+    let version = [a, b, c, d].iter().all(|part| *part < 30);
+    !(local || example || known || version)
+}
+
+/// Letters of both cases and digits, close to evenly spread: no hash, no identifier.
+fn is_random(run: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| run.bytes().any(|byte| test(&byte));
+    let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    let digits = run.bytes().filter(u8::is_ascii_digit).count();
+    mixed && digits * 20 > run.len() && shape::entropy(run) > 4.5 && !shape::is_placeholder(run)
+}
+
+/// The first characters and the length, never the whole.
+fn masked(text: &str) -> String {
+    let length = text.chars().count();
+    let shown: String = text.chars().take((length / 3).min(4)).collect();
+    format!("{shown}… ({length} characters)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<SuspicionKind> {
+        let mut found = Vec::new();
+        look(text, None, Field::Content, &mut found);
+        found.into_iter().map(|one| one.kind).collect()
+    }
+
+    #[test]
+    fn what_scrubbing_would_replace_is_certain() {
+        let secret = ["gh", "p_", "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuI"].concat();
+        let text = format!("{secret} in /home/jdoe, ask j@corp.io");
+        let found = kinds(&text);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found.iter().all(SuspicionKind::is_certain));
+        let mut list = Vec::new();
+        look(&text, None, Field::Content, &mut list);
+        assert_eq!(list[0].excerpt, "ghp_… (40 characters)");
+    }
+
+    #[test]
+    fn machines_and_addresses_are_for_a_person_to_see() {
+        assert_eq!(kinds("ssh Janes-MacBook-Pro.local"), [SuspicionKind::Machine]);
+        assert_eq!(kinds("from 93.184.216.34 and 10.0.0.7, v1.2.3.4"), [SuspicionKind::NetworkAddress]);
+        assert_eq!(kinds("commit 5e667811b374954bb1a7119424ea70bf749eced6"), []);
+    }
+}

@@ -1,0 +1,185 @@
+//! Shortens long tool outputs to their beginning, their end, and the parts in between that contain facts of the bank.
+
+use std::ops::Range;
+
+use super::secrets::secrets;
+use crate::references::references_in;
+use crate::transcript::CUT_MARK;
+use base::text::grouped;
+
+/// Characters over which an output is cut.
+pub(super) const LIMIT: usize = 2000;
+/// Characters kept at the beginning.
+const HEAD: usize = 1000;
+/// Characters kept at the end.
+const TAIL: usize = 900;
+/// Characters kept around a fact.
+const AROUND: usize = 80;
+
+/// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that it sees no
+/// difference.
+const READ: usize = 2048;
+/// What stands for the middle of an output between reading and cutting: a line break and this mark, the references of
+/// the middle, and between the other two the length that the output had.
+const GAP: [&str; 3] = ["\n\u{F8FF}", "\u{F8FF}of ", " characters\u{F8FF}\n"];
+
+/// An output as it is held while a log is read: of a very long one the ends, and how long it was. A log of many long
+/// outputs so needs no more room than what becomes of it. No secret is parted: what is left of one might not be known
+/// for a secret any more.
+pub(crate) fn held(text: String) -> String {
+    let length = text.chars().count();
+    if length <= 3 * READ || text.contains(CUT_MARK) {
+        return text;
+    }
+    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let (mut head, mut tail) = (at(READ), at(length - READ));
+    for found in secrets(&text) {
+        if found.range.start < head && head < found.range.end {
+            head = found.range.end;
+        }
+        if found.range.start < tail && tail < found.range.end {
+            tail = found.range.start;
+        }
+    }
+    match (text.get(..head), text.get(tail..)) {
+        (Some(start), Some(end)) if head < tail => {
+            let middle = references_in(text.get(head..tail).unwrap_or(""));
+            let references = middle.iter().map(|reference| reference.text.as_str()).collect::<Vec<_>>().join("\n");
+            let [open, of, close] = GAP;
+            format!("{start}{open}{references}{of}{length}{close}{end}")
+        }
+        _ => text,
+    }
+}
+
+/// The characters that a text had in the log.
+pub fn full_length(text: &str) -> usize {
+    gap(text).map_or_else(|| text.chars().count(), |(_, length)| length)
+}
+
+/// Where the middle of a text was left out while reading, and how many characters the whole had.
+fn gap(text: &str) -> Option<(Range<usize>, usize)> {
+    let [open, of, close] = GAP;
+    let start = text.find(open)?;
+    let (references, rest) = text.get(start + open.len()..)?.split_once(of)?;
+    let (length, _) = rest.split_once(close)?;
+    let end = start + open.len() + references.len() + of.len() + length.len() + close.len();
+    Some((start..end, length.parse().ok()?))
+}
+
+/// The output, cut; `None` if it is short enough or was cut before.
+pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
+    let (length, gap) = (text.chars().count(), gap(text));
+    if gap.is_none() && (length <= LIMIT || text.contains(CUT_MARK)) {
+        return None;
+    }
+    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let mut kept = vec![0..at(HEAD), at(length.saturating_sub(TAIL))..text.len()];
+    let (gap, length) = gap.unwrap_or((0..0, length));
+    for range in facts.iter().flat_map(|fact| places(text, fact)) {
+        kept.push(widened(text, range));
+    }
+    let note = format!("\n[... cut, {}{CUT_MARK}\n", grouped(length as u64));
+    let kept = merged(kept).into_iter().flat_map(|range| without(range, &gap));
+    let parts: Vec<&str> = kept.filter_map(|range| text.get(range)).collect();
+    let short = parts.join(&note);
+    (parts.len() > 1).then_some(short)
+}
+
+/// Where a fact occurs, blind to the case of ASCII letters, as facts are matched.
+fn places(text: &str, fact: &str) -> Vec<Range<usize>> {
+    let fact = fact.trim();
+    if fact.is_empty() {
+        return Vec::new();
+    }
+    let (lower, fact) = (text.to_ascii_lowercase(), fact.to_ascii_lowercase());
+    lower.match_indices(&fact).map(|(at, found)| at..at + found.len()).collect()
+}
+
+fn widened(text: &str, range: Range<usize>) -> Range<usize> {
+    let before = text.get(..range.start).unwrap_or("").char_indices().rev().take(AROUND).last();
+    let after = text.get(range.end..).unwrap_or("").char_indices().nth(AROUND);
+    before.map_or(range.start, |(at, _)| at)..after.map_or(text.len(), |(at, _)| range.end + at)
+}
+
+/// Ranges in order, overlapping and near ones joined: a note takes the room of what it stands for.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end + CUT_MARK.len() => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// What of `range` lies beside `gap`.
+fn without(range: Range<usize>, gap: &Range<usize>) -> Vec<Range<usize>> {
+    if range.end <= gap.start || gap.end <= range.start {
+        return vec![range];
+    }
+    let beside = [range.start..gap.start, gap.end..range.end];
+    // A range over the whole gap stays two, even if one is empty: the note is between them.
+    let is_over = range.start <= gap.start && gap.end <= range.end;
+    beside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_outputs_keep_their_ends_and_say_how_long_they_were() {
+        let text = format!("{}{}", "a".repeat(6000), "é".repeat(6345));
+        let short = cut(&text, &[]).expect("is long");
+        assert!(short.contains("\n[... cut, 12,345 characters in the original ...]\n"));
+        assert!(short.chars().count() <= LIMIT);
+        assert_eq!(cut(&short, &[]), None);
+        assert_eq!(cut(&"a".repeat(2000), &[]), None);
+    }
+
+    #[test]
+    fn an_output_shortened_while_reading_is_cut_as_if_it_had_not_been() {
+        let text: String = (0..9000).map(|n| format!("zeile {n} ü\n")).collect();
+        let short = held(text.clone());
+        assert!(short.len() < 9000, "{}", short.len());
+        assert_eq!(cut(&short, &[]), cut(&text, &[]));
+        assert_eq!(held("x".repeat(6000)), "x".repeat(6000));
+    }
+
+    #[test]
+    fn what_marks_a_shortened_output_never_stays() {
+        let text = format!("{}near{}", "é".repeat(READ - 10), "y ".repeat(4000));
+        let short = cut(&held(text), &["near".into()]).expect("is long");
+        assert!(short.contains("near") && !short.contains('\u{F8FF}'), "{short}");
+        assert_eq!(short.matches("[... cut, 10,042 characters").count(), 3, "{short}");
+        let shrunk = held(format!("a{}b", "\t".repeat(9000))).replace('\t', "");
+        assert_eq!(cut(&shrunk, &[]).expect("was long"), "a\n[... cut, 9,002 characters in the original ...]\nb");
+    }
+
+    #[test]
+    fn no_secret_is_parted_while_reading() {
+        let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7x1y2z3A4b5C6\n".repeat(90);
+        let key = format!("-----BEGIN {0} KEY-----\n{lines}-----END {0} KEY-----\n", "PRIVATE");
+        let text = format!("{}{key}done", "a line of output\n".repeat(2000));
+        let short = held(text);
+        assert!(short.contains("-----BEGIN") && short.len() < 16_000, "{}", short.len());
+    }
+
+    #[test]
+    fn a_fact_in_the_middle_is_kept_whole() {
+        let text = format!("{} ERROR: port 8081 taken {}", "x ".repeat(2000), "y ".repeat(2000));
+        let short = cut(&text, &["error: port 8081".into()]).expect("is long");
+        assert!(short.contains("ERROR: port 8081 taken"));
+        assert_eq!(short.matches("[... cut").count(), 2);
+        assert_eq!(cut(&short, &["error: port 8081".into()]), None);
+    }
+
+    #[test]
+    fn a_fact_on_the_edge_is_not_parted() {
+        let text = format!("{}needle in the hay{}", "x".repeat(995), "y".repeat(3000));
+        assert!(cut(&text, &["needle in the hay".into()]).expect("is long").contains("needle in the hay"));
+    }
+}

@@ -1,0 +1,486 @@
+//! Scrubbing: ten steps in their order. Deterministic, and idempotent: a second pass finds nothing to do.
+//!
+//! What is secret is found by [`secrets`] (machine tokens by their shape, by [`rules`]; passwords by their position, by
+//! [`passwords`]), what is personal by [`personal`]. [`audit`] lists what stays and is suspicious.
+
+mod audit;
+mod cut;
+mod edit;
+mod hinted;
+mod key_names;
+mod passwords;
+mod personal;
+mod rules;
+mod secrets;
+mod separators;
+mod shape;
+mod values;
+mod word_lists;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use super::conversation::ORPHAN_HEAD;
+use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
+use crate::transcript::{Fixture, Message, Role};
+use base::text::each_string;
+use cut::cut;
+use personal::HandleMatcher;
+use secrets::secrets;
+use shape::is_distinctive;
+
+pub use audit::{Field, Suspicion, SuspicionKind, audit};
+pub use cut::full_length;
+pub(crate) use cut::held;
+
+/// What stands in place of every system prompt.
+pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";
+
+/// The steps of a scrubbing, as a fixture records them.
+const PASSES: [&str; 10] = [
+    "secrets replaced",
+    "account names in paths replaced",
+    "personal handles replaced",
+    "e-mail addresses and commit authors replaced",
+    "reasoning blocks removed",
+    "mentions replaced",
+    "first user message marked for paraphrase",
+    "system prompt replaced",
+    "empty assistant messages and orphan tool results dropped",
+    "tool outputs over 2000 characters cut",
+];
+
+/// Records in the fixture that it was scrubbed, and when.
+pub fn record_scrubbing(fixture: &mut Fixture, at: &str) {
+    fixture.extra.insert("scrubbing_passes".to_owned(), PASSES.to_vec().into());
+    fixture.extra.insert("scrubbed_at".to_owned(), at.into());
+}
+
+/// What the user may set.
+#[derive(Clone, Debug, Default)]
+pub struct ScrubSettings {
+    /// Personal handles, replaced in every case variant.
+    pub handles: Vec<String>,
+    /// Facts that must not be cut away from long tool outputs: the spellings of the bank's expected facts.
+    pub facts: Vec<String>,
+}
+
+/// The kinds of replacement, as the audit lists them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum Replacement {
+    /// A secret of this kind.
+    #[error("secret ({0})")]
+    Secret(String),
+    #[error("account name in a path")]
+    HomeFolder,
+    #[error("personal handle")]
+    Handle,
+    /// An e-mail address or the author of a commit.
+    #[error("e-mail address or author")]
+    Address,
+    /// Reasoning inside the text of an answer.
+    #[error("reasoning block")]
+    Reasoning,
+    /// A mention of a person.
+    #[error("mention")]
+    Mention,
+    #[error("system prompt")]
+    SystemPrompt,
+    /// An assistant message that said nothing any more.
+    #[error("empty assistant message")]
+    EmptyMessage,
+    /// A tool result whose call is not there.
+    #[error("result without call")]
+    OrphanResult,
+    /// A tool output over 2,000 characters.
+    #[error("long tool output")]
+    LongOutput,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScrubReport {
+    /// What was replaced, dropped or cut, with counts.
+    pub replaced: BTreeMap<Replacement, usize>,
+    /// The message the person began with: to be paraphrased by hand, for its wording is personal.
+    pub paraphrase: Option<usize>,
+    /// Account names that went from paths but still occur elsewhere, with counts: give them as handles if they are
+    /// personal.
+    pub left: BTreeMap<String, usize>,
+}
+
+impl ScrubReport {
+    fn add(&mut self, kind: Replacement, count: usize) {
+        if count > 0 {
+            *self.replaced.entry(kind).or_default() += count;
+        }
+    }
+}
+
+/// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
+#[derive(Clone, Debug, Default)]
+struct Scrubber {
+    /// Secrets that are replaced wherever they occur, longest first, and what each becomes.
+    known: Vec<(String, String)>,
+    names: HashMap<String, String>,
+    numbers: BTreeMap<String, usize>,
+    handles: HandleMatcher,
+    accounts: BTreeSet<String>,
+}
+
+const ROUNDS: usize = 5;
+
+/// Scrubs `fixture` in place.
+pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
+    let mut report = ScrubReport::default();
+    let mut scrubber = Scrubber::learn(fixture, settings);
+    // A replacement can bring to light what the next round replaces; the end is reached when a round finds nothing.
+    for _ in 0..ROUNDS {
+        let before = fingerprint(fixture);
+        scrubber.pass(fixture, settings, &mut report);
+        if fingerprint(fixture) == before {
+            break;
+        }
+        scrubber = Scrubber { accounts: scrubber.accounts, ..Scrubber::learn(fixture, settings) };
+    }
+    report.paraphrase = fixture.messages.iter().position(|message| message.role == Role::User);
+    report.left = left_over(&scrubber.accounts, &fixture.messages);
+    report
+}
+
+/// Scrubs texts that were taken from a session, as a fixture of the session would be. What is secret somewhere in the
+/// session is replaced in the texts too.
+pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
+    let mut scrubber = Scrubber::default();
+    let of_calls = session.iter().flat_map(|message| &message.tool_calls).map(|call| &call.function.arguments);
+    session.iter().map(|message| &message.content).chain(of_calls).for_each(|text| scrubber.learn_text(text));
+    texts.iter().for_each(|text| scrubber.learn_text(text));
+    scrubber.known.retain(|(secret, _)| texts.iter().any(|text| text.contains(secret)));
+    scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    let mut report = ScrubReport::default();
+    for text in texts {
+        for _ in 0..ROUNDS {
+            let scrubbed = scrubber.text(text, &mut report);
+            let scrubbed = personal::mentions(&scrubbed, &mut 0).into_owned();
+            if scrubbed == *text {
+                break;
+            }
+            *text = scrubbed;
+        }
+    }
+}
+
+/// Tells whether a round changed anything, without a second fixture in memory.
+fn fingerprint(fixture: &Fixture) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fixture.messages.len().hash(&mut hasher);
+    texts(fixture).into_iter().for_each(|text| text.hash(&mut hasher));
+    hasher.finish()
+}
+
+impl Scrubber {
+    /// Finds all secrets of the fixture first, so that each goes everywhere.
+    fn learn(fixture: &Fixture, settings: &ScrubSettings) -> Scrubber {
+        let mut scrubber = Scrubber { handles: HandleMatcher::new(&settings.handles), ..Scrubber::default() };
+        scrubber.numbers = used_numbers(fixture);
+        for text in texts(fixture) {
+            scrubber.learn_text(text);
+        }
+        scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+        scrubber
+    }
+
+    fn learn_text(&mut self, text: &str) {
+        for found in secrets(text) {
+            let secret = text.get(found.range).unwrap_or("").to_owned();
+            let name = self.name(&secret, found.kind);
+            let is_known = found.by_form || is_distinctive(&secret);
+            if is_known && !self.known.iter().any(|(known, _)| *known == secret) {
+                self.known.push((secret, name));
+            }
+        }
+    }
+
+    /// The replacement of a secret: `REDACTED_KIND_1`, letters and digits alone, so that JSON and URLs stay what they
+    /// are.
+    fn name(&mut self, secret: &str, kind: &str) -> String {
+        if let Some(name) = self.names.get(secret) {
+            return name.clone();
+        }
+        let base = format!("REDACTED_{}", kind.to_ascii_uppercase().replace('-', "_"));
+        let number = self.numbers.entry(base.clone()).or_default();
+        *number += 1;
+        let name = format!("{base}_{number}");
+        self.names.insert(secret.to_owned(), name.clone());
+        name
+    }
+
+    fn pass(&mut self, fixture: &mut Fixture, settings: &ScrubSettings, report: &mut ScrubReport) {
+        for message in &mut fixture.messages {
+            message.content = self.text(&message.content, report);
+            for call in &mut message.tool_calls {
+                call.function.arguments = self.text(&call.function.arguments, report);
+            }
+            for reference in recorded_mut(message) {
+                *reference = self.text(reference, report);
+            }
+            if message.role == Role::Assistant {
+                let mut count = 0;
+                message.content = personal::without_reasoning(&message.content, &mut count).into_owned();
+                report.add(Replacement::Reasoning, count);
+            }
+            let mut count = 0;
+            message.content = personal::mentions(&message.content, &mut count).into_owned();
+            report.add(Replacement::Mention, count);
+        }
+        fixture.description = self.text(&fixture.description, report);
+        each_string(&mut fixture.notes, &mut |text| *text = self.text(text, report));
+        record_references(fixture, &settings.facts);
+        system_prompts(fixture, report);
+        drop_messages(fixture, report);
+        cut_outputs(fixture, &settings.facts, report);
+    }
+
+    /// Steps 1 to 4 on one text.
+    fn text(&mut self, text: &str, report: &mut ScrubReport) -> String {
+        let mut text = self.without_secrets(text, report);
+        let mut step = |kind: Replacement, scrub: &mut dyn FnMut(&str, &mut usize) -> String| {
+            let mut count = 0;
+            text = scrub(&text, &mut count);
+            report.add(kind, count);
+        };
+        let accounts = &mut self.accounts;
+        step(Replacement::HomeFolder, &mut |text, count| personal::homes(text, accounts, count).into_owned());
+        let handles = &self.handles;
+        step(Replacement::Handle, &mut |text, count| handles.replace(text, count).into_owned());
+        step(Replacement::Address, &mut |text, count| personal::addresses(text, count).into_owned());
+        text
+    }
+
+    fn without_secrets(&mut self, text: &str, report: &mut ScrubReport) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut last = 0;
+        for found in secrets(text) {
+            let secret = text.get(found.range.clone()).unwrap_or("");
+            out.push_str(text.get(last..found.range.start).unwrap_or(""));
+            out.push_str(&self.name(secret, found.kind));
+            last = found.range.end;
+            report.add(Replacement::Secret(found.kind.to_owned()), 1);
+        }
+        out.push_str(text.get(last..).unwrap_or(""));
+        for (secret, name) in &self.known {
+            let mut count = 0;
+            out = edit::replaced(&out, whole(&out, secret, name), &mut count).into_owned();
+            report.add(Replacement::Secret("found elsewhere".to_owned()), count);
+        }
+        out
+    }
+}
+
+/// Where `secret` occurs in `text` by itself. A short one inside a longer word is part of that word.
+fn whole<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let alone = |at: usize| {
+        let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + secret.len()..).unwrap_or(""));
+        secret.len() >= 16 || !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
+    };
+    text.match_indices(secret).filter(|(at, _)| alone(*at)).map(|(at, _)| (at..at + secret.len(), name)).collect()
+}
+
+/// The references recorded of a message.
+fn recorded(message: &Message) -> impl Iterator<Item = &str> {
+    message.cut_references.iter().chain(&message.attached_references).map(String::as_str)
+}
+
+fn recorded_mut(message: &mut Message) -> impl Iterator<Item = &mut String> {
+    message.cut_references.iter_mut().chain(&mut message.attached_references)
+}
+
+/// Records the references of what is about to be replaced or cut, once: a fixture that was cut before keeps what it has,
+/// and one of which nothing goes needs no record.
+fn record_references(fixture: &mut Fixture, facts: &[String]) {
+    if fixture.reference_patterns.is_some() || fixture.has_cut_outputs() {
+        return;
+    }
+    let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
+    let is_cut: Vec<bool> = fixture.messages.iter().map(|message| is_to_be_cut(message, facts)).collect();
+    let mut system = fixture.messages.iter().take(leading);
+    let is_complete = !is_cut.contains(&true)
+        && system.all(|message| message.content == SYSTEM_PLACEHOLDER)
+        && fixture.messages.iter().all(|message| message.attached_references.is_empty());
+    if is_complete {
+        return;
+    }
+    fixture.reference_patterns = Some(PATTERNS);
+    let used = ReferenceUse::of(&fixture.messages);
+    let mut of_system = Vec::new();
+    for ((at, message), is_cut) in fixture.messages.iter_mut().enumerate().zip(is_cut) {
+        let attached = message.attached_references.join("\n");
+        message.attached_references = used.after(at, &attached);
+        if at < leading {
+            of_system.extend(used.after(at, &message.content));
+        } else if is_cut {
+            message.cut_references = used.after(at, &readable_text(message));
+        }
+    }
+    of_system.sort_unstable();
+    of_system.dedup();
+    if let Some(first) = fixture.messages.first_mut() {
+        first.cut_references.extend(of_system);
+    }
+}
+
+fn is_to_be_cut(message: &Message, facts: &[String]) -> bool {
+    output_of(message).is_some_and(|output| cut(output, facts).is_some())
+}
+
+/// The references that the assistant uses, with the last message that uses each.
+struct ReferenceUse {
+    references: Vec<Reference>,
+    last: Vec<usize>,
+    index: ReferenceIndex,
+}
+
+impl ReferenceUse {
+    fn of(messages: &[Message]) -> ReferenceUse {
+        let mut last: BTreeMap<String, (usize, Reference)> = BTreeMap::new();
+        for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
+            last.extend(used_in(message).into_iter().map(|reference| (reference.key(), (at, reference))));
+        }
+        let (last, references): (Vec<usize>, Vec<Reference>) = last.into_values().unzip();
+        ReferenceUse { index: ReferenceIndex::new(&references), references, last }
+    }
+
+    /// The references that occur in `text`, the text of message `at`, and are used behind it.
+    fn after(&self, at: usize, text: &str) -> Vec<String> {
+        let occurrences = self.index.occurrences_in(text).into_iter();
+        let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
+        used.filter_map(|place| Some(self.references.get(place)?.text.clone())).collect()
+    }
+}
+
+/// All texts of a fixture in which a secret can occur.
+fn texts(fixture: &Fixture) -> Vec<&str> {
+    let mut texts = vec![fixture.description.as_str()];
+    for message in &fixture.messages {
+        texts.push(&message.content);
+        texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
+        texts.extend(recorded(message));
+    }
+    let mut open = vec![&fixture.notes];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => texts.push(text),
+            Value::Array(items) => open.extend(items),
+            Value::Object(object) => open.extend(object.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    texts
+}
+
+/// The numbers that replacements of an earlier scrubbing have taken.
+fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    for text in texts(fixture) {
+        for (at, _) in text.match_indices("REDACTED_") {
+            let rest = text.get(at..).unwrap_or("");
+            let end =
+                rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
+            let word = rest.get(..end).unwrap_or("");
+            if let Some((base, Ok(number))) =
+                word.rsplit_once('_').map(|(base, number)| (base, number.parse::<usize>()))
+            {
+                let known = numbers.entry(base.to_owned()).or_default();
+                *known = number.max(*known);
+            }
+        }
+    }
+    numbers
+}
+
+/// Step 8: what leads the transcript is one placeholder. A system text further on is context that the tool put in; it
+/// stays, scrubbed.
+fn system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
+    let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
+    let Some(first) = fixture.messages.first_mut().filter(|first| first.role == Role::System) else { return };
+    let changed = first.content != SYSTEM_PLACEHOLDER;
+    first.content = SYSTEM_PLACEHOLDER.to_owned();
+    report.add(Replacement::SystemPrompt, usize::from(changed) + leading - 1);
+    retain(fixture, |index, _| index == 0 || index >= leading);
+}
+
+/// Step 9: what says nothing goes, and results whose call is not there.
+fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
+    let (mut empty, mut orphans) = (0, 0);
+    let mut open: Vec<String> = Vec::new();
+    retain(fixture, |_, message| {
+        if message.role == Role::Tool {
+            let at = open.iter().position(|id| message.tool_call_id.as_ref() == Some(id));
+            orphans += usize::from(at.is_none());
+            return at.map(|at| open.remove(at)).is_some();
+        }
+        open = message.tool_calls.iter().map(|call| call.id.clone()).collect();
+        let silent =
+            message.role == Role::Assistant && message.content.trim().is_empty() && message.tool_calls.is_empty();
+        empty += usize::from(silent);
+        !silent
+    });
+    report.add(Replacement::EmptyMessage, empty);
+    report.add(Replacement::OrphanResult, orphans);
+}
+
+/// Keeps the messages that `keep` selects and moves the points along.
+fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) {
+    let kept: Vec<bool> = fixture.messages.iter().enumerate().map(|(index, message)| keep(index, message)).collect();
+    if kept.iter().all(|kept| *kept) {
+        return;
+    }
+    let before = |point: usize| kept.iter().take(point).filter(|kept| **kept).count();
+    for places in [&mut fixture.points, &mut fixture.compactions] {
+        *places = places.iter().map(|point| before(*point)).filter(|point| *point > 0).collect();
+        places.dedup();
+    }
+    let mut kept = kept.into_iter();
+    fixture.messages.retain(|_| kept.next().unwrap_or(true));
+}
+
+/// The output of a tool in a message. A result whose call is not in the log is an output too.
+fn output_of(message: &Message) -> Option<&str> {
+    match message.role {
+        Role::Tool => Some(message.content.as_str()),
+        Role::User => message.content.strip_prefix(ORPHAN_HEAD).and_then(|rest| rest.strip_prefix('\n')),
+        Role::System | Role::Assistant => None,
+    }
+}
+
+/// Step 10.
+fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport) {
+    for message in &mut fixture.messages {
+        if let Some((output, short)) = output_of(message).and_then(|output| Some((output, cut(output, facts)?))) {
+            message.content.replace_range(message.content.len() - output.len().., &short);
+            report.add(Replacement::LongOutput, 1);
+            fixture.extra.insert("outputs_cut_to".to_owned(), cut::LIMIT.into());
+        }
+    }
+}
+
+/// How often the account names occur outside of paths.
+fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
+    let mut left = BTreeMap::new();
+    for account in accounts.iter().filter(|account| account.len() > 2) {
+        let handles = HandleMatcher::new(std::slice::from_ref(account));
+        let mut count = 0;
+        for message in messages {
+            handles.replace(&message.content, &mut count);
+            for call in &message.tool_calls {
+                handles.replace(&call.function.arguments, &mut count);
+            }
+        }
+        if count > 0 {
+            left.insert(account.clone(), count);
+        }
+    }
+    left
+}

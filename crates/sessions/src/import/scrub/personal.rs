@@ -1,0 +1,226 @@
+//! What identifies a person: home folders, handles, e-mail addresses, authors of commits, mentions.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex, RegexBuilder};
+
+use super::edit::{replaced, unescaped};
+use base::text::pattern;
+
+pub(super) const USER: &str = "user";
+pub(super) const ADDRESS: &str = "user@example.com";
+
+/// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, also with doubled slashes; not the end of a longer path.
+static HOME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([A-Za-z0-9][A-Za-z0-9._-]*)",
+    )
+});
+/// The same in names of folders that stand for paths.
+static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)")
+});
+static EMAIL: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
+static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:Author|Commit|Committer|Tagger|(?:Co-authored|Signed-off|Reviewed|Acked|Tested|Reported)-by):[ \t]*([^<>\s\\:][^<>\n\\:]{0,80}?)[ \t]*<([^<>\s]*@[^<>\s]*)>",
+    )
+});
+static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
+static REASONING: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    ["think", "thinking", "reasoning", "scratchpad", "REASONING_SCRATCHPAD", "reflection", "inner_monologue"]
+        .map(|tag| pattern(&format!(r"(?s)(^|\n)[ \t]*<{tag}>.*?</{tag}>[ \t]*\n*")))
+        .to_vec()
+});
+
+/// Names in home folders that are no person's.
+const NO_PERSON: [&str; 9] =
+    ["user", "Shared", "Public", "Default", "USERNAME", "username", "YOUR_USERNAME", "NAME", "your-username"];
+
+/// Endings of file names that look like the end of an address.
+const FILE_ENDINGS: [&str; 22] = [
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx", "jsx", "json", "py",
+    "rs", "md", "html", "yaml", "yml", "service",
+];
+
+/// Replaces account names in home folders, and passes them to `seen`.
+pub(super) fn homes<'a>(text: &'a str, seen: &mut BTreeSet<String>, count: &mut usize) -> Cow<'a, str> {
+    let mut replace = |captures: &Captures<'_>| -> String {
+        let part = |index: usize| captures.get(index).map_or("", |part| part.as_str());
+        // A full stop or a hyphen at the end belongs to the sentence.
+        let name = part(3).trim_end_matches(['.', '-']);
+        let rest = part(3).get(name.len()..).unwrap_or("");
+        if NO_PERSON.contains(&name) {
+            return part(0).to_owned();
+        }
+        seen.insert(name.to_owned());
+        *count += 1;
+        format!("{}{}{USER}{rest}", part(1), part(2))
+    };
+    let plain = HOME.replace_all(text, &mut replace);
+    match ENCODED_HOME.replace_all(&plain, &mut replace) {
+        Cow::Borrowed(_) => plain,
+        Cow::Owned(text) => text.into(),
+    }
+}
+
+/// Replaces e-mail addresses and the names before them in lines about commits.
+pub(super) fn addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
+    if !text.contains('@') {
+        return text.into();
+    }
+    let plain = unescaped(text);
+    let names = AUTHOR.captures_iter(&plain).flat_map(|captures| {
+        let part = |index: usize, new: &'static str| captures.get(index).map(|part| (part.range(), new));
+        [part(1, USER), part(2, ADDRESS)].into_iter().flatten().collect::<Vec<_>>()
+    });
+    let addresses = find_addresses(&plain).into_iter().map(|range| (range, ADDRESS));
+    let edits = names.chain(addresses).collect();
+    replaced(text, edits, count)
+}
+
+/// Whether this is somebody's address: no login of a remote, no example, no file name, no credentials of a URL.
+pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> bool {
+    let Some((local, domain)) = address.rsplit_once('@') else { return false };
+    let lower = domain.to_ascii_lowercase();
+    let ending = lower.rsplit('.').next().unwrap_or("");
+    let example =
+        ["example.com", "example.org", "example.net"].iter().any(|d| lower == *d || lower.ends_with(&format!(".{d}")));
+    let reserved = matches!(ending, "example" | "test" | "invalid" | "localhost");
+    let remote = after.starts_with(':') && matches!(local, "git" | "hg");
+    let run = before.rsplit(|c: char| c.is_whitespace() || "\"'`<>()".contains(c)).next();
+    let url = run.is_some_and(|run| run.contains("://"));
+    !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
+}
+
+/// The places of personal addresses in `text` without its escapes.
+pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
+    let personal = |found: &regex::Match<'_>| {
+        let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));
+        is_person_address(before, found.as_str(), after)
+    };
+    EMAIL.find_iter(text).filter(personal).map(|found| found.range()).collect()
+}
+
+/// The account names in home folders of `text` that are somebody's.
+pub(super) fn find_homes(text: &str) -> impl Iterator<Item = regex::Match<'_>> {
+    HOME.captures_iter(text)
+        .chain(ENCODED_HOME.captures_iter(text))
+        .filter_map(|captures| captures.get(3))
+        .filter(|name| !NO_PERSON.contains(&name.as_str().trim_end_matches(['.', '-'])))
+}
+
+/// Replaces `<@123>` and the like.
+pub(super) fn mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
+    MENTION.replace_all(text, |_: &Captures<'_>| {
+        *count += 1;
+        "<@user>"
+    })
+}
+
+/// Takes out reasoning that is in the text; a block that never ends stays.
+pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
+    let mut text: Cow<'a, str> = text.into();
+    if !text.contains('<') {
+        return text;
+    }
+    for block in REASONING.iter() {
+        let replaced = block.replace_all(&text, |captures: &Captures<'_>| {
+            *count += 1;
+            captures.get(1).map_or("", |newline| newline.as_str()).to_owned()
+        });
+        if let Cow::Owned(replaced) = replaced {
+            text = replaced.into();
+        }
+    }
+    text
+}
+
+/// The handles a person goes by, ready to be found in every variant of case and separation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HandleMatcher(Option<Regex>);
+
+impl HandleMatcher {
+    pub(super) fn new(handles: &[String]) -> HandleMatcher {
+        let mut sorted: Vec<&str> =
+            handles.iter().map(|h| h.trim().trim_start_matches('@')).filter(|h| !h.is_empty()).collect();
+        sorted.sort_by_key(|handle| std::cmp::Reverse(handle.len()));
+        let variants: Vec<String> = sorted.into_iter().map(variants).collect();
+        let pattern = format!("({})", variants.join("|"));
+        HandleMatcher(if variants.is_empty() {
+            None
+        } else {
+            RegexBuilder::new(&pattern).case_insensitive(true).build().ok()
+        })
+    }
+
+    /// Replaces every variant that is no part of a longer word.
+    pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
+        let Some(regex) = &self.0 else { return text.into() };
+        let plain = unescaped(text);
+        let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
+        let whole = |found: &regex::Match<'_>| {
+            let before = plain.get(..found.start()).and_then(|text| text.chars().next_back());
+            let after = plain.get(found.end()..).and_then(|text| text.chars().next());
+            !letter(before) && !letter(after)
+        };
+        let edits = regex.find_iter(&plain).filter(whole).map(|found| (found.range(), USER)).collect();
+        replaced(text, edits, count)
+    }
+}
+
+/// `Jane Doe` is also `jane.doe`, `jane-doe`, `JaneDoe`.
+fn variants(handle: &str) -> String {
+    let parts: Vec<String> =
+        handle.split([' ', '.', '-', '_']).filter(|part| !part.is_empty()).map(regex::escape).collect();
+    parts.join("[ ._-]?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(text: &str) -> String {
+        homes(text, &mut BTreeSet::new(), &mut 0).into_owned()
+    }
+
+    #[test]
+    fn account_names_in_paths_go_in_every_notation() {
+        assert_eq!(home("cd /home/jdoe/src && ls /Users/jane.doe."), "cd /home/user/src && ls /Users/user.");
+        assert_eq!(home(r"C:\Users\Jane\x and C:\\Users\\Jane\\x"), r"C:\Users\user\x and C:\\Users\\user\\x");
+        assert_eq!(home("file:///home/jdoe/a \\n/home/jdoe"), "file:///home/user/a \\n/home/user");
+        assert_eq!(home("projects/-Users-jdoe-work-repo"), "projects/-Users-user-work-repo");
+        assert_eq!(home(r"a\n-Users-jdoe-x"), r"a\n-Users-user-x");
+        assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
+        assert_eq!(home("src/home/index.ts https://x.org/home/start"), "src/home/index.ts https://x.org/home/start");
+    }
+
+    #[test]
+    fn addresses_and_authors_become_one() {
+        let scrub = |text: &str| addresses(text, &mut 0).into_owned();
+        assert_eq!(scrub("Author: Jane Doe <jane@corp.io>"), "Author: user <user@example.com>");
+        assert_eq!(scrub("mail jane@corp.io, a@example.com"), "mail user@example.com, a@example.com");
+        for text in ["git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3", "redis://u@cache.corp.io/0"] {
+            assert_eq!(scrub(text), text);
+        }
+    }
+
+    #[test]
+    fn handles_go_in_every_variant_but_not_inside_words() {
+        let handles = HandleMatcher::new(&["Jane Doe".into(), "@jd".into()]);
+        let scrub = |text: &str| handles.replace(text, &mut 0).into_owned();
+        assert_eq!(scrub("JANE_DOE jane.doe JaneDoe/x @jd JD-laptop"), "user user user/x @user user-laptop");
+        assert_eq!(scrub("adjdust jdk"), "adjdust jdk");
+    }
+
+    #[test]
+    fn reasoning_and_mentions_go() {
+        assert_eq!(without_reasoning("<think>hm\nhm</think>\nDone.", &mut 0), "Done.");
+        assert_eq!(without_reasoning("The tag `<think>` is never closed", &mut 0), "The tag `<think>` is never closed");
+        assert_eq!(mentions("hi <@123> and <@***>, <@U0AB12CD|jane>", &mut 0), "hi <@user> and <@user>, <@user>");
+    }
+}

@@ -1,0 +1,232 @@
+//! What the calls of a session do: which lines they read, which files they change, which commands fail.
+
+use std::collections::{HashMap, HashSet};
+
+use super::errors::{error_of, is_error, is_failed_read};
+use crate::references::{Lines, Target, command_of, targets};
+use crate::transcript::{FileAction, Message, Role, ShellCommand, ToolCall, file_operation, shell_commands};
+use base::text::one_line;
+
+/// A file was read or changed.
+#[derive(Clone, Debug)]
+pub(super) struct FileAccess {
+    /// The place among all calls of the session.
+    order: usize,
+    pub(super) turn: usize,
+    pub(super) path: String,
+    pub(super) lines: Lines,
+    target: Target,
+    is_change: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct FailedCommand {
+    pub(super) turn: usize,
+    pub(super) command: String,
+    pub(super) error: String,
+    pub(super) shown: String,
+}
+
+/// The calls of a session, by turn.
+#[derive(Debug, Default)]
+pub(super) struct SessionActions {
+    /// The message of each turn.
+    pub(super) turns: Vec<usize>,
+    /// How many calls each turn makes, and of how many it is known what they do.
+    pub(super) calls: Vec<(usize, usize)>,
+    pub(super) reads: Vec<FileAccess>,
+    pub(super) failures: Vec<FailedCommand>,
+    /// Turns that change a file, rising.
+    pub(super) edits: Vec<usize>,
+    /// Reads and changes by the name of the file, in order.
+    by_name: HashMap<String, Vec<FileAccess>>,
+    /// Calls that may have changed any file: their places, rising.
+    any_change: Vec<usize>,
+    /// Searches and commands, with the first turn of each.
+    looks: HashMap<Target, usize>,
+    order: usize,
+}
+
+impl SessionActions {
+    pub(super) fn of(messages: &[Message]) -> SessionActions {
+        let mut actions = SessionActions::default();
+        for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
+            let turn = actions.turns.len();
+            actions.turns.push(at);
+            let results = results_after(messages, at);
+            let mut known = 0;
+            for call in &message.tool_calls {
+                let result = results.get(call.id.as_str()).map_or("", |result| result.content.as_str());
+                known += usize::from(actions.add(turn, call, result));
+            }
+            actions.calls.push((message.tool_calls.len(), known));
+        }
+        actions
+    }
+
+    /// Adds a call; whether it is known what it does.
+    fn add(&mut self, turn: usize, call: &ToolCall, result: &str) -> bool {
+        self.order += 1;
+        let command = command_of(&call.function.arguments);
+        let looked_at = targets(call);
+        let mut changed = changed_by_tool(call);
+        let commands = command.as_deref().map(shell_commands).unwrap_or_default();
+        for operation in commands.iter().flat_map(ShellCommand::operations) {
+            changed.extend((operation.action != FileAction::Read).then_some(operation.path));
+        }
+        changed.extend(command.as_deref().map(patched).unwrap_or_default());
+        let known = command.is_some() || !looked_at.is_empty() || !changed.is_empty();
+        let is_shell = command.is_some();
+        // An edit that was refused did not happen; a command may have changed files before it failed.
+        if is_shell || !is_error(result) {
+            self.change(turn, changed);
+        }
+        if is_agent(call) || command.as_deref().is_some_and(|text| may_change_anything(text, &commands)) {
+            self.any_change.push(self.order);
+        }
+        for target in looked_at {
+            self.look(turn, target, result);
+        }
+        if let (Some(command), Some((error, shown))) = (command, error_of(result)) {
+            let command = one_line(&command);
+            self.failures.push(FailedCommand { turn, command, error, shown });
+        }
+        known
+    }
+
+    fn change(&mut self, turn: usize, paths: Vec<String>) {
+        if !paths.is_empty() && self.edits.last() != Some(&turn) {
+            self.edits.push(turn);
+        }
+        for path in paths {
+            self.access(turn, &path, Lines::ALL, true);
+        }
+    }
+
+    fn look(&mut self, turn: usize, target: Target, result: &str) {
+        match target {
+            Target::File { path, lines } if !is_failed_read(result) => {
+                let read = self.access(turn, &path, lines, false);
+                self.reads.push(read);
+            }
+            Target::File { .. } => {}
+            other => {
+                self.looks.entry(other).or_insert(turn);
+            }
+        }
+    }
+
+    fn access(&mut self, turn: usize, path: &str, lines: Lines, is_change: bool) -> FileAccess {
+        let target = Target::File { path: path.to_owned(), lines };
+        let access = FileAccess { order: self.order, turn, path: path.to_owned(), lines, target, is_change };
+        self.by_name.entry(name_of(path)).or_default().push(access.clone());
+        access
+    }
+
+    /// Whether the lines were read before turn `point`, and nothing changed the file between then and now.
+    pub(super) fn is_re_read(&self, read: &FileAccess, point: usize) -> bool {
+        let Some(accesses) = self.by_name.get(&name_of(&read.path)) else { return false };
+        let earlier = accesses.iter().rev().filter(|access| access.order < read.order);
+        for access in earlier.filter(|access| access.target.overlaps(&read.target)) {
+            if access.is_change {
+                return false;
+            }
+            if access.turn < point {
+                return !self.may_have_changed(access.order, read.order);
+            }
+        }
+        false
+    }
+
+    fn may_have_changed(&self, from: usize, until: usize) -> bool {
+        let after = self.any_change.partition_point(|order| *order < from);
+        self.any_change.get(after).is_some_and(|order| *order <= until)
+    }
+
+    /// Whether what a call looks at was looked at before turn `point`, be it changed since or not.
+    pub(super) fn was_looked_at(&self, call: &ToolCall, point: usize) -> bool {
+        targets(call).iter().any(|target| match target {
+            Target::File { path, .. } => self.by_name.get(&name_of(path)).is_some_and(|accesses| {
+                accesses.iter().any(|one| one.turn < point && !one.is_change && one.target.overlaps(target))
+            }),
+            other => self.looks.get(other).is_some_and(|turn| *turn < point),
+        })
+    }
+
+    /// The first turn at or after message `at`.
+    pub(super) fn turn_at(&self, at: usize) -> usize {
+        self.turns.partition_point(|message| *message < at)
+    }
+
+    /// How many files were read.
+    pub(super) fn files_read(&self) -> usize {
+        self.reads.iter().map(|read| &read.path).collect::<HashSet<_>>().len()
+    }
+}
+
+/// The results of the calls of message `at`, by the id of the call.
+pub(super) fn results_after(messages: &[Message], at: usize) -> HashMap<&str, &Message> {
+    let following = messages.iter().skip(at + 1).take_while(|message| message.role == Role::Tool);
+    following.filter_map(|message| Some((message.tool_call_id.as_deref()?, message))).collect()
+}
+
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// The files that a call of an editing tool changes.
+fn changed_by_tool(call: &ToolCall) -> Vec<String> {
+    if let Some(operation) = file_operation(call) {
+        return (operation.action != FileAction::Read).then_some(operation.path).into_iter().collect();
+    }
+    let value: Option<serde_json::Value> = serde_json::from_str(&call.function.arguments).ok();
+    let input = value.as_ref().and_then(|value| ["input", "patch"].iter().find_map(|key| value.get(*key)?.as_str()));
+    input.map(patched).unwrap_or_default()
+}
+
+/// The files that a patch in the format of `apply_patch` changes.
+fn patched(text: &str) -> Vec<String> {
+    if !text.contains("*** Begin Patch") {
+        return Vec::new();
+    }
+    let heads = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
+    let paths = text.lines().filter_map(|line| heads.iter().find_map(|head| line.trim_start().strip_prefix(head)));
+    paths.map(|path| path.trim().to_owned()).collect()
+}
+
+/// Sub-agents change files unseen.
+fn is_agent(call: &ToolCall) -> bool {
+    matches!(call.function.name.to_lowercase().as_str(), "task" | "agent" | "spawn_agent")
+}
+
+/// Whether a command line may change files that it does not name: a version control system, a formatter, a script that
+/// writes. A re-read behind it is not counted.
+fn may_change_anything(text: &str, commands: &[ShellCommand]) -> bool {
+    commands.iter().any(|command| {
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["git", rest @ ..] => rest.iter().any(|word| {
+                matches!(
+                    *word,
+                    "checkout"
+                        | "switch"
+                        | "restore"
+                        | "stash"
+                        | "pull"
+                        | "merge"
+                        | "rebase"
+                        | "reset"
+                        | "apply"
+                        | "cherry-pick"
+                        | "revert"
+                        | "am"
+                )
+            }),
+            ["patch" | "gofmt" | "black" | "rustfmt", ..] => true,
+            ["python" | "python3" | "node" | "perl" | "ruby", ..] => {
+                ["write", "'w'", "\"w\"", "-i", "-pi"].iter().any(|mark| text.contains(mark))
+            }
+            words => words.iter().any(|word| matches!(*word, "fmt" | "format" | "--write" | "--fix")),
+        }
+    })
+}

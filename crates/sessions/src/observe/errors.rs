@@ -1,0 +1,90 @@
+//! Whether the result of a call is an error, and which.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::import::NO_RESULT;
+use base::text::pattern;
+
+/// Characters at both ends of a result that are searched for its exit code.
+const ENDS: usize = 400;
+/// Lines of an error that identify it.
+const LINES: usize = 4;
+
+/// The error in a result: what identifies it, and the line to show. `None` of a result that is no error.
+pub(super) fn error_of(result: &str) -> Option<(String, String)> {
+    if !is_error(result) {
+        return None;
+    }
+    let lines = || result.lines().map(str::trim).filter(|line| !line.is_empty() && exit_code(line).is_none());
+    let mut telling: Vec<&str> = lines().filter(|line| describes_an_error(line)).take(LINES).collect();
+    if telling.is_empty() {
+        // A result that is JSON is one line, exit code and all.
+        let json = Some(result.trim()).filter(|text| text.starts_with('{'));
+        telling.extend(lines().next_back().or(json));
+    }
+    let shown = telling.first()?.chars().take(200).collect();
+    Some((telling.iter().map(|line| without_numbers(line)).collect::<Vec<_>>().join("\n"), shown))
+}
+
+/// Whether a result says that its call failed.
+pub(super) fn is_error(result: &str) -> bool {
+    let start = result.trim_start();
+    let head: String = start.chars().take(ENDS).collect();
+    if ["<tool_use_error>", "Error:", "error:", NO_RESULT].iter().any(|mark| head.starts_with(mark)) {
+        return true;
+    }
+    let length = result.len();
+    let tail_start = (length.saturating_sub(ENDS)..length).find(|at| result.is_char_boundary(*at)).unwrap_or(length);
+    let tail = result.get(tail_start..).unwrap_or("");
+    exit_code(&head).or_else(|| exit_code(tail)).is_some_and(|code| code != "0")
+}
+
+/// Whether a file could not be read.
+pub(super) fn is_failed_read(result: &str) -> bool {
+    let head: String = result.trim_start().chars().take(ENDS).collect();
+    let marks = ["<tool_use_error>", "Error:", NO_RESULT, "ENOENT"];
+    marks.iter().any(|mark| head.starts_with(mark))
+        || ["No such file or directory", "does not exist"].iter().any(|mark| head.contains(mark))
+}
+
+fn exit_code(text: &str) -> Option<&str> {
+    static CODE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"(?i)(?:exit code:?|exited with code|"exit_code"\s*:)\s*(\d+)"#));
+    Some(CODE.captures(text)?.get(1)?.as_str())
+}
+
+fn describes_an_error(line: &str) -> bool {
+    let line = line.to_lowercase();
+    const MARKS: [&str; 8] = ["error", "fail", "panicked", "exception", "not found", "no such", "denied", "cannot"];
+    MARKS.iter().any(|mark| line.contains(mark))
+}
+
+/// Times, addresses and line numbers differ between two occurrences of one error.
+fn without_numbers(line: &str) -> String {
+    line.chars().filter(|c| !c.is_ascii_digit()).take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_of_all_formats_are_read() {
+        for text in [
+            "Exit code 1\nerror[E0308]: mismatched types at 12",
+            "Exit code: 101\nWall time: 1.2 seconds\nOutput:\nerror[E0308]: mismatched types at 9",
+            "Chunk ID: a\nProcess exited with code 2\nOutput:\nerror[E0308]: mismatched types at 30",
+            "error[E0308]: mismatched types at 7\n\nCommand exited with code 1",
+            r#"{"output":"error[E]: mismatched types","metadata":{"exit_code":1}}"#,
+        ] {
+            assert!(error_of(text).is_some(), "{text}");
+        }
+        assert_eq!(error_of("Exit code: 0\nOutput:\nerror counters: none"), None);
+        assert_eq!(error_of("all good"), None);
+        let key = |text: &str| error_of(text).map(|(key, _)| key);
+        assert_eq!(key("Exit code 1\nerror at 12"), key("Exit code: 1\nWall time: 9 s\nerror at 13"));
+        assert_ne!(key("Exit code 1\nerror at 12"), key("Exit code 1\nerror: no file"));
+    }
+}

@@ -1,0 +1,232 @@
+//! What a tool call looks at: lines of a file, a search, or a command. Two calls with a common target show the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::session::command_of;
+use crate::transcript::{FileAction, ShellCommand, ToolCall, file_operation, shell_commands};
+use base::text::one_line;
+
+/// A range of lines, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Lines {
+    pub first: u64,
+    pub last: u64,
+}
+
+impl Lines {
+    pub const ALL: Lines = Lines { first: 1, last: u64::MAX };
+
+    /// `count` lines from `first` on.
+    fn from(first: u64, count: Option<u64>) -> Lines {
+        let first = first.max(1);
+        Lines { first, last: count.map_or(u64::MAX, |count| first.saturating_add(count.saturating_sub(1))) }
+    }
+
+    /// The last `count` lines of a file whose length is not known.
+    fn newest(count: u64) -> Lines {
+        Lines { first: u64::MAX.saturating_sub(count), last: u64::MAX }
+    }
+
+    pub fn overlaps(self, other: Lines) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// What a call looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    File {
+        path: String,
+        lines: Lines,
+    },
+    /// A search: the tool, and what it looks for where.
+    Search(String),
+    /// A command line that reads no file, with single blanks.
+    Command(String),
+}
+
+impl Target {
+    /// Whether both show the same: overlapping lines of one file, the same search, the same command.
+    ///
+    /// A path is the same with and without the folders in front of it.
+    pub fn overlaps(&self, other: &Target) -> bool {
+        match (self, other) {
+            (Target::File { path, lines }, Target::File { path: other, lines: others }) => {
+                is_same_file(path, other) && lines.overlaps(*others)
+            }
+            (own, other) => own == other,
+        }
+    }
+}
+
+/// Whether two paths name the same file, one perhaps written from another folder.
+fn is_same_file(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim_start_matches("./"), b.trim_start_matches("./"));
+    let ends =
+        |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+    !a.is_empty() && !b.is_empty() && (ends(a, b) || ends(b, a))
+}
+
+/// What a call looks at; nothing if it changes things, or does something else.
+pub fn targets(call: &ToolCall) -> Vec<Target> {
+    if let Some(command) = command_of(&call.function.arguments) {
+        return targets_of_command(&command);
+    }
+    let Ok(Value::Object(arguments)) = serde_json::from_str(&call.function.arguments) else { return Vec::new() };
+    if let Some(operation) = file_operation(call) {
+        let lines = lines_of(&arguments);
+        let is_read = operation.action == FileAction::Read;
+        return is_read.then_some(Target::File { path: operation.path, lines }).into_iter().collect();
+    }
+    search(&call.function.name, &arguments).into_iter().collect()
+}
+
+/// The lines that the arguments of a reading tool ask for.
+fn lines_of(arguments: &Map<String, Value>) -> Lines {
+    let number = |keys: &[&str]| keys.iter().find_map(|key| arguments.get(*key)?.as_u64());
+    if let Some([first, last]) = arguments.get("view_range").and_then(Value::as_array).map(Vec::as_slice) {
+        return Lines { first: first.as_u64().unwrap_or(1), last: last.as_u64().unwrap_or(u64::MAX) };
+    }
+    let first = number(&["offset", "start_line", "line_start", "startLine"]);
+    match number(&["end_line", "line_end", "endLine"]) {
+        Some(last) => Lines { first: first.unwrap_or(1), last },
+        None => Lines::from(first.unwrap_or(1), number(&["limit"])),
+    }
+}
+
+/// The search that a tool with a pattern or a query stands for.
+fn search(name: &str, arguments: &Map<String, Value>) -> Option<Target> {
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+    let wanted = ["pattern", "query", "regex", "url"].into_iter().find_map(text)?;
+    let place = ["path", "glob", "include", "type", "dir_path"].into_iter().filter_map(text).collect::<Vec<_>>();
+    Some(Target::Search(format!("{}\n{wanted}\n{}", name.to_lowercase(), place.join("\n"))))
+}
+
+fn targets_of_command(command: &str) -> Vec<Target> {
+    let mut found: Vec<Target> = Vec::new();
+    for part in shell_commands(command) {
+        let lines = lines_of_command(&part);
+        let operations = part.operations();
+        let reads = operations.iter().filter(|operation| operation.action == FileAction::Read);
+        let before = found.len();
+        found.extend(reads.map(|read| Target::File { path: read.path.clone(), lines: lines.unwrap_or(Lines::ALL) }));
+        // `nl file | sed -n '10,20p'` shows these lines alone.
+        if let (true, true, Some(lines), Some(Target::File { lines: shown, .. })) =
+            (part.is_piped, found.len() == before, lines, found.last_mut())
+        {
+            *shown = lines;
+        }
+    }
+    if found.is_empty() {
+        found.push(Target::Command(one_line(command)));
+    }
+    found
+}
+
+/// The lines that `sed`, `head` or `tail` lets through; `None` of other programs.
+fn lines_of_command(command: &ShellCommand) -> Option<Lines> {
+    let mut words = command.words.iter().map(String::as_str);
+    let program = words.next()?;
+    let arguments: Vec<&str> = words.collect();
+    match program {
+        "sed" => arguments.iter().find_map(|word| printed_lines(word)),
+        "head" => Some(Lines::from(1, Some(count_of(&arguments)?.parse().ok()?))),
+        "tail" => {
+            let count = count_of(&arguments)?;
+            match count.strip_prefix('+') {
+                Some(first) => Some(Lines::from(first.parse().ok()?, None)),
+                None => Some(Lines::newest(count.parse().ok()?)),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `10,20p`, `10p` and `10,$p`.
+fn printed_lines(script: &str) -> Option<Lines> {
+    let (first, last) = match script.strip_suffix('p')?.split_once(',') {
+        Some((first, "$")) => (first.parse().ok()?, u64::MAX),
+        Some((first, last)) => (first.parse().ok()?, last.parse().ok()?),
+        None => {
+            let line = script.strip_suffix('p')?.parse().ok()?;
+            (line, line)
+        }
+    };
+    Some(Lines { first, last })
+}
+
+/// The number in `-n 20`, `-n20`, `-20` or `--lines=20`; 10 without one, nothing where bytes are counted.
+fn count_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
+    if arguments.iter().any(|word| word.starts_with("-c") || word.starts_with("--bytes")) {
+        return None;
+    }
+    let is_count = |word: &str| word.trim_start_matches('+').bytes().all(|b| b.is_ascii_digit()) && !word.is_empty();
+    let at = arguments.iter().position(|word| matches!(*word, "-n" | "--lines"));
+    let direct = at.and_then(|at| arguments.get(at + 1)).copied();
+    let attached = || {
+        arguments.iter().find_map(|word| {
+            let inner =
+                word.strip_prefix("--lines=").or_else(|| word.strip_prefix("-n")).or_else(|| word.strip_prefix('-'))?;
+            is_count(inner).then_some(inner)
+        })
+    };
+    direct.filter(|word| is_count(word)).or_else(attached).or(Some("10"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(name: &str, arguments: &str) -> Vec<Target> {
+        targets(&ToolCall::new("c", name, arguments))
+    }
+
+    fn shell(command: &str) -> Vec<Target> {
+        of("Bash", &serde_json::json!({ "command": command }).to_string())
+    }
+
+    fn file(path: &str, first: u64, last: u64) -> Target {
+        Target::File { path: path.into(), lines: Lines { first, last } }
+    }
+
+    #[test]
+    fn reading_tools_have_lines() {
+        assert_eq!(of("Read", r#"{"file_path":"/a.rs"}"#), [file("/a.rs", 1, u64::MAX)]);
+        assert_eq!(of("Read", r#"{"file_path":"/a.rs","offset":10,"limit":5}"#), [file("/a.rs", 10, 14)]);
+        assert_eq!(of("view", r#"{"path":"a.rs","view_range":[3,9]}"#), [file("a.rs", 3, 9)]);
+        assert_eq!(of("Write", r#"{"file_path":"/a.rs","content":"x"}"#), []);
+    }
+
+    #[test]
+    fn the_shell_reads_files_too() {
+        assert_eq!(shell("cat a.rs"), [file("a.rs", 1, u64::MAX)]);
+        assert_eq!(shell("cd /p && sed -n '10,20p' src/a.rs"), [file("/p/src/a.rs", 10, 20)]);
+        assert_eq!(shell("nl -ba src/a.rs | sed -n '5,9p'"), [file("src/a.rs", 5, 9)]);
+        assert_eq!(shell("head -n 20 a.rs && tail -n +30 b.rs"), [file("a.rs", 1, 20), file("b.rs", 30, u64::MAX)]);
+        assert_eq!(shell("head -5 a.rs || cat b.rs"), [file("a.rs", 1, 5), file("b.rs", 1, u64::MAX)]);
+        assert_eq!(shell("cargo  test --lib"), [Target::Command("cargo test --lib".into())]);
+        assert!(shell("tail -n 5 a.rs")[0].overlaps(&file("a.rs", 1, u64::MAX)));
+        assert!(!shell("tail -n 5 a.rs")[0].overlaps(&file("a.rs", 1, 50)));
+    }
+
+    #[test]
+    fn targets_overlap_by_lines_searches_by_pattern_and_place() {
+        assert!(file("/p/src/a.rs", 1, 10).overlaps(&file("src/a.rs", 10, 12)));
+        assert!(!file("src/a.rs", 1, 10).overlaps(&file("src/a.rs", 11, 12)));
+        assert!(!file("src/a.rs", 1, 10).overlaps(&file("src/ba.rs", 1, 10)));
+        let search = |pattern: &str| of("Grep", &format!(r#"{{"pattern":"{pattern}","path":"src","-n":true}}"#));
+        assert!(search("foo")[0].overlaps(&search("foo")[0]) && !search("foo")[0].overlaps(&search("bar")[0]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_command_panics_and_each_overlaps_itself(command in "(sed|head|tail|cat|nl|\\| )?[ -~]{0,50}") {
+            let found = shell(&command);
+            let is_empty = |target: &Target| matches!(target, Target::File { lines, .. } if lines.first > lines.last);
+            let overlaps = found.iter().all(|target| target.overlaps(target) || is_empty(target));
+            prop_assert!(overlaps);
+        }
+    }
+}

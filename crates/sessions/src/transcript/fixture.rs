@@ -1,0 +1,251 @@
+//! The fixture file: its fields, and reading it with a place for every fault.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::points::is_boundary;
+use base::fault::{Fault, place_of};
+use base::message::{Message, Role};
+
+/// The words in a tool output that mark a cut.
+pub const CUT_MARK: &str = " characters in the original ...]";
+
+/// A scrubbed transcript snapshot. Unknown keys are kept and ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fixture {
+    /// Equals the file's stem.
+    pub name: String,
+    /// What happened in the session, in a sentence or two.
+    #[serde(default)]
+    pub description: String,
+    /// The model that worked in the session, as the log named it.
+    #[serde(default)]
+    pub model: String,
+    /// The context window of that model in tokens, if known.
+    #[serde(default)]
+    pub context_length: Option<u64>,
+    /// Kinds of task, for breakdowns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Compression points: exclusive message indices in rising order; none means one at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<usize>,
+    /// The number of messages to which the session was cut, if it was. In older fixtures of compeval it is the limit of
+    /// tool outputs in characters, which is now `outputs_cut_to`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated_to: Option<u64>,
+    /// The version of the patterns by which references were found before anything was cut; `None` of a fixture that
+    /// records none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_patterns: Option<u32>,
+    /// Where the agent itself compacted its history: exclusive message indices in rising order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compactions: Vec<usize>,
+    /// The transcript.
+    #[serde(serialize_with = "with_recorded_references")]
+    pub messages: Vec<Message>,
+    /// Remarks of whoever made the fixture.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub notes: serde_json::Value,
+    /// Keys this program does not know.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Messages as a fixture has them: with what was recorded of them.
+fn with_recorded_references<S: Serializer>(messages: &[Message], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Recorded<'m> {
+        #[serde(flatten)]
+        message: &'m Message,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        cut_references: &'m [String],
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        attached_references: &'m [String],
+    }
+    serializer.collect_seq(messages.iter().map(|message| Recorded {
+        message,
+        cut_references: &message.cut_references,
+        attached_references: &message.attached_references,
+    }))
+}
+
+impl Fixture {
+    /// The compression points that hold: those declared, or the end of the transcript.
+    pub fn effective_points(&self) -> Vec<usize> {
+        if self.points.is_empty() { vec![self.messages.len()] } else { self.points.clone() }
+    }
+
+    /// Whether tool outputs were cut, by `import` or by an older version of it.
+    pub fn has_cut_outputs(&self) -> bool {
+        self.messages.iter().any(|message| message.content.contains(CUT_MARK))
+    }
+
+    /// Index of the first message that is compressed: a leading system message is kept aside.
+    pub fn start(&self) -> usize {
+        usize::from(self.messages.first().is_some_and(|m| m.role == Role::System))
+    }
+}
+
+/// A fixture with the place of each of its messages in the text it was read from.
+#[derive(Clone, Debug)]
+pub struct ParsedFixture {
+    /// The fixture.
+    pub fixture: Fixture,
+    /// Byte range of each message in the text.
+    pub places: Vec<Range<usize>>,
+}
+
+#[derive(Deserialize)]
+struct FixtureOutline<'a> {
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    points: Option<&'a RawValue>,
+}
+
+impl ParsedFixture {
+    /// Reads a fixture from the text of its file.
+    ///
+    /// # Errors
+    /// All faults of structure: broken JSON, unpaired or repeated tool calls, points out of range.
+    pub fn read(text: &str) -> Result<ParsedFixture, Vec<Fault>> {
+        let outline: FixtureOutline<'_> = serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
+        let places: Vec<_> = outline.messages.iter().map(|raw| place_of(text, raw.get())).collect();
+        let mut faults: Vec<_> = outline
+            .messages
+            .iter()
+            .zip(&places)
+            .filter_map(|(raw, place)| {
+                serde_json::from_str::<Message>(raw.get()).err().map(|e| json_fault(text, place.start, &e))
+            })
+            .collect();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let fixture: Fixture = serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
+        faults.extend(pair_faults(&fixture.messages, &places));
+        let points_place = outline.points.map_or(0..0, |raw| place_of(text, raw.get()));
+        faults.extend(point_faults(&fixture, points_place));
+        if faults.is_empty() { Ok(ParsedFixture { fixture, places }) } else { Err(faults) }
+    }
+}
+
+const SHAPE: &str = "a fixture is JSON with `name` and `messages` in OpenAI's chat shape";
+
+fn json_fault(text: &str, offset: usize, error: &serde_json::Error) -> Fault {
+    Fault::json(text, offset, error, SHAPE)
+}
+
+fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut open: Vec<(&str, usize)> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        let place = || places.get(index).cloned().unwrap_or(0..0);
+        if message.role == Role::Tool {
+            let id = message.tool_call_id.as_deref().unwrap_or("");
+            match open.iter().position(|(call, _)| *call == id) {
+                Some(at) => drop(open.remove(at)),
+                None => faults.push(Fault::at(
+                    place(),
+                    format!("message {index} is a tool result for `{id}`, but no open call before it has that id"),
+                    "a result directly follows the assistant message that makes the call; remove the orphan or restore its call",
+                )),
+            }
+            continue;
+        }
+        faults.extend(unanswered(&mut open, places));
+        for call in &message.tool_calls {
+            if !seen.insert(&call.id) {
+                faults.push(Fault::at(
+                    place(),
+                    format!("tool call id `{}` is used twice", call.id),
+                    "ids are unique within a fixture",
+                ));
+            }
+            open.push((&call.id, index));
+        }
+    }
+    faults.extend(unanswered(&mut open, places));
+    faults
+}
+
+fn unanswered(open: &mut Vec<(&str, usize)>, places: &[Range<usize>]) -> Vec<Fault> {
+    open.drain(..)
+        .map(|(id, index)| {
+            let place = places.get(index).cloned().unwrap_or(0..0);
+            let message = format!("tool call `{id}` in message {index} has no result before the next message");
+            Fault::at(place, message, "add the result right after the call, or remove the call")
+        })
+        .collect()
+}
+
+fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut fault = |message: String, help: &str| faults.push(Fault::at(place.clone(), message, help));
+    let len = fixture.messages.len();
+    if len == fixture.start() {
+        fault(
+            "the fixture has no messages to compress".to_owned(),
+            "a fixture needs at least one message after the system message",
+        );
+        return faults;
+    }
+    let mut before = fixture.start();
+    for &point in &fixture.points {
+        if point <= before || point > len {
+            fault(
+                format!("point {point} is out of range or order: expected {} to {len}", before + 1),
+                "points are exclusive message indices in rising order, after the system message",
+            );
+        } else if !is_boundary(&fixture.messages, point) {
+            fault(
+                format!("point {point} parts a tool call from its result"),
+                "move the point to just before an assistant or user message",
+            );
+        }
+        before = before.max(point);
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(json: &str) -> Vec<String> {
+        ParsedFixture::read(json).expect_err("a fault").into_iter().map(|f| f.message).collect()
+    }
+
+    #[test]
+    fn a_sound_fixture_keeps_unknown_keys() {
+        let text = r#"{"name":"a","messages":[{"role":"user","content":"hi"}],"mood":"calm"}"#;
+        let parsed = ParsedFixture::read(text).expect("sound");
+        assert_eq!(parsed.fixture.effective_points(), [1]);
+        assert_eq!(&text[parsed.places[0].clone()], r#"{"role":"user","content":"hi"}"#);
+        assert_eq!(serde_json::to_value(&parsed.fixture).unwrap()["mood"], "calm");
+    }
+
+    #[test]
+    fn broken_json_is_placed_on_its_line() {
+        let text = "{\"name\":\"a\",\n \"messages\":[\n  {\"role\":\"usr\",\"content\":\"hi\"}]}";
+        let fault = &ParsedFixture::read(text).expect_err("a fault")[0];
+        assert!(fault.message.contains("unknown variant `usr`"), "{}", fault.message);
+        assert_eq!(text[..fault.place.start].matches('\n').count(), 2);
+    }
+
+    #[test]
+    fn orphans_repeats_and_bad_points_are_named() {
+        let orphan = r#"{"name":"a","messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"c9","content":"y"}]}"#;
+        assert!(faults(orphan)[0].contains("`c9`"));
+        let open = r#"{"name":"a","messages":[{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"x"}]}"#;
+        assert!(faults(open)[0].contains("has no result"));
+        let range = r#"{"name":"a","points":[2],"messages":[{"role":"user","content":"x"}]}"#;
+        assert!(faults(range)[0].contains("out of range"));
+    }
+}

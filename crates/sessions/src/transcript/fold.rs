@@ -1,0 +1,185 @@
+//! Folding of text for literal comparison: two texts that differ in typography alone fold to the same text.
+//!
+//! 1. Edits of the text as written, for which case and the kind of a space matter: `()` behind names that only code
+//!    has, and non-breaking spaces between thousands.
+//! 2. Unicode NFKC, lower case, white space as single blanks.
+//! 3. Typographic edits: quotes, hyphens, Markdown marks, thousands, units, Chinese numerals ([`super::typography`]).
+//! 4. Blanks beside Chinese and Japanese characters, which the marks removed in step 3 may have hidden.
+//!
+//! Folding is by far the dearest part of measuring: a text is folded once and then searched for many facts. Folding
+//! twice is not folding once (a mark removed may leave a number whole), so a folded text is never folded again.
+
+use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
+
+use super::edits::TextEdits;
+use super::typography::{TextReplacement, TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
+
+/// Folds `text` by all rules.
+pub fn fold(text: &str) -> String {
+    fold_by(text, TypographyRules::ALL)
+}
+
+/// Folds `text` by some of the guarded rules: a fact is looked for in each of these forms, because a guard may have
+/// left the text around it as it was.
+pub fn fold_by(text: &str, rules: TypographyRules) -> String {
+    let written = edits_of_written(text, rules);
+    let normalized = if written.is_empty() { normalize(text) } else { normalize(&edited(text.to_owned(), written)) };
+    let edits = edits_of_normalized(&normalized, rules);
+    let typographic = edited(normalized, edits);
+    let blanks = edits_of_blanks(&typographic);
+    edited(typographic, blanks)
+}
+
+fn edited(text: String, edits: Vec<TextReplacement>) -> String {
+    if edits.is_empty() { text } else { TextEdits::from_list(edits).apply(text) }
+}
+
+/// Folds a text that may hold JSON (a tool result, the arguments of a call, a transcript written out), followed by the
+/// strings of that JSON as they read, each behind a line break.
+///
+/// Escapes are undone by parsing alone: replacing `\n` would break `C:\new`. Folding leaves no line breaks, so a fact
+/// never reaches over one of those put in here.
+pub fn fold_document(text: &str) -> String {
+    let mut folded = fold(text);
+    if text.contains(['{', '[']) {
+        for value in json_values(text) {
+            push_strings(&value, &mut folded, NESTED);
+        }
+    }
+    folded
+}
+
+/// How deep JSON inside a JSON string is read.
+const NESTED: u8 = 3;
+
+/// The JSON objects and arrays of `text` that begin a line or are behind the name of a call, `data: ` or the like: the
+/// first of each line.
+fn json_values(text: &str) -> Vec<Value> {
+    let mut values = Vec::new();
+    // a text of unclosed brackets must not be parsed to its end again and again
+    let mut budget = text.len().saturating_mul(4);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let line = rest.find('\n').map_or(rest.len(), |end| end + 1);
+        let brackets = rest.get(..line).unwrap_or("").match_indices(['{', '[']);
+        let mut starts = brackets.map(|(at, _)| at).filter(|at| may_be_json(rest, *at));
+        let read = starts.find_map(|at| match first_value(rest.get(at..).filter(|_| budget > 0)?) {
+            Ok((value, length)) => {
+                values.push(value);
+                Some(at + length)
+            }
+            Err(tried) => {
+                budget = budget.saturating_sub(tried);
+                None
+            }
+        });
+        let read = read.unwrap_or(0);
+        let line_end = rest.get(read..).and_then(|rest| rest.find('\n')).map_or(rest.len(), |end| read + end + 1);
+        rest = rest.get(line_end..).unwrap_or("");
+    }
+    values
+}
+
+/// Whether the bracket at `at` is by itself and has behind it what may be JSON with a string in it.
+fn may_be_json(text: &str, at: usize) -> bool {
+    let before = text.get(..at).and_then(|before| before.chars().next_back());
+    let inner = text.get(at + 1..).unwrap_or("").trim_start();
+    before.is_none_or(|c| c.is_whitespace() || matches!(c, '=' | ':'))
+        && inner.starts_with(|c: char| matches!(c, '"' | '{' | '[' | '-' | 't' | 'f' | 'n') || c.is_ascii_digit())
+}
+
+/// The JSON value that `json` begins with and its length, or how many bytes were read to see that there is none.
+fn first_value(json: &str) -> Result<(Value, usize), usize> {
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(value)) => Ok((value, values.byte_offset())),
+        Some(Err(error)) => {
+            let lines = json.split_inclusive('\n').take(error.line().saturating_sub(1));
+            Err(lines.map(str::len).sum::<usize>() + error.column())
+        }
+        None => Err(json.len()),
+    }
+}
+
+fn push_strings(value: &Value, folded: &mut String, depth: u8) {
+    match value {
+        Value::String(string) => {
+            folded.push('\n');
+            folded.push_str(&fold(string));
+            if depth > 0 && string.trim_start().starts_with(['{', '[']) {
+                json_values(string).iter().for_each(|value| push_strings(value, folded, depth - 1));
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| push_strings(item, folded, depth)),
+        Value::Object(map) => map.values().for_each(|item| push_strings(item, folded, depth)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// NFKC, lower case, single blanks.
+pub(super) fn normalize(text: &str) -> String {
+    let mut folded = if text.is_ascii() {
+        single_blanks(text)
+    } else {
+        // Lower-casing can yield text that NFKC would change again (and the reverse), hence the second pass.
+        let lower: String = text.nfkc().flat_map(char::to_lowercase).collect();
+        single_blanks(&lower.nfkc().collect::<String>())
+    };
+    folded.make_ascii_lowercase();
+    folded
+}
+
+fn single_blanks(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn folds_width_case_and_space() {
+        assert_eq!(fold("  ＡＢＣ\n\t１２３  Ünïcode "), "abc 123 ünïcode");
+    }
+
+    #[test]
+    fn json_is_read_as_its_strings_and_never_unescaped_by_replacement() {
+        let result = "exit 0\n{\"path\": \"C:\\\\new\", \"said\": \"a \\\"b\\\"\\nc\"}\nplain C:\\new";
+        let folded = fold_document(result);
+        assert_eq!(folded.lines().skip(1).collect::<Vec<_>>(), ["c:\\new", "a 'b' c"]);
+        assert!(folded.ends_with("a 'b' c") && folded.contains("plain c:\\new"));
+        for prefix in ["[call write] ", "data: ", "result=", "  Output: ", "[12:30:01] {level} got "] {
+            assert_eq!(
+                fold_document(&format!("{prefix}{{\"a\":\"x\\ty\"}} x")).lines().last(),
+                Some("x y"),
+                "{prefix}"
+            );
+        }
+        assert_eq!(fold_document(r#"{"output":"{\"a\":\"say \\\"hi\\\"\"}"}"#).lines().last(), Some("say 'hi'"));
+        assert_eq!(fold_document(r#"[1, {"a": 2}, {"b": "c\\d"}]"#).lines().last(), Some("c\\d"));
+        let dicts = "x = {\"a\": b}\n".repeat(50) + r#"{"path":"C:\\new"}"#;
+        assert_eq!(fold_document(&dicts).lines().last(), Some("c:\\new"), "other languages do not use the budget up");
+        assert_eq!(fold_document("{ fn main() }\n[1, 2"), "{ fn main() } [1, 2");
+    }
+
+    proptest! {
+        #[test]
+        fn normalizing_is_idempotent(text in "\\PC{0,60}") {
+            prop_assert_eq!(normalize(&normalize(&text)), normalize(&text));
+        }
+
+        #[test]
+        fn folding_never_panics(text in "[0-9,_.%()`*' \u{a0}\u{2011}五十个秒第a-cA-C/-]{0,40}") {
+            fold_document(&text);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Transcripts: chat messages, fixtures (scrubbed transcript snapshots) with their compression points and spans, token
+//! counts, and text folding.
+//!
+//! A fixture is checked where it is read, so that every module above may rely on its call/result pairs, ids and points.
+//! Nothing here knows providers, probes or log formats.
+
+mod conventions;
+mod edits;
+mod fixture;
+mod fold;
+mod mapped_fold;
+mod points;
+mod shell;
+mod span;
+mod typography;
+
+pub use base::message::{CallKind, Function, Message, Role, ToolCall};
+pub use base::tokens::{count_tokens, estimate_tokens};
+pub use fixture::{CUT_MARK, Fixture, ParsedFixture};
+pub use fold::{fold, fold_by, fold_document};
+pub use mapped_fold::MappedFold;
+pub use points::{Point, ends_of_spans, is_boundary, points_at_shares};
+pub use shell::{ShellCommand, shell_commands, shell_operations};
+pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
+pub use typography::{TypographyRules, is_unspaced, is_word, numeral, value_of_numeral};

@@ -1,0 +1,590 @@
+//! Typographic differences that are no differences of meaning, each with the guard that keeps it from joining what is
+//! not the same.
+//!
+//! | rule | same | guard |
+//! |---|---|---|
+//! | thousands | `1,204` `1_204` `1 204` (non-breaking) | whole groups of three, outside brackets; an ASCII space never |
+//! | hyphens | all kinds | hyphen and space are one between letters only: that is a matter of the search, not of folding |
+//! | quotes | all kinds | |
+//! | marks | backticks, paired `**` | a lone `*` or `_` stays, and so does a mark between two letters |
+//! | units | `25%` `25 percent`, `5s` `5 seconds` | a closed table; no letter or digit before; not "the 5s", "1990s" |
+//! | calls | `load_config()` | names with `_`, `.` or inner capitals |
+//! | numerals | 三个 `3个` | before a measure word; not after 第, a digit or a numeral; never 一次 |
+//! | blanks | `端口8080` `端口 8080` | beside a Chinese or Japanese character; never before a sign (`温度 -5`) |
+//! | conventions | dates, versions, exit codes and so on | [`super::conventions`] |
+//!
+//! `docs/method.md` has the figures; the variants and near misses that prove them are made in `probe/variants.rs`.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::conventions::{edits_of_conventions, magnitudes_as_written};
+
+/// A byte range and what takes its place.
+pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
+
+/// A set of the rules that have a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypographyRules(u8);
+
+impl TypographyRules {
+    const CALLS: TypographyRules = TypographyRules(1);
+    const THOUSANDS: TypographyRules = TypographyRules(2);
+    const UNITS: TypographyRules = TypographyRules(4);
+    const NUMERALS: TypographyRules = TypographyRules(8);
+    const CONVENTIONS: TypographyRules = TypographyRules(16);
+    pub const NONE: TypographyRules = TypographyRules(0);
+    pub const ALL: TypographyRules = TypographyRules(31);
+
+    /// All sets of rules, the full one first.
+    pub fn subsets() -> impl Iterator<Item = TypographyRules> {
+        (0..=TypographyRules::ALL.0).rev().map(TypographyRules)
+    }
+
+    fn has(self, rule: TypographyRules) -> bool {
+        self.0 & rule.0 != 0
+    }
+}
+
+/// Edits of a text as written, before case and spaces are normalized.
+pub(super) fn edits_of_written(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
+    let mut edits = Vec::new();
+    if rules.has(TypographyRules::CONVENTIONS) {
+        edits.extend(magnitudes_as_written(text));
+    }
+    if rules.has(TypographyRules::CALLS) {
+        let calls = memmem::find_iter(text.as_bytes(), b"()").filter(|at| is_call(text, *at));
+        edits.extend(calls.map(|at| (at..at + 2, Cow::Borrowed(""))));
+    }
+    if rules.has(TypographyRules::THOUSANDS) && !text.is_ascii() {
+        for space in NON_BREAKING {
+            for (at, found) in text.match_indices(space) {
+                if is_first_of_thousands(text, at, space) {
+                    let groups = groups(text.get(at..).unwrap_or(""), space);
+                    let step = found.len() + 3;
+                    edits.extend((0..groups).map(|n| (at + n * step..at + n * step + found.len(), Cow::Borrowed(""))));
+                }
+            }
+        }
+    }
+    edits
+}
+
+/// Spaces that keep a number on one line: non-breaking, figure and narrow.
+const NON_BREAKING: [&str; 3] = ["\u{a0}", "\u{2007}", "\u{202f}"];
+
+/// Edits of a text whose typography was edited: blanks between a Chinese or Japanese character and another character, a
+/// letter, a digit or a mark go. Such a blank, or a line break, is a matter of style. Before a sign it is none.
+pub(super) fn edits_of_blanks(text: &str) -> Vec<TextReplacement> {
+    if text.is_ascii() {
+        return Vec::new();
+    }
+    let is_beside = |c: char| c.is_alphanumeric() || matches!(c, ',' | ':' | ';' | '!' | '?' | '(' | ')' | '\'');
+    let is_style = |at: &usize| {
+        let before = text.get(..*at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + 1..).and_then(|text| text.chars().next());
+        before.zip(after).is_some_and(|(before, after)| {
+            is_ideograph(before) && is_beside(after) || is_ideograph(after) && is_beside(before)
+        })
+    };
+    memchr::memchr_iter(b' ', text.as_bytes()).filter(is_style).map(|at| (at..at + 1, Cow::Borrowed(""))).collect()
+}
+
+/// Whether the separator at `at` is the first of a number written in thousands.
+fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
+    let before = text.get(..at).unwrap_or("");
+    let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    (1..=3).contains(&digits) && joins_thousands(text, at - digits, at, separator)
+}
+
+/// Whether the name before the `()` at `at` is spelled as only code is.
+fn is_call(text: &str, at: usize) -> bool {
+    let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + 2..).unwrap_or(""));
+    let name =
+        before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':'))).next().unwrap_or("");
+    let inner = name.trim_matches(['_', '.', ':']);
+    let goes_on = after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        || after.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric));
+    let is_code = name.contains('_') || inner.contains('.') || inner.chars().skip(1).any(|c| c.is_ascii_uppercase());
+    !inner.is_empty() && is_code && !goes_on && !name.ends_with('.')
+}
+
+pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
+    let conventions = rules.has(TypographyRules::CONVENTIONS);
+    let edits = if conventions { edits_of_conventions(text) } else { Vec::new() };
+    let mut scan = Scan { text, rules, edits, bold: None };
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at = match byte {
+            b'`' => scan.backticks(at),
+            b'*' => scan.asterisks(at),
+            b'"' => scan.replace(at..at + 1, "'"),
+            b'\\' => scan.backslashes(at),
+            b'0'..=b'9' => scan.number(at),
+            0x80.. => scan.wide(at),
+            _ => at + 1,
+        };
+    }
+    scan.edits
+}
+
+struct Scan<'t> {
+    text: &'t str,
+    rules: TypographyRules,
+    edits: Vec<TextReplacement>,
+    /// Where a `**` occurs that may begin bold text.
+    bold: Option<usize>,
+}
+
+/// The longest bold stretch, in bytes: marks further apart belong to two different things.
+const BOLD: usize = 400;
+
+impl<'t> Scan<'t> {
+    fn replace(&mut self, range: Range<usize>, with: &'static str) -> usize {
+        let end = range.end;
+        self.edits.push((range, Cow::Borrowed(with)));
+        end
+    }
+
+    fn before(&self, at: usize) -> Option<char> {
+        self.text.get(..at).unwrap_or("").chars().next_back()
+    }
+
+    fn from(&self, at: usize) -> &'t str {
+        self.text.get(at..).unwrap_or("")
+    }
+
+    /// The backslashes of an escaped quote go with it: JSON that was cut cannot be parsed.
+    fn backslashes(&mut self, at: usize) -> usize {
+        let rest = self.from(at).trim_start_matches('\\');
+        let end = self.text.len() - rest.len();
+        if rest.starts_with('"') { self.replace(at..end + 1, "'") } else { end }
+    }
+
+    /// Backticks go, but for those that keep two words apart.
+    fn backticks(&mut self, at: usize) -> usize {
+        let rest = self.from(at).trim_start_matches('`');
+        let end = self.text.len() - rest.len();
+        let parts = self.before(at).is_some_and(is_word) && rest.starts_with(|c: char| is_word(c) || is_mark(c));
+        if parts || rest.starts_with(is_mark) {
+            return end;
+        }
+        // a fence on a line of its own leaves one blank, not two
+        let follows_blank = self.before(at).is_none_or(|c| c == ' ');
+        let range = match rest.as_bytes().first() {
+            Some(b' ') if follows_blank => at..end + 1,
+            None if follows_blank && at > 0 => at - 1..end,
+            _ => at..end,
+        };
+        self.replace(range, "")
+    }
+
+    /// `**` goes where two of them enclose a stretch as Markdown has it.
+    fn asterisks(&mut self, at: usize) -> usize {
+        let rest = self.from(at).trim_start_matches('*');
+        let end = self.text.len() - rest.len();
+        if end - at != 2 {
+            return end;
+        }
+        let (before, after) = (self.before(at), rest.chars().next());
+        let closes = before.is_some_and(|c| !c.is_whitespace() && !matches!(c, '(' | '[' | '{' | '='))
+            && !after.is_some_and(is_word);
+        match self.bold.take() {
+            Some(open) if closes && at - open <= BOLD => {
+                self.replace(open..open + 2, "");
+                self.replace(at..end, "");
+            }
+            _ => {
+                let opens = !before.is_some_and(is_word) && after.is_some_and(|c| !c.is_whitespace() && !is_mark(c));
+                self.bold = opens.then_some(at);
+            }
+        }
+        end
+    }
+
+    /// A number: thousands are joined, a unit behind it takes its long form.
+    fn number(&mut self, at: usize) -> usize {
+        let digits = digits(self.from(at));
+        let mut end = at + digits;
+        for (separator, name) in [(b',', ","), (b'_', "_")] {
+            if self.text.as_bytes().get(end) == Some(&separator) && (1..=3).contains(&digits) {
+                let groups = groups(self.from(end), name);
+                if groups > 0 && joins_thousands(self.text, at, end, name) {
+                    if self.rules.has(TypographyRules::THOUSANDS) {
+                        let separators = (0..groups).map(|n| end + 4 * n);
+                        self.edits.extend(separators.map(|at| (at..at + 1, Cow::Borrowed(""))));
+                    }
+                    end += 4 * groups;
+                    break;
+                }
+            }
+        }
+        if self.from(end).starts_with('.') {
+            let fraction = digits_after(self.from(end), 1);
+            end += if fraction > 0 { 1 + fraction } else { 0 };
+        }
+        if self.rules.has(TypographyRules::UNITS)
+            && may_have_unit(self.text, at)
+            && let Some((length, unit)) =
+                unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.from(end))
+        {
+            return self.replace(end..end + length, unit);
+        }
+        end
+    }
+
+    /// Quotes, hyphens and numerals beyond ASCII.
+    fn wide(&mut self, at: usize) -> usize {
+        let Some(c) = self.from(at).chars().next() else { return at + 1 };
+        let end = at + c.len_utf8();
+        match c {
+            '‘' | '’' | '‚' | '‛' | '“' | '”' | '„' | '‟' | '′' | '″' | '‹' | '›' | '«' | '»' | '「' | '」' | '『'
+            | '』' => self.replace(at..end, "'"),
+            '\u{2010}' | '\u{2011}' | '\u{2012}' | '\u{2013}' | '\u{2043}' | '\u{2212}' => self.replace(at..end, "-"),
+            // soft hyphen, zero-width blanks and joiners, byte order mark
+            '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => self.replace(at..end, ""),
+            _ if numeral(c).is_some() => self.numeral(at),
+            _ => end,
+        }
+    }
+
+    /// A Chinese numeral before a measure word becomes digits; a unit of time behind it takes its long form.
+    fn numeral(&mut self, at: usize) -> usize {
+        let run: String = self.from(at).chars().take_while(|c| numeral(*c).is_some()).collect();
+        let end = at + run.len();
+        let counts = self.before(at).is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
+        let rest = self.from(end);
+        let measure = MEASURES.iter().find(|measure| rest.starts_with(**measure));
+        if !self.rules.has(TypographyRules::NUMERALS)
+            || !counts
+            || measure.is_none()
+            || (run == "一" && rest.starts_with('次'))
+        {
+            return end;
+        }
+        let Some(value) = value_of_numeral(&run) else { return end };
+        self.edits.push((at..end, Cow::Owned(value.to_string())));
+        match unit("", &run, rest).filter(|_| self.rules.has(TypographyRules::UNITS)) {
+            Some((length, unit)) => self.replace(end..end + length, unit),
+            None => end,
+        }
+    }
+}
+
+/// How many ASCII digits `text` begins with.
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn digits_after(text: &str, skip: usize) -> usize {
+    text.get(skip..).map_or(0, digits)
+}
+
+/// How many groups of a separator and exactly three digits `text` begins with.
+fn groups(text: &str, separator: &str) -> usize {
+    let mut rest = text;
+    let mut groups = 0;
+    while let Some(group) = rest.strip_prefix(separator).filter(|group| digits(group) == 3) {
+        groups += 1;
+        rest = group.get(3..).unwrap_or("");
+    }
+    groups
+}
+
+/// Whether the number from `start`, whose first group ends at `end`, is whole, and no list in brackets.
+fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> bool {
+    let before = text.get(..start).unwrap_or("");
+    let rest = text.get(end..).unwrap_or("");
+    let after = rest.get(groups(rest, separator) * (separator.len() + 3)..).unwrap_or("");
+    let mut back = before.chars().rev();
+    let cut_before = match back.next() {
+        Some(c) if is_word(c) => true,
+        Some('.' | ',' | '\u{a0}' | '\u{2007}' | '\u{202f}') => back.next().is_some_and(|c| c.is_ascii_digit()),
+        _ => false,
+    };
+    let cut_after = after.starts_with('_')
+        || after.strip_prefix(separator).is_some_and(|next| digits(next) > 0)
+        || digits(after) > 0;
+    groups(rest, separator) > 0 && !cut_before && !cut_after && !is_in_brackets(before, after)
+}
+
+/// How far a bracket is looked for.
+const BRACKET: usize = 120;
+
+/// Whether what is between these texts is an item of a list: in square or curly brackets, among the arguments of a
+/// call, or with nothing but numbers beside it. A remark in brackets is none.
+fn is_in_brackets(before: &str, after: &str) -> bool {
+    let mut depth = 0;
+    let near = before.char_indices().rev().take(BRACKET);
+    for (at, c) in near {
+        match c {
+            ')' | ']' | '}' => depth += 1,
+            '(' | '[' | '{' if depth > 0 => depth -= 1,
+            '[' | '{' => return true,
+            '(' => {
+                let (outside, inside) = (before.get(..at).unwrap_or(""), before.get(at + 1..).unwrap_or(""));
+                let is_call = outside.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                let behind = after.split(')').next().unwrap_or("");
+                return is_call || !inside.chars().chain(behind.chars()).any(char::is_alphabetic);
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether the number at `at` may carry a unit: it is no end of a name, a path, a format or another number.
+fn may_have_unit(text: &str, at: usize) -> bool {
+    let mut back = text.get(..at).unwrap_or("").chars().rev();
+    match back.next() {
+        Some('-') => !back.next().is_some_and(is_word),
+        Some(c) => !is_word(c) && !matches!(c, '%' | '/' | '\\' | '.'),
+        None => true,
+    }
+}
+
+/// Spellings of units, each with its long form. `m`, `k` and `d` stand for too many things.
+const UNITS: [(&[&str], &str); 15] = [
+    (&["%", "percent", "pct"], " percent"),
+    (&["s", "sec", "secs", "second", "seconds"], " seconds"),
+    (&["ms", "msec", "msecs", "millisecond", "milliseconds"], " milliseconds"),
+    (&["us", "μs", "usec", "usecs", "microsecond", "microseconds"], " microseconds"),
+    (&["ns", "nanosecond", "nanoseconds"], " nanoseconds"),
+    (&["min", "mins", "minute", "minutes"], " minutes"),
+    (&["h", "hr", "hrs", "hour", "hours"], " hours"),
+    (&["kb", "kilobyte", "kilobytes"], " kilobytes"),
+    (&["mb", "megabyte", "megabytes"], " megabytes"),
+    (&["gb", "gigabyte", "gigabytes"], " gigabytes"),
+    (&["tb", "terabyte", "terabytes"], " terabytes"),
+    (&["kib", "kibibyte", "kibibytes"], " kibibytes"),
+    (&["mib", "mebibyte", "mebibytes"], " mebibytes"),
+    (&["gib", "gibibyte", "gibibytes"], " gibibytes"),
+    (&["tib", "tebibyte", "tebibytes"], " tebibytes"),
+];
+
+/// Chinese units, the longer of two that begin alike first.
+const CHINESE_UNITS: [(&str, &str); 7] = [
+    ("毫秒", " milliseconds"),
+    ("微秒", " microseconds"),
+    ("纳秒", " nanoseconds"),
+    ("秒钟", " seconds"),
+    ("秒", " seconds"),
+    ("分钟", " minutes"),
+    ("小时", " hours"),
+];
+
+/// The unit that `after` begins with, a space or (before a unit that is written out) a hyphen before it or not: its
+/// length, and its long form.
+fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)> {
+    let spaced = usize::from(after.starts_with([' ', '-']));
+    let rest = after.get(spaced..)?;
+    if let Some((spelling, long)) = CHINESE_UNITS.iter().find(|(spelling, _)| rest.starts_with(spelling)) {
+        return Some((spaced + spelling.len(), long));
+    }
+    let length = match rest.strip_prefix('%') {
+        Some(_) => 1,
+        None if rest.starts_with("per cent") => "per cent".len(),
+        None => rest.find(|c: char| !(c.is_ascii_lowercase() || c == 'μ')).unwrap_or(rest.len()),
+    };
+    let word = rest.get(..length)?;
+    let next = rest.get(length..)?;
+    let named = |(spellings, long): &(&[&str], &'static str)| spellings.contains(&word).then_some(*long);
+    let long = if word == "per cent" { " percent" } else { UNITS.iter().find_map(named)? };
+    let joined = next.starts_with(is_word) || next.starts_with(['.', '-']) && next.chars().nth(1).is_some_and(is_word);
+    let points = long == " percent" && next.trim_start_matches(['-', ' ']).starts_with("point");
+    let plural = spaced == 0 && word == "s" && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));
+    let pronoun = spaced == 1 && word == "us";
+    let part_of_name =
+        after.starts_with('-') && !long.get(1..).is_some_and(|long| long.starts_with(word) && word.len() > 3);
+    (!part_of_name && !joined && !points && !plural && !pronoun).then_some((spaced + length, long))
+}
+
+fn is_decade(number: &str) -> bool {
+    number.len() == 4 && number.ends_with('0') && (number.starts_with("19") || number.starts_with("20"))
+}
+
+/// Measure words that a numeral is read as a number before.
+const MEASURES: [&str; 36] = [
+    "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周", "份", "台", "位",
+    "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名", "段", "层", "列", "例", "类", "块", "人",
+];
+
+/// What a Chinese numeral character stands for.
+pub fn numeral(c: char) -> Option<u32> {
+    Some(match c {
+        '零' | '〇' => 0,
+        '一' => 1,
+        '二' | '两' => 2,
+        '三' => 3,
+        '四' => 4,
+        '五' => 5,
+        '六' => 6,
+        '七' => 7,
+        '八' => 8,
+        '九' => 9,
+        '十' => 10,
+        '百' => 100,
+        '千' => 1000,
+        '万' => 10_000,
+        _ => return None,
+    })
+}
+
+/// The value of a numeral up to 99,999,999 written out in full; `None` of what can be read in two ways (两三, 三百五).
+pub fn value_of_numeral(run: &str) -> Option<u32> {
+    let (high, low) = run.split_once('万').map_or((None, run), |(high, low)| (Some(high), low));
+    let low_value = if low.is_empty() && high.is_some() { Some(0) } else { below_ten_thousand(low) };
+    let high_value = high.map_or(Some(0), |high| below_ten_thousand(high).filter(|value| *value > 0))?;
+    if high.is_some() && !low.is_empty() && low_value? < 1000 && !low.starts_with('零') {
+        return None;
+    }
+    Some(high_value * 10_000 + low_value?)
+}
+
+fn below_ten_thousand(text: &str) -> Option<u32> {
+    let (mut sum, mut digit, mut unit, mut zero) = (0, None, 10_000, false);
+    for c in text.chars() {
+        match numeral(c)? {
+            0 if digit.is_none() => zero = true,
+            value @ 1..=9 if digit.is_none() => digit = Some(value),
+            value @ (10 | 100 | 1000) if value < unit => {
+                sum += digit.take().or((value == 10 && sum == 0).then_some(1))? * value;
+                (unit, zero) = (value, false);
+            }
+            _ => return None,
+        }
+    }
+    match digit {
+        Some(digit) if matches!(unit, 10 | 10_000) || zero => Some(sum + digit),
+        Some(_) => None,
+        None => (!text.is_empty() && (sum > 0 || text == "零" || text == "〇")).then_some(sum),
+    }
+}
+
+/// Whether `c` is part of a word in a script that sets words apart.
+pub fn is_word(c: char) -> bool {
+    (c.is_alphanumeric() || c == '_') && !is_unspaced(c)
+}
+
+/// Whether `c` joins the character before it.
+fn is_mark(c: char) -> bool {
+    !c.is_ascii() && unicode_normalization::char::canonical_combining_class(c) != 0
+}
+
+/// Whether `c` is a Chinese or Japanese character. (Korean, which clings to words too, has blanks between them.)
+fn is_ideograph(c: char) -> bool {
+    is_unspaced(c) && matches!(u32::from(c), 0x3005..=0x30FF | 0x31F0..=0x9FFF | 0xF900..=0xFAFF | 0x20000..)
+}
+
+/// Whether `c` belongs to a script that puts no blanks between words: Chinese, Japanese, Korean (whose particles
+/// cling to the word), Thai, Lao, Khmer, Burmese.
+pub fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF
+        | 0x3130..=0x318F | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF | 0x20000..=0x323AF)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::transcript::fold;
+
+    fn same(left: &str, right: &str) {
+        assert_eq!(fold(left), fold(right), "{left} and {right}");
+    }
+
+    fn different(left: &str, right: &str) {
+        assert_ne!(fold(left), fold(right), "{left} and {right}");
+    }
+
+    #[test]
+    fn thousands_are_joined_only_where_they_are_a_whole_number() {
+        same("1,204 rows", "1204 rows");
+        same("about 12,345,678.", "about 12345678.");
+        same("1_204 rows", "1204 rows");
+        same("1\u{a0}204\u{a0}511 rows", "1204511 rows");
+        same("(about 1,204 rows)", "(about 1204 rows)");
+        for (list, joined) in [("[1,204]", "[1204]"), ("f(1,204)", "f(1204)"), ("(1,204)", "(1204)"), ("1 204", "1204")]
+        {
+            different(list, joined);
+        }
+        for list in ["1,20", "1,2045", "1234,567", "x1,204", "0.1,204", "1,204,5", "8080,8081", "a_1_000"] {
+            assert_eq!(fold(list), list);
+        }
+    }
+
+    #[test]
+    fn hyphens_quotes_and_marks_are_one() {
+        same("re\u{2011}run \u{2212}5", "re-run -5");
+        same("“it’s” «so» 「是」", "'it's' 'so' '是'");
+        same("the port is `8080`, **not** `8081`", "the port is 8080, not 8081");
+        same("```\ncode\n```", "code");
+        for kept in ["2 * 3", "a_b _c_", "2**8 + 3**4", "f(**kwargs,**options)", "foo`s"] {
+            assert_eq!(fold(kept), kept);
+        }
+    }
+
+    #[test]
+    fn units_take_one_form_only_behind_a_number_of_their_own() {
+        same("25%", "25 percent");
+        same("25 per cent", "25％");
+        same("5s", "5 seconds");
+        same("1.5 h", "1.5 hours");
+        same("5秒", "5 s");
+        same("100MB/s", "100 megabytes/s");
+        for (left, right) in [
+            ("the 5s", "the 5 seconds"),
+            ("1990s", "1990 seconds"),
+            ("5m", "5 minutes"),
+            ("5k", "5 kilobytes"),
+            ("v5s", "v5 seconds"),
+            ("25% points", "25 percent points"),
+            ("25 percentage points", "25% points"),
+            ("gave 5 us", "gave 5 microseconds"),
+            ("%5s", "%5 seconds"),
+            ("logs/5s", "logs/5 seconds"),
+        ] {
+            different(left, right);
+        }
+        same("timeout 1800s", "timeout 1800 seconds");
+        same("a 30-second timeout", "a 30 seconds timeout");
+        same("2TB", "2 terabytes");
+        for kept in ["a 5-second-hand car", "5-s", "3-min-heap", "30-secondary"] {
+            assert_eq!(fold(kept), kept);
+        }
+    }
+
+    #[test]
+    fn parentheses_of_calls_go_with_names_of_code_alone() {
+        same("load_config() and a.run() and loadConfig()", "load_config and a.run and loadConfig");
+        different("main()", "main");
+        different("load_config()()", "load_config");
+        assert_eq!(fold("it.iter().map"), "it.iter().map");
+    }
+
+    #[test]
+    fn blanks_beside_chinese_are_a_matter_of_style() {
+        same("端口 8080 已占用", "端口8080已占用");
+        same("使用 `Redis` 缓存", "使用Redis缓存");
+        same("连接\n超时, 重试 (3 次)", "连接超时，重试（三次）");
+        same("超时 30 秒", "超时30秒");
+        same("接続 が タイムアウト", "接続がタイムアウト");
+        for kept in ["温度 -5", "선택 포트 8080", "用 --all 选", "在 /etc 下", "a 8080"] {
+            assert!(fold(kept).contains(' '), "{kept}");
+        }
+        same("connection\u{200b} refused\u{feff}", "connection refused");
+    }
+
+    #[test]
+    fn chinese_numerals_count_before_measure_words() {
+        same("共三个文件，十二秒", "共3个文件,12秒");
+        same("一百零五条", "105条");
+        same("两万三千行", "23000行");
+        for kept in ["第三个", "运行一次", "2三个", "两三个", "三百五个", "几十个", "十分好"] {
+            assert_eq!(fold(kept), kept);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Agreement of two raters over the same things, and of one rater with itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::center::{mean, sample_sd, usable};
+use super::distribution::StudentT;
+use super::interval::Interval;
+use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY, UPPER_TAIL};
+use base::named_enum;
+
+/// A coefficient of agreement, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coefficient {
+    /// 1 is perfect; `None` with a `reason`.
+    pub value: Option<f64>,
+    /// Why there is no value.
+    pub reason: Option<NoCoefficient>,
+    /// Pairs (for alpha: units with two scores or more) that it rests on.
+    pub pairs: usize,
+}
+
+named_enum! {
+    /// Why a coefficient is undefined.
+    pub enum NoCoefficient {
+        /// All scores are equal, which shows neither agreement nor its lack.
+        NoVariation = "no variation",
+        /// Nothing was scored twice.
+        TooFew = "too few",
+        /// A score is no usable number.
+        NotANumber = "not a number",
+    }
+}
+
+impl Coefficient {
+    pub(super) fn of(value: Result<f64, NoCoefficient>, pairs: usize) -> Coefficient {
+        Coefficient { value: value.ok(), reason: value.err(), pairs }
+    }
+
+    /// It rests on under 30 pairs: worth a warning.
+    pub fn rests_on_few(&self) -> bool {
+        self.pairs < MIN_PAIRS
+    }
+
+    /// As an alpha, it lies below the lower bound for even tentative conclusions.
+    pub fn is_low_alpha(&self) -> bool {
+        self.value.is_some_and(|value| value < ALPHA_WARNING)
+    }
+}
+
+/// How two raters agree. No one of these says enough: kappa depends on how the scores are spread, a rank correlation
+/// does not see leniency, and shares do not know chance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// Things that both rated.
+    pub pairs: usize,
+    /// Share of equal scores; `None` without a pair.
+    pub exact: Option<f64>,
+    /// Share of scores at most 1 apart.
+    pub within_one: Option<f64>,
+    /// Mean of first minus second: above 0, the first rater is the more lenient.
+    pub mean_difference: Option<f64>,
+    /// Spearman's rank correlation.
+    pub spearman: Coefficient,
+    /// Cohen's kappa with quadratic weights.
+    pub quadratic_kappa: Coefficient,
+    /// How far each would move with other things of the same kind.
+    pub ci95: AgreementIntervals,
+}
+
+/// 95% intervals of an [`Agreement`]; `None` with under 5 groups, and where leaving a group out changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgreementIntervals {
+    /// Of the share of equal scores.
+    pub exact: Option<Interval>,
+    /// Of the share at most 1 apart.
+    pub within_one: Option<Interval>,
+    /// Of the mean difference.
+    pub mean_difference: Option<Interval>,
+    /// Of Spearman's rank correlation.
+    pub spearman: Option<Interval>,
+    /// Of the quadratic kappa.
+    pub quadratic_kappa: Option<Interval>,
+}
+
+/// Compares two raters, given as (first, second) for each thing that both rated. Scores may lie between whole numbers.
+/// If one of them is no usable number, nothing is computed.
+///
+/// Pairs come in groups that are independent of one another, such as the scores of one answer: those of a group go up
+/// and down together, and intervals that took them for independent would be too narrow. The intervals are those of the
+/// jackknife that leaves out one group at a time (Efron and Stein 1981), with Student's t.
+pub fn agreement(groups: &[Vec<(f64, f64)>]) -> Agreement {
+    let found = point_agreement(&groups.concat());
+    Agreement { ci95: intervals(groups, &found), ..found }
+}
+
+/// Groups from which on there is an interval.
+const MIN_GROUPS: usize = 5;
+
+fn intervals(groups: &[Vec<(f64, f64)>], found: &Agreement) -> AgreementIntervals {
+    if groups.len() < MIN_GROUPS {
+        return AgreementIntervals::default();
+    }
+    let without = |left_out: usize| -> Vec<(f64, f64)> {
+        let others = groups.iter().enumerate().filter(|(group, _)| *group != left_out);
+        others.flat_map(|(_, pairs)| pairs.iter().copied()).collect()
+    };
+    let partial: Vec<Agreement> = (0..groups.len()).map(|group| point_agreement(&without(group))).collect();
+    let of = |value: fn(&Agreement) -> Option<f64>, scale: (f64, f64)| {
+        let values: Option<Vec<f64>> = partial.iter().map(value).collect();
+        let count = groups.len() as f64;
+        // The standard error of the jackknife: the spread of the values, times (G − 1) / √G.
+        let se = sample_sd(&values?).filter(|sd| *sd > TINY)? * (count - 1.0) / count.sqrt();
+        let reach = StudentT::new(groups.len() - 1)?.quantile(UPPER_TAIL)? * se;
+        Some(Interval::around(value(found)?, reach)?.clipped(scale))
+    };
+    AgreementIntervals {
+        exact: of(|found| found.exact, (0.0, 1.0)),
+        within_one: of(|found| found.within_one, (0.0, 1.0)),
+        mean_difference: of(|found| found.mean_difference, (f64::MIN, f64::MAX)),
+        spearman: of(|found| found.spearman.value, (-1.0, 1.0)),
+        quadratic_kappa: of(|found| found.quadratic_kappa.value, (-1.0, 1.0)),
+    }
+}
+
+fn point_agreement(pairs: &[(f64, f64)]) -> Agreement {
+    let fine = pairs.iter().all(|(a, b)| usable(*a) && usable(*b));
+    let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
+    let known = if fine { differences.as_slice() } else { &[] };
+    let coefficient = |compute: fn(&[(f64, f64)]) -> Option<f64>| {
+        let value = match (pairs.len() > 1, fine) {
+            (_, false) => Err(NoCoefficient::NotANumber),
+            (false, true) => Err(NoCoefficient::TooFew),
+            (true, true) => compute(pairs).ok_or(NoCoefficient::NoVariation),
+        };
+        Coefficient::of(value, pairs.len())
+    };
+    Agreement {
+        pairs: pairs.len(),
+        exact: share(known, |d| d.abs() < TINY),
+        within_one: share(known, |d| d.abs() < 1.0 + TINY),
+        mean_difference: mean(known),
+        spearman: coefficient(spearman),
+        quadratic_kappa: coefficient(quadratic_kappa),
+        ci95: AgreementIntervals::default(),
+    }
+}
+
+fn share(values: &[f64], holds: impl Fn(&f64) -> bool) -> Option<f64> {
+    let count = values.iter().filter(|x| holds(x)).count();
+    (!values.is_empty()).then(|| count as f64 / values.len() as f64)
+}
+
+/// 1 − mean (a − b)² over its expectation if scores were dealt out by chance (Cohen 1968, Psychological Bulletin 70).
+/// With quadratic weights no categories are needed: that expectation is the mean of (a_i − b_j)² over all i and j.
+fn quadratic_kappa(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (mean_a, mean_b) = (mean(&a)?, mean(&b)?);
+    let spread = |values: &[f64], center: f64| mean(&values.iter().map(|x| (x - center).powi(2)).collect::<Vec<_>>());
+    let by_chance = spread(&a, mean_a)? + spread(&b, mean_b)? + (mean_a - mean_b).powi(2);
+    let observed = mean(&pairs.iter().map(|(a, b)| (a - b).powi(2)).collect::<Vec<_>>())?;
+    (by_chance > TINY * TINY).then(|| 1.0 - observed / by_chance)
+}
+
+/// Pearson's correlation of average ranks; `None` if either side does not vary.
+fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let center = (pairs.len() as f64 + 1.0) / 2.0;
+    let deviations = |values: &[f64]| -> Vec<f64> { average_ranks(values).iter().map(|r| r - center).collect() };
+    let (a, b) = (deviations(&a), deviations(&b));
+    let product = |x: &[f64], y: &[f64]| -> f64 { x.iter().zip(y).map(|(x, y)| x * y).sum() };
+    let norm = (product(&a, &a) * product(&b, &b)).sqrt();
+    (norm > 0.0).then(|| (product(&a, &b) / norm).clamp(-1.0, 1.0))
+}
+
+/// Ranks from 1; equal values share the mean of theirs.
+fn average_ranks(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |x: &f64| {
+        let below = sorted.partition_point(|other| other < x);
+        let not_above = sorted.partition_point(|other| other <= x);
+        (below + 1 + not_above) as f64 / 2.0
+    };
+    values.iter().map(rank).collect()
+}
+
+/// How far one rater strays when rating the same things again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RepeatSpread {
+    /// Standard deviation of one rating about the rater's own mean, in points.
+    pub sigma: f64,
+    /// Share of pairs of ratings that lie 2 points or more apart.
+    pub far_share: f64,
+    /// Pairs of ratings of the same thing.
+    pub pairs: usize,
+}
+
+/// The spread of a rater from its repeated ratings, one list a thing: σ² is half the mean squared difference over all
+/// pairs of ratings of the same thing. `None` if nothing was rated twice, or if a rating is no usable number.
+pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
+    if !things.iter().flatten().all(|x| usable(*x)) {
+        return None;
+    }
+    let (mut squares, mut far, mut pairs) = (0.0, 0_usize, 0_usize);
+    for ratings in things {
+        for (place, one) in ratings.iter().enumerate() {
+            for other in ratings.iter().skip(place + 1) {
+                squares += (one - other).powi(2);
+                far += usize::from((one - other).abs() > FAR_APART - TINY);
+                pairs += 1;
+            }
+        }
+    }
+    let count = pairs as f64;
+    (pairs > 0).then(|| RepeatSpread { sigma: (squares / count / 2.0).sqrt(), far_share: far as f64 / count, pairs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs that are all independent of one another.
+    fn agreement(pairs: &[(f64, f64)]) -> Agreement {
+        super::agreement(&pairs.iter().map(|pair| vec![*pair]).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn intervals_hold_the_value_and_widen_with_groups_that_move_together() {
+        let pairs: Vec<(f64, f64)> = (0..40).map(|n| (f64::from(n % 6), f64::from((n % 6 + n % 2).min(5)))).collect();
+        let lone = agreement(&pairs);
+        let interval = lone.ci95.quadratic_kappa.unwrap();
+        assert!(interval.contains(lone.quadratic_kappa.value.unwrap()) && interval.width() < 0.5, "{lone:?}");
+        assert!(lone.ci95.exact.unwrap().contains(lone.exact.unwrap()));
+        let twice: Vec<Vec<(f64, f64)>> = pairs.iter().map(|pair| vec![*pair; 2]).collect();
+        let (doubled, separate) = (super::agreement(&twice), agreement(&twice.concat()));
+        assert!(doubled.ci95.exact.unwrap().width() > 1.2 * separate.ci95.exact.unwrap().width());
+    }
+
+    #[test]
+    fn the_interval_of_a_mean_is_the_t_interval() {
+        // for a mean the jackknife gives s/√n: differences 1 0 1 0 1, mean .6, s .547723, t(.975, 4) = 2.776445
+        let found = agreement(&[(1.0, 0.0), (2.0, 2.0), (3.0, 2.0), (4.0, 4.0), (5.0, 4.0)]);
+        let interval = found.ci95.mean_difference.unwrap();
+        assert!((interval.low() - (0.6 - 0.680087)).abs() < 1e-5, "{interval:?}");
+        assert_eq!((found.ci95.within_one, agreement(&[(1.0, 0.0); 4]).ci95.exact), (None, None));
+    }
+
+    fn zip(a: &[f64], b: &[f64]) -> Vec<(f64, f64)> {
+        a.iter().copied().zip(b.iter().copied()).collect()
+    }
+
+    fn kappa(pairs: &[(f64, f64)]) -> f64 {
+        agreement(pairs).quadratic_kappa.value.unwrap()
+    }
+
+    #[test]
+    fn quadratic_kappa_matches_published_values() {
+        let rater = |zeros: usize, ones: usize| -> Vec<f64> {
+            (0..100)
+                .map(|n| {
+                    if n < zeros {
+                        0.0
+                    } else if n < zeros + ones {
+                        1.0
+                    } else {
+                        2.0
+                    }
+                })
+                .collect()
+        };
+        assert!((kappa(&zip(&rater(46, 44), &rater(50, 40))) - 0.9541).abs() < 5e-5);
+        let essays = [9.0, 7.0, 8.0, 7.0, 6.0, 8.0, 3.0, 5.0, 10.0];
+        let second = [8.0, 8.0, 6.0, 6.0, 7.0, 6.0, 1.0, 4.0, 8.0];
+        let third = [3.0, 5.0, 6.0, 6.0, 7.0, 6.0, 1.0, 4.0, 8.0];
+        assert!((kappa(&zip(&essays, &second)) - 0.758620689655).abs() < 5e-13);
+        assert!((kappa(&zip(&essays, &third)) - 0.438095238095).abs() < 5e-13);
+    }
+
+    #[test]
+    fn spearman_matches_known_values_with_and_without_ties() {
+        let quotients = [106.0, 100.0, 86.0, 101.0, 99.0, 103.0, 97.0, 113.0, 112.0, 110.0];
+        let hours = [7.0, 27.0, 2.0, 50.0, 28.0, 29.0, 20.0, 12.0, 6.0, 17.0];
+        let plain = agreement(&zip(&quotients, &hours)).spearman.value.unwrap();
+        assert!((plain + 29.0 / 165.0).abs() < 1e-12);
+        let tied = agreement(&zip(&[1.0, 2.0, 2.0, 4.0, 5.0, 5.0], &[1.0, 3.0, 2.0, 4.0, 4.0, 5.0]));
+        assert!((tied.spearman.value.unwrap() - 0.940403).abs() < 5e-7);
+    }
+
+    #[test]
+    fn shares_and_leniency_stand_beside_the_coefficients() {
+        let found = agreement(&zip(&[5.0, 4.0, 3.0, 5.0], &[5.0, 3.0, 1.0, 4.5]));
+        assert_eq!((found.exact, found.within_one, found.mean_difference), (Some(0.25), Some(0.75), Some(0.875)));
+        assert!(found.spearman.rests_on_few());
+    }
+
+    #[test]
+    fn equal_scores_are_no_agreement() {
+        let found = agreement(&[(4.0, 4.0); 40]);
+        for coefficient in [found.spearman, found.quadratic_kappa] {
+            assert_eq!((coefficient.value, coefficient.reason), (None, Some(NoCoefficient::NoVariation)));
+            assert!(!coefficient.rests_on_few());
+        }
+        assert_eq!(found.exact, Some(1.0));
+    }
+
+    #[test]
+    fn nothing_to_compare_has_its_reason() {
+        assert_eq!(agreement(&[]).spearman.reason, Some(NoCoefficient::TooFew));
+        let bad = agreement(&[(1.0, 2.0), (f64::NAN, 2.0)]);
+        assert_eq!((bad.exact, bad.quadratic_kappa.reason), (None, Some(NoCoefficient::NotANumber)));
+    }
+
+    #[test]
+    fn a_rater_is_compared_with_itself() {
+        let found = repeat_spread(&[vec![4.0, 5.0], vec![3.0, 3.0], vec![1.0, 3.0], vec![2.0]]).unwrap();
+        assert!((found.sigma - (5.0_f64 / 3.0 / 2.0).sqrt()).abs() < 1e-12);
+        assert_eq!((found.far_share, found.pairs), (1.0 / 3.0, 3));
+        assert_eq!((repeat_spread(&[vec![1.0]]), repeat_spread(&[vec![f64::NAN, 1.0]])), (None, None));
+    }
+}

@@ -1,0 +1,283 @@
+//! Where the noise comes from: the variance of nested repetitions, split by what was repeated.
+//!
+//! Items are measured within clusters; a run is begun anew for all items of a cluster, answers are drawn anew within a
+//! run and item, and an answer may be graded repeatedly. The estimator is that of mean squared differences of pairs
+//! (Koch 1968, Technometrics 10): unbiased when cells are missing, and equal to the analysis of variance when none is.
+
+use serde::{Deserialize, Serialize};
+
+use super::center::usable;
+use super::pairs::{Observation, PairClasses, pair_classes};
+use super::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
+use base::named_enum;
+
+/// The variance of one source of noise, or of several that the design cannot separate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Component {
+    /// `judge`, `answer`, `compress_run`, `compress_probe`, `probe` or `fixture`; merged sources are joined by `+`.
+    pub name: String,
+    /// The unbiased estimate, which may be negative; `None` for a source whose pairs do not occur.
+    pub estimate: Option<f64>,
+    /// What to compute with: the estimate, a negative one as 0.
+    pub variance: Option<f64>,
+    /// Why there is no `variance`.
+    pub reason: Option<NoComponent>,
+}
+
+named_enum! {
+    /// Why a component has no variance to compute with.
+    pub enum NoComponent {
+        /// It was not repeated, or not apart from another one.
+        NotRepeated = "not repeated",
+        /// Under four clusters.
+        FewClusters = "not estimable from so few",
+    }
+}
+
+/// All components of one measure, from the innermost out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Components {
+    /// The classes of pairs they are made from.
+    pub classes: PairClasses,
+    /// The components; merged where the design cannot separate them. Empty without any observation.
+    pub components: Vec<Component>,
+    /// How many clusters were seen.
+    pub clusters: usize,
+}
+
+impl Components {
+    /// The component of this name.
+    pub fn named(&self, name: &str) -> Option<&Component> {
+        self.components.iter().find(|component| component.name == name)
+    }
+
+    /// Averages over several chains of work on the same design. A class of pairs that one of them lacks is lacking in
+    /// the average, and the fewest clusters of any count. `None` for nothing to average.
+    pub fn average(chains: &[Components]) -> Option<Components> {
+        let clusters = chains.iter().map(|chain| chain.clusters).min()?;
+        let over = |class: fn(&PairClasses) -> Option<f64>| -> Option<f64> {
+            let values: Option<Vec<f64>> = chains.iter().map(|chain| class(&chain.classes)).collect();
+            Some(values?.iter().sum::<f64>() / chains.len() as f64)
+        };
+        let classes = PairClasses {
+            d1: over(|c| c.d1),
+            d2: over(|c| c.d2),
+            d3: over(|c| c.d3),
+            d4: over(|c| c.d4),
+            d5: over(|c| c.d5),
+            d6: over(|c| c.d6),
+        };
+        Some(Components { classes, components: solve(&classes, clusters), clusters })
+    }
+}
+
+/// Splits the variance of one measure of one chain of work.
+pub fn components(observations: &[Observation]) -> Components {
+    let kept: Vec<Observation> = observations.iter().copied().filter(|o| usable(o.value)).collect();
+    if kept.is_empty() {
+        return Components::default();
+    }
+    let (classes, clusters) = pair_classes(kept);
+    Components { components: solve(&classes, clusters), classes, clusters }
+}
+
+const GRADING: &str = "judge";
+const ANSWER: &str = "answer";
+const RUN: &str = "compress_run";
+const RUN_ITEM: &str = "compress_probe";
+const ITEM: &str = "probe";
+const CLUSTER: &str = "fixture";
+
+/// Climbs from the innermost class of pairs outwards, taking off what is known so far.
+fn solve(classes: &PairClasses, clusters: usize) -> Vec<Component> {
+    let mut ladder = Ladder::default();
+    ladder.inside_a_cell(classes);
+    ladder.inside_a_cluster(classes);
+    ladder.pending.push(CLUSTER);
+    match classes.d6 {
+        Some(d6) => ladder.reach(d6),
+        None => ladder.give_up(),
+    }
+    for component in &mut ladder.found {
+        if component.name.ends_with(CLUSTER) && clusters < MIN_CLUSTERS_FOR_VARIANCE {
+            component.variance = None;
+            component.reason = Some(NoComponent::FewClusters);
+        }
+    }
+    ladder.found
+}
+
+/// The components found so far, the variance they explain together, and the sources not yet separated.
+#[derive(Default)]
+struct Ladder {
+    found: Vec<Component>,
+    explained: f64,
+    pending: Vec<&'static str>,
+}
+
+impl Ladder {
+    /// d1 = judge; d2 = judge + answer.
+    fn inside_a_cell(&mut self, classes: &PairClasses) {
+        self.pending.push(GRADING);
+        if let Some(d1) = classes.d1 {
+            self.reach(d1);
+        }
+        self.pending.push(ANSWER);
+        if let Some(d2) = classes.d2 {
+            self.reach(d2);
+        }
+    }
+
+    /// d3 = inside + run_item + run; d4 = inside + run_item + item; d5 = inside + run_item + run + item.
+    fn inside_a_cluster(&mut self, classes: &PairClasses) {
+        let run = classes.d5.zip(classes.d4).map(|(d5, d4)| d5 - d4);
+        if let Some(run) = run {
+            self.push(RUN.to_owned(), run);
+            self.explained += run;
+        }
+        self.pending.push(RUN_ITEM);
+        if run.is_none() && (classes.d3.is_some() || classes.d5.is_some()) {
+            self.pending.push(RUN);
+        }
+        // d3 leaves the items out, so it is a rung by itself wherever it occurs
+        if let Some(d3) = classes.d3 {
+            self.reach(d3);
+        }
+        self.pending.push(ITEM);
+        if let Some(d5) = classes.d5 {
+            self.reach(d5);
+        } else if classes.d3.is_none() {
+            if let Some(d4) = classes.d4 {
+                self.reach(d4);
+            }
+            self.pending.push(RUN);
+        }
+    }
+
+    /// All that is pending is what `level` has beyond the explained.
+    fn reach(&mut self, level: f64) {
+        let name = self.pending.join("+");
+        self.push(name, level - self.explained);
+        self.pending.clear();
+        self.explained = level;
+    }
+
+    fn push(&mut self, name: String, estimate: f64) {
+        let variance = Some(estimate.max(0.0));
+        self.found.push(Component { name, estimate: Some(estimate), variance, reason: None });
+    }
+
+    /// The pending sources cannot be separated.
+    fn give_up(&mut self) {
+        let (name, reason) = (self.pending.join("+"), Some(NoComponent::NotRepeated));
+        self.found.push(Component { name, estimate: None, variance: None, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(cluster: usize, item: usize, run: usize, values: &[f64]) -> Vec<Observation> {
+        values.iter().map(|value| Observation { cluster, item, run, answer: 0, value: *value }).collect()
+    }
+
+    fn estimate(found: &Components, name: &str) -> f64 {
+        found.named(name).and_then(|component| component.estimate).expect(name)
+    }
+
+    fn names(found: &Components) -> Vec<&str> {
+        found.components.iter().map(|component| component.name.as_str()).collect()
+    }
+
+    fn worked() -> Vec<Observation> {
+        [
+            seen(1, 1, 1, &[4.0, 5.0]),
+            seen(1, 1, 2, &[3.0, 4.0]),
+            seen(1, 2, 1, &[3.0, 3.0]),
+            seen(1, 2, 2, &[1.0, 2.0]),
+            seen(2, 1, 1, &[5.0, 5.0]),
+            seen(2, 1, 2, &[5.0, 4.0]),
+            seen(2, 2, 1, &[2.0, 3.0]),
+            seen(2, 2, 2, &[3.0, 3.0]),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn the_worked_example_comes_out_exactly() {
+        let found = components(&worked());
+        let expected = PairClasses {
+            d1: Some(0.3125),
+            d2: None,
+            d3: Some(0.625),
+            d4: Some(2.0),
+            d5: Some(2.3125),
+            d6: Some(1.46875),
+        };
+        assert_eq!(found.classes, expected);
+        assert_eq!(names(&found), ["judge", "compress_run", "answer+compress_probe", "probe", "fixture"]);
+        for (name, value) in [
+            ("judge", 0.3125),
+            ("compress_run", 0.3125),
+            ("answer+compress_probe", 0.0),
+            ("probe", 1.6875),
+            ("fixture", -0.84375),
+        ] {
+            assert!((estimate(&found, name) - value).abs() < 1e-12, "{name}");
+        }
+        let fixture = found.named("fixture").unwrap();
+        assert_eq!((fixture.variance, fixture.reason), (None, Some(NoComponent::FewClusters)));
+    }
+
+    #[test]
+    fn a_negative_estimate_is_kept_and_used_as_nothing() {
+        let equal_means = (0..4).flat_map(|g| [seen(g, 1, 1, &[0.0]), seen(g, 2, 1, &[2.0])].concat());
+        let found = components(&equal_means.collect::<Vec<_>>());
+        let last = found.components.last().unwrap();
+        assert_eq!(last.name, "compress_run+fixture");
+        assert!(last.estimate.unwrap() < 0.0);
+        assert_eq!((last.variance, last.reason), (Some(0.0), None));
+    }
+
+    #[test]
+    fn what_was_not_repeated_is_merged_and_named() {
+        let single: Vec<Observation> = worked().into_iter().step_by(2).collect();
+        assert_eq!(names(&components(&single))[..2], ["compress_run", "judge+answer+compress_probe"]);
+        let one_run: Vec<Observation> = worked().into_iter().filter(|o| o.run == 1).collect();
+        assert_eq!(names(&components(&one_run)), ["judge", "answer+compress_probe+probe", "compress_run+fixture"]);
+        let one_item: Vec<Observation> = worked().into_iter().filter(|o| o.item == 1).collect();
+        assert_eq!(names(&components(&one_item)), ["judge", "answer+compress_probe+compress_run", "probe+fixture"]);
+        let one_cluster: Vec<Observation> = worked().into_iter().filter(|o| o.cluster == 1).collect();
+        assert_eq!(components(&one_cluster).components.last().unwrap().estimate, None);
+    }
+
+    #[test]
+    fn separate_answers_separate_the_answer() {
+        let mut twice = worked();
+        twice.extend(worked().into_iter().map(|o| Observation { answer: 1, value: o.value + 0.5, ..o }));
+        let found = components(&twice);
+        assert_eq!(names(&found), ["judge", "answer", "compress_run", "compress_probe", "probe", "fixture"]);
+        let sum: f64 = found.components.iter().filter_map(|c| c.estimate).sum();
+        assert!((sum - found.classes.d6.unwrap()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_average_lacks_what_one_of_its_chains_lacks() {
+        let whole = components(&worked());
+        let single = components(&worked().into_iter().step_by(2).collect::<Vec<_>>());
+        assert_eq!(Components::average(&[whole.clone(), whole.clone()]), Some(whole.clone()));
+        let both = Components::average(&[whole, single]).unwrap();
+        assert_eq!(both.classes.d1, None);
+        assert_eq!(names(&both)[1], "judge+answer+compress_probe");
+        assert_eq!(Components::average(&[]), None);
+    }
+
+    #[test]
+    fn nothing_usable_gives_no_components() {
+        assert_eq!(components(&[]), Components::default());
+        assert_eq!(components(&seen(1, 1, 1, &[f64::NAN, f64::INFINITY])), Components::default());
+        let one = components(&seen(1, 1, 1, &[3.0]));
+        assert!(one.components.iter().all(|component| component.estimate.is_none() && component.reason.is_some()));
+    }
+}

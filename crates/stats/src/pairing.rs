@@ -1,0 +1,148 @@
+//! One comparison before it is judged: the paired differences of two sides, cluster by cluster.
+
+use std::collections::BTreeMap;
+
+use super::center::{MissingCounts, RunValues, mean, usable};
+use super::interval::{Estimate, interval};
+use super::rerun::{NoRerun, Rerun, rerun_interval};
+
+/// The paired differences of one measure over at least one cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paired {
+    /// The difference of each cluster, by the number that the caller gave it.
+    differences: Vec<(usize, f64)>,
+    pub(super) estimate: Estimate,
+    pub(super) rerun: Result<Rerun, NoRerun>,
+    pub(super) missing_share: f64,
+    pub(super) confounded: bool,
+    pub(super) unchanged: usize,
+}
+
+impl Paired {
+    /// From the differences of the clusters' values, one a cluster; nothing is missing and no runs are known.
+    /// `None` for no differences, or if one of them is no usable number.
+    #[cfg(test)]
+    pub(super) fn new(differences: &[f64]) -> Option<Paired> {
+        Paired::numbered(differences.iter().copied().enumerate().collect())
+    }
+
+    fn numbered(differences: Vec<(usize, f64)>) -> Option<Paired> {
+        let estimate = interval(&differences.iter().map(|(_, difference)| *difference).collect::<Vec<_>>())?;
+        let rerun = Err(NoRerun::NoRuns);
+        Some(Paired { differences, estimate, rerun, missing_share: 0.0, confounded: false, unchanged: 0 })
+    }
+
+    /// The first side minus the second, cluster by cluster, with the re-run interval and the larger missing share of
+    /// the two sides. Both sides of a cluster must have been restricted to the same items before. The numbers of the
+    /// clusters say which clusters several measures have in common.
+    ///
+    /// A cluster without a value on either side is left out, though its missing cells count. `None` if none is left.
+    pub fn by_cluster(clusters: &[(usize, RunValues, RunValues)]) -> Option<Paired> {
+        let paired: Vec<PairedCluster> =
+            clusters.iter().filter_map(|(at, a, b)| PairedCluster::of(*at, a, b)).collect();
+        let differences = paired.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
+        let (a, b): (Vec<_>, Vec<_>) = paired.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
+        let share = |side: fn(&(usize, RunValues, RunValues)) -> MissingCounts| {
+            clusters.iter().map(side).fold(MissingCounts::default(), |sum, gaps| sum + gaps).share().unwrap_or(0.0)
+        };
+        let missing_share = share(|(_, a, _)| a.gaps).max(share(|(_, _, b)| b.gaps));
+        Some(Paired { rerun: rerun_interval(&a, Some(&b)), missing_share, ..Paired::numbered(differences)? })
+    }
+
+    /// The same for clusters that are numbered as they come.
+    pub fn between(clusters: &[(RunValues, RunValues)]) -> Option<Paired> {
+        let numbered = clusters.iter().enumerate().map(|(at, (a, b))| (at, a.clone(), b.clone()));
+        Paired::by_cluster(&numbered.collect::<Vec<_>>())
+    }
+
+    /// The mean over several measures in each cluster, over those that have the cluster. `None` for no measure.
+    pub(super) fn mean_over(measures: &[&Paired]) -> Option<Paired> {
+        let mut by_cluster: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (at, difference) in measures.iter().flat_map(|measure| &measure.differences) {
+            by_cluster.entry(*at).or_default().push(*difference);
+        }
+        let means: Option<Vec<(usize, f64)>> =
+            by_cluster.into_iter().map(|(at, differences)| Some((at, mean(&differences)?))).collect();
+        Paired::numbered(means?)
+    }
+
+    /// Beside these clusters, so many others in which nothing changed.
+    pub fn with_unchanged(self, unchanged: usize) -> Paired {
+        Paired { unchanged, ..self }
+    }
+
+    /// With this share of cells missing, from 0 to 1, on the side that lacks more. Anything else counts as all.
+    pub fn with_missing_share(self, share: f64) -> Paired {
+        let missing_share = if (0.0..=1.0).contains(&share) { share } else { 1.0 };
+        Paired { missing_share, ..self }
+    }
+
+    /// With the missing share of another comparison of the same sides, which has all their cells.
+    pub fn with_missing_share_of(self, whole: &Paired) -> Paired {
+        self.with_missing_share(whole.missing_share)
+    }
+
+    /// Without a re-run interval, for this reason: for one, that runs repeated each other's work.
+    pub fn without_rerun(self, reason: NoRerun) -> Paired {
+        Paired { rerun: Err(reason), ..self }
+    }
+
+    /// Something else than what is compared differs between the sides: no verdict can be given.
+    pub fn confounded(self) -> Paired {
+        Paired { confounded: true, ..self }
+    }
+
+    /// The mean difference with its interval and unadjusted p.
+    pub fn estimate(&self) -> &Estimate {
+        &self.estimate
+    }
+}
+
+/// A cluster with a value on both sides.
+struct PairedCluster {
+    at: usize,
+    difference: f64,
+    a: Vec<f64>,
+    b: Vec<f64>,
+}
+
+impl PairedCluster {
+    fn of(at: usize, a: &RunValues, b: &RunValues) -> Option<PairedCluster> {
+        let difference = a.cluster_value()? - b.cluster_value()?;
+        usable(difference).then(|| PairedCluster { at, difference, a: a.present(), b: b.present() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_values;
+
+    fn side(cells: &[Option<f64>]) -> RunValues {
+        run_values(&[cells.to_vec()])
+    }
+
+    #[test]
+    fn a_cluster_without_a_value_on_one_side_is_left_out_and_counted_missing() {
+        let whole = side(&[Some(3.0), Some(3.5)]);
+        let empty = side(&[None, None]);
+        let paired = Paired::between(&[(whole.clone(), side(&[Some(2.0), Some(2.5)])), (whole, empty)]).unwrap();
+        assert_eq!(paired.estimate.clusters, 1);
+        assert_eq!(paired.missing_share, 0.5);
+        assert_eq!(paired.rerun.unwrap().df, 2);
+    }
+
+    #[test]
+    fn nothing_common_is_no_comparison() {
+        assert_eq!(Paired::between(&[]), None);
+        assert_eq!(Paired::between(&[(side(&[None]), side(&[Some(1.0)]))]), None);
+        assert_eq!(Paired::new(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn an_impossible_share_counts_as_all_missing() {
+        for share in [f64::NAN, -0.1, 1.5] {
+            assert_eq!(Paired::new(&[1.0]).unwrap().with_missing_share(share).missing_share, 1.0);
+        }
+    }
+}

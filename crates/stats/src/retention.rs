@@ -1,0 +1,138 @@
+//! Retention: what share of the span between a floor and a ceiling is kept.
+//!
+//! A ratio of means, since a mean of ratios explodes where a span is small, with Fieller's interval (1954, Journal of
+//! the Royal Statistical Society B 16), which takes the noise of the span itself into account.
+
+use serde::{Deserialize, Serialize};
+
+use super::center::{mean, sample_variance, usable};
+use super::distribution::StudentT;
+use super::interval::Interval;
+use super::thresholds::{MIN_SPAN, SPAN_WARNING, UPPER_TAIL};
+use base::named_enum;
+
+/// A retention, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retention {
+    /// Mean gain over mean span. Not clipped: below 0 is worse than the floor, above 1 better than the ceiling.
+    pub value: Option<f64>,
+    /// 95% interval by Fieller; `None` with one cluster, or without a value.
+    pub ci95: Option<Interval>,
+    /// Mean span between floor and ceiling, in points; `None` without a usable cluster.
+    pub span: Option<f64>,
+    /// Why `value` or `ci95` is missing.
+    pub reason: Option<NoRetention>,
+}
+
+impl Retention {
+    /// The span is known and under 1 point: the items hardly measure anything, which is worth a warning.
+    pub fn has_narrow_span(&self) -> bool {
+        self.span.is_some_and(|span| span < SPAN_WARNING)
+    }
+
+    fn missing(reason: NoRetention, span: Option<f64>) -> Retention {
+        Retention { value: None, ci95: None, span, reason: Some(reason) }
+    }
+}
+
+named_enum! {
+    /// Why a retention, or its interval, is undefined.
+    pub enum NoRetention {
+        /// No cluster has the floor, the ceiling and what lies between.
+        MissingReference = "missing arm",
+        /// A value is no usable number.
+        NotANumber = "not a number",
+        /// The mean span is under 0.5 points.
+        NarrowSpan = "narrow span",
+        /// Ceiling and floor cannot be distinguished from noise.
+        UncertainSpan = "uncertain span",
+        /// One cluster: the value stands alone.
+        FewClusters = "few fixtures",
+    }
+}
+
+/// The retention over clusters, each given as (gain, span): the value minus the floor, the ceiling minus the floor, all
+/// three over the same items.
+pub fn retention(clusters: &[(f64, f64)]) -> Retention {
+    if clusters.is_empty() {
+        return Retention::missing(NoRetention::MissingReference, None);
+    }
+    let (gains, spans): (Vec<f64>, Vec<f64>) = clusters.iter().copied().unzip();
+    let (Some(gain), Some(span)) = (mean(&gains), mean(&spans)) else {
+        return Retention::missing(NoRetention::NotANumber, None);
+    };
+    if span < MIN_SPAN {
+        return Retention::missing(NoRetention::NarrowSpan, Some(span));
+    }
+    let (value, span) = (Some(gain / span), Some(span));
+    match fieller(&gains, &spans) {
+        Ok(ci95) => Retention { value, ci95: Some(ci95), span, reason: None },
+        Err(NoRetention::FewClusters) => Retention { value, ci95: None, span, reason: Some(NoRetention::FewClusters) },
+        Err(reason) => Retention::missing(reason, span),
+    }
+}
+
+/// Fieller's interval (l ± √(l² − qk)) / q for the ratio of the means x̄ / ȳ, where q = ȳ² − t²v_y, l = x̄ȳ − t²c,
+/// k = x̄² − t²v_x, and v_x, v_y, c are variances and covariance of the means.
+fn fieller(x: &[f64], y: &[f64]) -> Result<Interval, NoRetention> {
+    let t = StudentT::new(x.len().saturating_sub(1)).and_then(|t| t.quantile(UPPER_TAIL));
+    let square = t.ok_or(NoRetention::FewClusters)?.powi(2) / x.len() as f64;
+    let known = |value: Option<f64>| value.ok_or(NoRetention::NotANumber);
+    let (mean_x, mean_y) = (known(mean(x))?, known(mean(y))?);
+    let products: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let covariance = products / (x.len() - 1) as f64;
+    let q = mean_y.powi(2) - square * known(sample_variance(y))?;
+    let l = mean_x * mean_y - square * covariance;
+    let k = mean_x.powi(2) - square * known(sample_variance(x))?;
+    if q <= 0.0 {
+        return Err(NoRetention::UncertainSpan);
+    }
+    // never negative but for rounding, as long as q is positive
+    let root = (l * l - q * k).max(0.0).sqrt();
+    let (low, high) = ((l - root) / q, (l + root) / q);
+    // a q that is all but 0 gives ends beyond any sense
+    Interval::new(low, high).filter(|_| usable(low) && usable(high)).ok_or(NoRetention::UncertainSpan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_clusters_keep_four_fifths() {
+        let found = retention(&[(2.9, 3.4), (2.4, 3.2), (2.8, 3.2), (2.7, 3.3)]);
+        assert!((found.value.unwrap() - 0.8244).abs() < 5e-5);
+        let ci95 = found.ci95.unwrap();
+        assert!((ci95.low() - 0.7375).abs() < 5e-5 && (ci95.high() - 0.9086).abs() < 5e-5);
+        assert_eq!((found.reason, found.has_narrow_span()), (None, false));
+    }
+
+    #[test]
+    fn one_cluster_has_a_value_alone() {
+        let found = retention(&[(1.0, 2.0)]);
+        assert_eq!((found.value, found.ci95, found.reason), (Some(0.5), None, Some(NoRetention::FewClusters)));
+    }
+
+    #[test]
+    fn it_is_undefined_where_floor_and_ceiling_are_not_apart() {
+        assert_eq!(retention(&[]).reason, Some(NoRetention::MissingReference));
+        let narrow = retention(&[(0.2, 0.4), (0.3, 0.5)]);
+        assert_eq!((narrow.value, narrow.reason), (None, Some(NoRetention::NarrowSpan)));
+        assert!(narrow.has_narrow_span());
+        let uncertain = retention(&[(1.0, 4.0), (1.0, -1.0), (1.0, 2.0)]);
+        assert_eq!((uncertain.value, uncertain.ci95, uncertain.reason), (None, None, Some(NoRetention::UncertainSpan)));
+        assert_eq!(retention(&[(f64::NAN, 2.0)]).reason, Some(NoRetention::NotANumber));
+    }
+
+    #[test]
+    fn it_is_not_clipped() {
+        assert!(retention(&[(-0.5, 2.0), (-0.4, 2.1), (-0.6, 2.0)]).value.unwrap() < 0.0);
+        assert!(retention(&[(2.5, 2.0), (2.4, 2.1), (2.6, 2.0)]).value.unwrap() > 1.0);
+    }
+
+    #[test]
+    fn even_clusters_leave_a_point() {
+        let found = retention(&[(1.0, 2.0), (1.0, 2.0), (1.0, 2.0)]);
+        assert!((found.value.unwrap() - 0.5).abs() < 1e-12 && found.ci95.unwrap().width() < 1e-12);
+    }
+}

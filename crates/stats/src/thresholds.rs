@@ -1,0 +1,71 @@
+//! Every threshold of the statistics, in one place. Those without a derivation beside them are conventions.
+
+/// Two-sided error rate of each family of tests.
+pub const ALPHA: f64 = 0.05;
+
+/// The rate of each of three looks at growing data (Pocock 1977, Biometrika 64): together they come to [`ALPHA`].
+pub const LOOK_ALPHA: f64 = 0.022;
+
+/// Coverage of every interval: the quantile is taken at half of `ALPHA` on either side.
+pub(super) const UPPER_TAIL: f64 = 1.0 - ALPHA / 2.0;
+
+/// The power at which the smallest detectable difference is stated.
+pub const POWER: f64 = 0.8;
+
+/// The smallest difference, in points of the scale, that is worth a verdict. By itself it would not do: see
+/// `tools/coverage.rs` for how often some dimension moves by as much when nothing has changed.
+pub const MARGIN: f64 = 0.3;
+
+/// The same for the mean over several methods, whose noise is smaller.
+pub const PRIMARY_MARGIN: f64 = 0.2;
+
+/// The same for a share, from 0 to 1.
+pub const SHARE_MARGIN: f64 = 0.1;
+
+/// The smallest rise of a failure rate that is worth a verdict: 2 percentage points.
+pub const MIN_RATE_INCREASE: f64 = 0.02;
+
+/// Fewest clusters that a verdict may rest on.
+pub const MIN_CLUSTERS: usize = 3;
+
+/// Share of missing cells, on either side, above which there is no verdict.
+pub const MAX_MISSING: f64 = 0.10;
+
+/// Smallest share of its items that a run must have to count.
+pub const MIN_RUN_SHARE: f64 = 0.5;
+
+/// A smallest detectable difference above this, in points, is worth a warning: the comparison is nearly blind.
+pub const MDD_WARNING: f64 = 1.0;
+
+/// Mean span between ceiling and floor, in points, under which retention is undefined.
+pub const MIN_SPAN: f64 = 0.5;
+
+/// Mean span between ceiling and floor, in points, under which the items hardly measure anything: a warning.
+pub const SPAN_WARNING: f64 = 1.0;
+
+/// Fewest clusters from which a variance between clusters is used.
+pub const MIN_CLUSTERS_FOR_VARIANCE: usize = 4;
+
+/// Pairs (or units) under which a coefficient of agreement is shown with a warning.
+pub const MIN_PAIRS: usize = 30;
+
+/// Krippendorff's own lower bound for tentative conclusions (Content Analysis, 2004): below it, a warning.
+pub const ALPHA_WARNING: f64 = 0.667;
+
+/// Two gradings of one thing that differ by this many points, or more, are far apart.
+pub const FAR_APART: f64 = 2.0;
+
+/// A probe's score from which its answer is called good, bad below: the middle of the scale.
+pub const GOOD: f64 = 2.5;
+
+/// The smallest step between bad and good, in points, that is named: smaller ones are noise about the middle.
+pub const MIN_FLIP: f64 = 1.0;
+
+/// The ends of the scale of scores.
+pub const SCALE: (f64, f64) = (0.0, 5.0);
+
+/// The ends of what a difference of two scores can be.
+pub(super) const DIFFERENCES: (f64, f64) = (SCALE.0 - SCALE.1, SCALE.1 - SCALE.0);
+
+/// A standard deviation or difference below this is rounding, and treated as 0.
+pub(super) const TINY: f64 = 1e-9;

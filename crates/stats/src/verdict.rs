@@ -1,0 +1,428 @@
+//! Verdicts: whether a difference is large enough, sure enough, and resting on enough to be called one.
+//!
+//! Comparisons come in families; within one, p values are adjusted by Holm's method (1979, Scandinavian Journal of
+//! Statistics 6), so that the chance of any false finding stays at 5% for the family, two-sided.
+
+use serde::Serialize;
+
+use super::distribution::StudentT;
+use super::interval::{Estimate, Interval};
+use super::pairing::Paired;
+use super::rerun::NoRerun;
+use super::thresholds::{
+    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
+};
+use base::named_enum;
+
+named_enum! {
+    /// What a comparison shows.
+    pub enum Verdict {
+        /// Better by the margin or more, and not by chance.
+        Improved = "improved",
+        /// Worse by the margin or more, and not by chance.
+        Regressed = "regressed",
+        /// Neither was shown; which is not to say that nothing changed.
+        NoEvidence = "no evidence",
+    }
+}
+
+named_enum! {
+    /// Why there is no evidence; the first that holds, in this order.
+    pub enum NoEvidenceReason {
+        /// Something else differs between the sides.
+        Confounded = "answerer differs",
+        /// Under three clusters.
+        FewClusters = "few fixtures",
+        /// Over 10% of the cells are missing on one side.
+        Missing = "missing",
+        /// Without the answers that the token limit cut off the verdict is another one.
+        Truncated = "truncated",
+        /// The adjusted p passes, but the difference is smaller than the margin.
+        BelowMargin = "below 0.3",
+        /// The same for the mean over several methods, whose margin is smaller.
+        BelowPrimaryMargin = "below 0.2",
+        /// The same for a share.
+        BelowShareMargin = "below 0.1",
+        /// The better side had more tokens to spend.
+        MoreTokens = "more tokens",
+        /// Nothing changed: the same answers, graded the same.
+        Unchanged = "unchanged",
+        /// The p passes by itself, but not among all comparisons of its family.
+        Correction = "correction",
+        /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
+        Degenerate = "degenerate",
+        /// The difference does not stand out from how clusters vary.
+        Noise = "noise",
+    }
+}
+
+/// A judged comparison. Differences are in points of the scale, the first side minus the second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DifferenceTest {
+    /// Mean of the differences of the clusters that changed.
+    pub difference: f64,
+    /// The same over all clusters that were compared, those without a change counted as 0.
+    pub difference_all: f64,
+    /// 95% cluster t interval of `difference`: would it hold on other clusters like these? `None` with one cluster.
+    /// Clipped to what differences can be.
+    pub ci95: Option<Interval>,
+    /// 95% re-run interval: on exactly these clusters, is it more than the noise of running again?
+    pub ci95_rerun: Option<Interval>,
+    /// The centre of `ci95_rerun`: a difference of means over runs, where `difference` is one of medians.
+    pub rerun_difference: Option<f64>,
+    /// Why there is no `ci95_rerun`.
+    pub no_rerun: Option<NoRerun>,
+    /// Two-sided p by itself; `None` with one cluster.
+    pub p: Option<f64>,
+    /// The same adjusted for its family, by Holm, and for the labels that were tried; `None` where it is not tested.
+    pub p_adjusted: Option<f64>,
+    /// Smallest true difference that would get a verdict with 80% power. `None` where no difference on the scale would,
+    /// and where all clusters differ by the same, which leaves the noise unknown.
+    pub mdd: Option<f64>,
+    /// Improved, regressed, or neither shown.
+    pub verdict: Verdict,
+    /// Why it shows nothing; `None` beside any other verdict.
+    pub reason: Option<NoEvidenceReason>,
+    /// Whether `ci95` lies inside ±0.3: evidence that nothing of that size happened. `None` without `ci95`.
+    pub within_margin: Option<bool>,
+    /// G, the number of clusters that changed.
+    pub clusters: usize,
+    /// Clusters that were compared and did not change.
+    pub unchanged: usize,
+    /// All clusters differ by exactly the same.
+    pub degenerate: bool,
+}
+
+impl DifferenceTest {
+    /// There is no evidence for other clusters, yet on these the difference is more than the noise of running again.
+    pub fn is_beyond_rerun_noise(&self) -> bool {
+        self.verdict == Verdict::NoEvidence && self.ci95_rerun.is_some_and(|ci| !ci.contains(0.0))
+    }
+
+    /// No evidence was found, and hardly any loss would have been: worth a warning, above all at a gate. A comparison
+    /// without noise says nothing about noise.
+    pub fn is_underpowered(&self) -> bool {
+        let is_blind = self.mdd.is_none_or(|mdd| mdd > MDD_WARNING);
+        self.verdict == Verdict::NoEvidence
+            && self.reason != Some(NoEvidenceReason::Unchanged)
+            && !self.degenerate
+            && is_blind
+    }
+
+    /// The same if `rest`, the comparison without truncated answers, has the same verdict; else no evidence.
+    pub fn unless_truncated(self, rest: Option<&DifferenceTest>) -> DifferenceTest {
+        if rest.map_or(Verdict::NoEvidence, |rest| rest.verdict) == self.verdict {
+            return self;
+        }
+        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::Truncated), ..self }
+    }
+
+    /// The same, but no evidence of an improvement: a larger context has more.
+    pub fn unless_improved_by_size(self) -> DifferenceTest {
+        if self.verdict != Verdict::Improved {
+            return self;
+        }
+        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::MoreTokens), ..self }
+    }
+
+    /// The same as one of `tried` comparisons with one baseline: an improvement has to hold among all of them
+    /// (Bonferroni), since the best of several looks better than it is. A loss stands by itself: nobody selects it.
+    pub fn among(self, tried: usize) -> DifferenceTest {
+        if self.difference <= 0.0 {
+            return self;
+        }
+        self.with_p_times(tried.max(1) as f64)
+    }
+
+    /// The same at one of several looks at growing data: it is tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
+    /// limit stays at 5%.
+    pub fn at_look(self) -> DifferenceTest {
+        self.with_p_times(ALPHA / LOOK_ALPHA)
+    }
+
+    fn with_p_times(self, factor: f64) -> DifferenceTest {
+        let p_adjusted = self.p_adjusted.map(|p| (p * factor).min(1.0));
+        let is_lost = self.verdict != Verdict::NoEvidence && p_adjusted.is_none_or(|p| p > ALPHA);
+        let (verdict, reason) = match is_lost {
+            true => (Verdict::NoEvidence, Some(NoEvidenceReason::Correction)),
+            false => (self.verdict, self.reason),
+        };
+        DifferenceTest { p_adjusted, verdict, reason, ..self }
+    }
+
+    /// The comparison of `clusters` clusters none of which changed.
+    pub fn unchanged(clusters: usize) -> DifferenceTest {
+        DifferenceTest {
+            difference: 0.0,
+            difference_all: 0.0,
+            ci95: Interval::new(0.0, 0.0),
+            ci95_rerun: None,
+            rerun_difference: None,
+            no_rerun: Some(NoRerun::NoRuns),
+            p: Some(1.0),
+            p_adjusted: None,
+            mdd: None,
+            verdict: Verdict::NoEvidence,
+            reason: Some(NoEvidenceReason::Unchanged),
+            within_margin: Some(true),
+            clusters: 0,
+            unchanged: clusters,
+            degenerate: true,
+        }
+    }
+}
+
+/// Why no test would mean anything, whatever the differences are; `None` where they can be tested.
+pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
+    if paired.confounded {
+        Some(NoEvidenceReason::Confounded)
+    } else if paired.estimate.clusters < MIN_CLUSTERS {
+        Some(NoEvidenceReason::FewClusters)
+    } else if paired.missing_share > MAX_MISSING + TINY {
+        Some(NoEvidenceReason::Missing)
+    } else {
+        None
+    }
+}
+
+/// Judges one family of comparisons together, in order. A family of one is judged as it stands. What cannot be tested
+/// is no member of the family, so that it costs the others nothing.
+pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
+    judge_family(family, (MARGIN, NoEvidenceReason::BelowMargin))
+}
+
+/// Verdicts on differences of shares, from 0 to 1.
+pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
+    let judged = judge_family(family, (SHARE_MARGIN, NoEvidenceReason::BelowShareMargin)).into_iter();
+    let of = |found: DifferenceTest| DifferenceTest {
+        within_margin: found.ci95.map(|ci| ci.is_within(SHARE_MARGIN)),
+        mdd: found.mdd.filter(|mdd| *mdd <= 1.0),
+        ..found
+    };
+    judged.map(of).collect()
+}
+
+/// The same with a margin, and the reason that a smaller difference gets.
+pub(super) fn judge_family(family: &[Paired], margin: (f64, NoEvidenceReason)) -> Vec<DifferenceTest> {
+    let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
+    let alpha = ALPHA / tested.len().max(1) as f64;
+    let mut adjusted = holm(&tested).into_iter();
+    let judge = |paired| compare(paired, p_of_test(paired).and_then(|_| adjusted.next()), alpha, margin);
+    family.iter().map(judge).collect()
+}
+
+/// The p of a comparison that can be tested.
+fn p_of_test(paired: &Paired) -> Option<f64> {
+    paired.estimate.p.filter(|_| untestable(paired).is_none())
+}
+
+fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoEvidenceReason)) -> DifferenceTest {
+    let estimate = &paired.estimate;
+    let (verdict, reason) = judge(paired, adjusted, margin);
+    let rerun = paired.rerun.as_ref().ok();
+    let changed = estimate.clusters as f64 / (estimate.clusters + paired.unchanged).max(1) as f64;
+    DifferenceTest {
+        difference: estimate.center,
+        difference_all: estimate.center * changed,
+        ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES)),
+        ci95_rerun: rerun.map(|rerun| rerun.ci95.clipped(DIFFERENCES)),
+        rerun_difference: rerun.map(|rerun| rerun.center),
+        no_rerun: paired.rerun.as_ref().err().copied(),
+        p: estimate.p,
+        p_adjusted: adjusted,
+        mdd: smallest_detectable(estimate, alpha, margin.0).filter(|mdd| *mdd <= DIFFERENCES.1),
+        verdict,
+        reason,
+        within_margin: estimate.ci95.map(|ci| ci.is_within(MARGIN)),
+        clusters: estimate.clusters,
+        unchanged: paired.unchanged,
+        degenerate: estimate.degenerate,
+    }
+}
+
+fn judge(
+    paired: &Paired,
+    adjusted: Option<f64>,
+    (margin, below): (f64, NoEvidenceReason),
+) -> (Verdict, Option<NoEvidenceReason>) {
+    let estimate = &paired.estimate;
+    let reason = if let Some(reason) = untestable(paired) {
+        reason
+    } else if adjusted.is_none_or(|p| p > ALPHA) {
+        unproven(estimate)
+    } else if estimate.center >= margin - TINY {
+        return (Verdict::Improved, None);
+    } else if estimate.center <= -(margin - TINY) {
+        return (Verdict::Regressed, None);
+    } else {
+        below
+    };
+    (Verdict::NoEvidence, Some(reason))
+}
+
+fn unproven(estimate: &Estimate) -> NoEvidenceReason {
+    if estimate.p.is_some_and(|p| p <= ALPHA) {
+        NoEvidenceReason::Correction
+    } else if estimate.degenerate {
+        NoEvidenceReason::Degenerate
+    } else {
+        NoEvidenceReason::Noise
+    }
+}
+
+/// The smallest detectable difference (Bloom 1995, Evaluation Review 19): large enough to be significant at `alpha`,
+/// and to be at least the margin, each with the stated power. It depends on the noise alone, not on what was seen.
+fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f64> {
+    if estimate.clusters < MIN_CLUSTERS || estimate.degenerate {
+        return None;
+    }
+    let (se, t) = (estimate.se?, StudentT::new(estimate.clusters - 1)?);
+    let power = t.quantile(POWER)?;
+    Some(((t.quantile(1.0 - alpha / 2.0)? + power) * se).max(margin + power * se))
+}
+
+/// Holm's adjusted p values, in the order given. What is no probability counts as 1.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let probability = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
+    let mut ranked: Vec<(usize, f64)> = p.iter().copied().map(probability).enumerate().collect();
+    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (count, mut largest) = (ranked.len(), 0.0_f64);
+    for (rank, (_, p)) in ranked.iter_mut().enumerate() {
+        largest = largest.max((*p * (count - rank) as f64).min(1.0));
+        *p = largest;
+    }
+    ranked.sort_by_key(|(place, _)| *place);
+    ranked.into_iter().map(|(_, p)| p).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RunValues, run_values};
+
+    fn runs(clusters: [[f64; 3]; 4]) -> Vec<RunValues> {
+        clusters.iter().map(|runs| run_values(&[runs.map(Some).to_vec()])).collect()
+    }
+
+    fn worked() -> Paired {
+        let a = runs([[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]]);
+        let b = runs([[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]]);
+        Paired::between(&a.into_iter().zip(b).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn judged(differences: &[f64]) -> DifferenceTest {
+        verdicts(&[Paired::new(differences).unwrap()])[0]
+    }
+
+    fn said(comparison: &DifferenceTest) -> (Verdict, Option<NoEvidenceReason>) {
+        (comparison.verdict, comparison.reason)
+    }
+
+    const NONE: Verdict = Verdict::NoEvidence;
+
+    #[test]
+    fn the_worked_comparison_is_improved() {
+        let found = verdicts(&[worked()])[0];
+        assert_eq!(said(&found), (Verdict::Improved, None));
+        assert!((found.difference - 0.475).abs() < 1e-12);
+        assert!((found.p_adjusted.unwrap() - 0.00217751).abs() < 5e-9);
+        assert!((found.mdd.unwrap() - 0.346841).abs() < 5e-7);
+        assert!((found.rerun_difference.unwrap() - 0.433333).abs() < 5e-7);
+        assert_eq!((found.within_margin, found.no_rerun), (Some(false), None));
+    }
+
+    #[test]
+    fn the_detectable_difference_is_limited_by_significance_or_by_the_margin() {
+        // t(.975, 3) = 3.182446, t(.8, 3) = 0.978472, se .047871: .199189 against .346841
+        let wide = judged(&[6.0, 4.0, 4.0, 5.0]);
+        assert!((wide.mdd.unwrap() - 1.99189).abs() < 5e-6);
+        assert_eq!(judged(&[5.0, -5.0, 0.5]).mdd, None, "no difference on the scale would do");
+        assert!(judged(&[5.0, -5.0, 0.5]).ci95.is_some_and(|ci| (ci.low(), ci.high()) == (-5.0, 5.0)));
+        assert!(!wide.is_underpowered(), "a verdict was found");
+        assert!(judged(&[3.0, -3.0, 0.5]).is_underpowered() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_underpowered());
+    }
+
+    #[test]
+    fn holm_matches_the_worked_numbers_in_any_order() {
+        let expected = [0.006, 0.060, 0.080, 0.120, 0.600, 0.800];
+        let found = holm(&[0.001, 0.012, 0.020, 0.040, 0.300, 0.800]);
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        let shuffled = holm(&[0.300, 0.001, 0.800, 0.020, 0.012, 0.040]);
+        let order = [0.600, 0.006, 0.800, 0.080, 0.060, 0.120];
+        assert!(shuffled.iter().zip(order).all(|(a, b)| (a - b).abs() < 1e-12), "{shuffled:?}");
+        assert_eq!(holm(&[f64::NAN, 0.4, 2.0, -1.0]), [1.0; 4]);
+        assert!(holm(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_reason_is_given_where_it_holds() {
+        assert_eq!(said(&judged(&[0.9])), (NONE, Some(NoEvidenceReason::FewClusters)));
+        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(NoEvidenceReason::FewClusters)));
+        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(NoEvidenceReason::BelowMargin)));
+        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(NoEvidenceReason::Noise)));
+        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
+        let family = [sure().with_missing_share(0.11), sure().with_missing_share(0.10), sure().confounded()];
+        let found = verdicts(&family);
+        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Missing)));
+        assert_eq!(said(&found[1]), (Verdict::Improved, None));
+        assert_eq!(said(&found[2]), (NONE, Some(NoEvidenceReason::Confounded)));
+    }
+
+    #[test]
+    fn a_family_asks_for_more_than_a_lone_comparison() {
+        let shaky = [0.5, 0.8, 0.5];
+        assert_eq!(said(&judged(&shaky)), (Verdict::Improved, None));
+        let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]].iter().filter_map(|d| Paired::new(d)).collect();
+        let found = verdicts(&family);
+        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Correction)));
+        assert!(found[0].mdd > judged(&shaky).mdd);
+    }
+
+    #[test]
+    fn an_improvement_has_to_hold_among_all_labels_that_were_tried() {
+        let found = verdicts(&[worked()])[0];
+        assert_eq!(found.among(1), found);
+        let p = found.p_adjusted.unwrap();
+        assert_eq!(said(&found.among(22)), (Verdict::Improved, None), "22 × .0022 is .048");
+        assert!((found.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
+        assert_eq!(said(&found.among(23)), (NONE, Some(NoEvidenceReason::Correction)));
+        let loss = judged(&[-0.5, -0.8, -0.5]);
+        assert_eq!((loss.verdict, loss.among(100)), (Verdict::Regressed, loss));
+    }
+
+    #[test]
+    fn six_equal_differences_are_enough_and_negative_ones_regress() {
+        assert_eq!(judged(&[0.3; 6]).verdict, Verdict::Improved);
+        assert_eq!(judged(&[-0.3; 6]).verdict, Verdict::Regressed);
+        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(NoEvidenceReason::BelowMargin)));
+    }
+
+    #[test]
+    fn a_narrow_interval_about_zero_is_evidence_of_no_change() {
+        assert_eq!(judged(&[0.02, -0.03, 0.01, 0.0]).within_margin, Some(true));
+        assert_eq!(judged(&[0.9, -0.8, 0.1]).within_margin, Some(false));
+        assert_eq!(judged(&[0.1]).within_margin, None);
+    }
+
+    #[test]
+    fn beyond_rerun_noise_is_said_only_without_a_verdict() {
+        let short = |values: [f64; 3]| run_values(&[values.map(Some).to_vec()]);
+        let two = [(short([4.0, 4.1, 4.0]), short([3.0, 3.1, 3.1])), (short([3.0, 3.1, 3.0]), short([2.0, 2.2, 2.1]))];
+        assert!(verdicts(&[Paired::between(&two).unwrap()])[0].is_beyond_rerun_noise());
+        assert!(!verdicts(&[worked()])[0].is_beyond_rerun_noise());
+        let same = Paired::between(&two).unwrap().without_rerun(NoRerun::Deterministic);
+        assert_eq!(verdicts(&[same])[0].no_rerun, Some(NoRerun::Deterministic));
+    }
+
+    #[test]
+    fn words_are_written_out_as_people_read_them() {
+        let json = serde_json::to_value(judged(&[0.9])).unwrap();
+        assert_eq!((&json["verdict"], &json["reason"]), (&"no evidence".into(), &"few fixtures".into()));
+        assert!(json["ci95"].is_null() && json["p"].is_null() && json["mdd"].is_null());
+        assert_eq!(serde_json::to_value(NoEvidenceReason::BelowMargin).unwrap(), "below 0.3");
+        assert_eq!(serde_json::to_value(NoEvidenceReason::Confounded).unwrap(), "answerer differs");
+        assert_eq!(serde_json::to_value(judged(&[0.3; 6]).verdict).unwrap(), "improved");
+    }
+}

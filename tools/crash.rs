@@ -1,0 +1,211 @@
+//! A randomised crash test: kills commands at random points, restarts them, and compares what they leave with a
+//! reference that nobody killed.
+//!
+//! `cargo build && cargo run --example crash [SECONDS] [SEED]`
+//!
+//! Each round edits the project or not, starts a command, kills it (or lets it end), and checks:
+//! 1. The label has complete results before and after, byte for byte those of one of the designs.
+//! 2. `cache verify` finds no damage.
+//! 3. The same command, run to its end, gives the bytes of the reference, and nothing is left beside them.
+
+#![allow(clippy::print_stdout, reason = "a test that reports")]
+#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The two designs: the prompt as it is, and with an edit that changes what is asked.
+const DESIGNS: [&str; 2] = ["", "\nBe brief.\n"];
+/// Files that are the same whenever the design is.
+const COMPARED: [&str; 3] = ["cells.jsonl", "summary.json", "report.md"];
+const LABEL: &str = "x";
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));
+    let seconds = arguments.next().unwrap_or(60);
+    let seed = arguments.next().unwrap_or_else(|| u64::from(std::process::id()) | 1);
+    println!("{seconds} s, seed {seed}");
+    let mut test = CrashTest::prepare(seed);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(seconds) {
+        test.round();
+    }
+    println!(
+        "{} rounds, {} commands killed, {} of them before they ended: no difference",
+        test.rounds, test.tried, test.killed
+    );
+}
+
+struct CrashTest {
+    project: PathBuf,
+    prompt: String,
+    /// By design: the compared files.
+    reference: Vec<Vec<Vec<u8>>>,
+    /// The design that the prompt has now.
+    design: usize,
+    random: u64,
+    rounds: u64,
+    tried: u64,
+    killed: u64,
+    _folder: tempfile::TempDir,
+}
+
+impl CrashTest {
+    fn prepare(seed: u64) -> CrashTest {
+        let folder = tempfile::tempdir().expect("a folder");
+        let project = folder.path().join("project");
+        let status = command(folder.path(), &["init", "project"]).status().expect("the program");
+        assert!(status.success());
+        let prompt = fs::read_to_string(project.join("prompts/anchored.md")).expect("a prompt");
+        let mut test = CrashTest {
+            project,
+            prompt,
+            reference: Vec::new(),
+            design: 0,
+            random: seed,
+            rounds: 0,
+            tried: 0,
+            killed: 0,
+            _folder: folder,
+        };
+        for design in 0..DESIGNS.len() {
+            test.edit(design);
+            test.complete(&["run", "--label", LABEL, "--replace"]);
+            test.reference.push(test.files());
+        }
+        assert!(test.reference[0] != test.reference[1], "the edit changes the results");
+        test
+    }
+
+    /// A number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % limit
+    }
+
+    fn edit(&mut self, design: usize) {
+        self.design = design;
+        fs::write(self.project.join("prompts/anchored.md"), format!("{}{}", self.prompt, DESIGNS[design]))
+            .expect("a prompt");
+    }
+
+    fn files(&self) -> Vec<Vec<u8>> {
+        let read = |name: &&str| {
+            let bytes = fs::read(self.project.join("results").join(LABEL).join(name)).unwrap_or_default();
+            // What is pruned and made again takes another time.
+            let is_time = |line: &&[u8]| line.windows(10).any(|part| part == b"\"seconds\":");
+            bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_time(line)).flatten().copied().collect()
+        };
+        COMPARED.iter().map(read).collect()
+    }
+
+    fn round(&mut self) {
+        self.rounds += 1;
+        let design = self.below(2) as usize;
+        self.edit(design);
+        let commands: [&[&str]; 7] = [
+            &["run", "--label", LABEL, "--replace"],
+            &["run", "--label", LABEL, "--replace"],
+            &["run", "--label", LABEL, "--replace", "--refresh", "judge"],
+            &["report", LABEL],
+            &["cache", "prune", "--unreachable"],
+            &["cache", "prune", "--stage", "judge"],
+            &["cache", "prune", "--stage", "compress"],
+        ];
+        let arguments = commands[self.below(7) as usize];
+        // Several kills before one end: what a crash leaves is what the next one begins with.
+        for _ in 0..=self.below(3) {
+            self.kill(arguments);
+            self.check(arguments);
+        }
+        self.complete(arguments);
+        self.complete(&["run", "--label", LABEL, "--replace"]);
+        self.compare(arguments);
+        self.complete(&["cache", "verify"]);
+        self.check_leftovers(arguments);
+        let earlier = fs::read_dir(self.project.join("results")).expect("results").flatten();
+        for name in
+            earlier.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains('~'))
+        {
+            self.complete(&["labels", "rm", &name]);
+        }
+    }
+
+    /// The results are those of the reference, or the first line that differs is named.
+    fn compare(&self, arguments: &[&str]) {
+        for ((name, found), expected) in COMPARED.iter().zip(self.files()).zip(&self.reference[self.design]) {
+            let (found, expected) = (String::from_utf8_lossy(&found), String::from_utf8_lossy(expected));
+            let differing = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+            assert!(found == expected, "{arguments:?}: {name} is not that of the reference: {differing:?}");
+        }
+    }
+
+    /// Starts a command and kills it after a random time.
+    fn kill(&mut self, arguments: &[&str]) {
+        self.tried += 1;
+        let pause = match self.below(3) {
+            0 => self.below(30_000),
+            1 => self.below(300_000),
+            _ => self.below(1_500_000),
+        };
+        let mut child = command(&self.project, arguments).spawn().expect("the program");
+        std::thread::sleep(Duration::from_micros(pause));
+        let has_ended = child.try_wait().expect("a process").is_some();
+        let _ = child.kill();
+        let status = child.wait().expect("an end");
+        self.killed += u64::from(!has_ended);
+        assert!(!has_ended || status.code().is_some_and(|code| code == 0), "{arguments:?}: {status}");
+    }
+
+    /// What holds at any time.
+    fn check(&self, arguments: &[&str]) {
+        // Any command that opens the label completes what was begun.
+        self.complete(&["labels", "ls"]);
+        let files = self.files();
+        // `report` writes its files one by one, from rows that stay as they are.
+        let is_same = |reference: &Vec<Vec<u8>>| match arguments[0] {
+            "report" => reference[0] == files[0],
+            _ => *reference == files,
+        };
+        assert!(self.reference.iter().any(is_same), "{arguments:?}: the label has lost its complete results");
+    }
+
+    fn check_leftovers(&self, arguments: &[&str]) {
+        let mut folders = vec![self.project.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a folder").flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let is_left = [".incomplete", ".replaced"].contains(&name.as_str())
+                    || [".tmp", ".unfinished", ".rewrite", ".new"].iter().any(|end| name.ends_with(end));
+                assert!(!is_left, "{arguments:?}: {} is left", entry.path().display());
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+    }
+
+    /// Runs a command to its end, which must be good.
+    fn complete(&self, arguments: &[&str]) {
+        let output = command(&self.project, arguments).stderr(Stdio::piped()).output().expect("the program");
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let here = std::env::current_exe().expect("a path of its own");
+    let binary = here.parent().and_then(Path::parent).expect("the target folder").join("compeval");
+    assert!(binary.exists(), "{} is missing: build it first", binary.display());
+    let mut command = Command::new(binary);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
