@@ -60,11 +60,31 @@ pub fn stated_as_current(answer: &str, superseded: &[FactFinder], expected: &[Fa
     if superseded.is_empty() {
         return Vec::new();
     }
-    let marked = mark_states(answer);
-    let text = sentences(&marked).map(fold).collect::<Vec<_>>().join("\n");
-    let mut new: Vec<Range<usize>> = expected.iter().flat_map(|fact| fact.ranges(&text)).collect();
-    new.sort_by_key(|range| range.start);
-    superseded.iter().map(|fact| fact.ranges(&text).iter().any(|old| is_current(&text, old, &new))).collect()
+    stated_in(&statements(answer), superseded, expected)
+}
+
+/// The sentences of a text, folded, a line each, with words for what its layout says.
+pub(super) fn statements(text: &str) -> String {
+    sentences(&mark_states(text)).map(fold).collect::<Vec<_>>().join("\n")
+}
+
+/// [`stated_as_current`] of the [`statements`] of an answer: at any place.
+fn stated_in(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
+    let new = sorted_ranges(text, expected);
+    superseded.iter().map(|fact| fact.ranges(text).iter().any(|old| is_current(text, old, &new))).collect()
+}
+
+/// The same of the [`statements`] of a context, where the last place decides: a context tells things in their order, and
+/// verbatim text has the value from before it was given up.
+pub(super) fn stated_last(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
+    let new = if superseded.is_empty() { Vec::new() } else { sorted_ranges(text, expected) };
+    superseded.iter().map(|fact| fact.ranges(text).last().is_some_and(|old| is_current(text, old, &new))).collect()
+}
+
+fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = facts.iter().flat_map(|fact| fact.ranges(text)).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
 }
 
 /// The stretches of a text between sentence ends, semicolons and line breaks.

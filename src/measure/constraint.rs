@@ -79,6 +79,8 @@ pub struct RuleFinder {
     whole: FactFinder,
     object: FactFinder,
     prohibition: FactFinder,
+    /// Those of scripts without blanks, which have no ends: 之前不要重启.
+    unspaced: Vec<String>,
     /// Whether the words that forbid are those of the language.
     is_built_in: bool,
 }
@@ -91,7 +93,10 @@ impl RuleFinder {
             [] => prohibitions(rule.language).map(str::to_owned).collect(),
             own => own.to_vec(),
         };
+        let (unspaced, prohibition): (Vec<String>, Vec<String>) =
+            prohibition.into_iter().partition(|word| word.chars().all(is_unspaced));
         RuleFinder {
+            unspaced: unspaced.iter().map(|word| fold(word)).collect(),
             whole: finder(vec![text]),
             object: finder(rule.object.clone()),
             prohibition: finder(prohibition),
@@ -121,7 +126,9 @@ impl RuleFinder {
 
     /// Whether the folded sentence forbids something, and does not lift what was forbidden.
     fn forbids(&self, sentence: &str) -> bool {
-        let is_forbidden = self.prohibition.occurs_in(sentence) || self.is_built_in && FORBIDDEN.is_match(sentence);
+        let is_forbidden = self.prohibition.occurs_in(sentence)
+            || self.unspaced.iter().any(|word| sentence.contains(word.as_str()))
+            || self.is_built_in && FORBIDDEN.is_match(sentence);
         is_forbidden && !cancels(sentence)
     }
 }

@@ -7,6 +7,10 @@ mod abstention;
 mod attribution;
 mod cell;
 mod constraint;
+mod context;
+mod denial;
+mod entries;
+mod invented;
 mod depth;
 mod fabrication;
 mod needed;
@@ -22,9 +26,13 @@ pub use abstention::{abstains, asserts};
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
+pub use context::{ContextFacts, ContextProbe, FactInContext};
+pub use denial::{asks_for_rejection, is_denied};
 pub use depth::Depth;
+pub use entries::{ContextEntries, ContextEntry};
 pub use fabrication::unknown_names;
 pub use headings::{Headings, prompt_headings};
+pub use invented::{InventedReferences, KnownReferences};
 pub use needed::{
     NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
 };
