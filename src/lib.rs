@@ -1,8 +1,37 @@
 //! compeval: after an agent's history was compressed, can the agent still do its work?
 //!
-//! The library behind the program of the same name. Other programs can read what it writes and reads: fixtures
-//! ([`transcript`]), result folders ([`results`]) and their statistics ([`stats`]). [`cli::main`] is the program itself.
-//! The other modules are public for the tests, benches and examples alone and may change at any time.
+//! The library behind the program of the same name. Other programs can run what it runs ([`evaluation`]), and read what
+//! it writes and reads: fixtures ([`transcript`]), result folders ([`results`]) and their statistics ([`stats`]).
+//! [`cli::main`] is the program itself. The other modules are public for the tests, benches and examples alone and may
+//! change at any time.
+//!
+//! This runs the whole matrix of the sample project, offline, and reads its scores:
+//!
+//! ```
+//! use compeval::evaluation::{Ending, Event, Request, evaluate};
+//! use compeval::results::Label;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! for (path, text) in compeval::pipeline::starter_files() {
+//!     let file = folder.path().join(path);
+//!     std::fs::create_dir_all(file.parent().unwrap_or(folder.path()))?;
+//!     std::fs::write(file, text)?;
+//! }
+//!
+//! let request = Request { label: Some(Label::new("first")?), ..Request::new(folder.path())? };
+//! let mut steps = 0;
+//! let outcome = evaluate(request, &mut |event| steps += usize::from(matches!(event, Event::Step(_))))?;
+//!
+//! assert_eq!(outcome.ending, Ending::Complete);
+//! assert!(steps > 0 && outcome.folder().path().join("cells.jsonl").exists());
+//! let summary = outcome.summary.ok_or("a part of a matrix has no summary")?;
+//! for (method, scores) in &summary.methods {
+//!     println!("{method}: {} cells judged", scores.cells.judged);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! The path of data:
 //!
@@ -23,6 +52,8 @@
 //! disagree with a run. `ARCHITECTURE.md` shows which module may import which.
 
 pub mod results;
+#[allow(missing_docs)]
+pub mod evaluation;
 pub mod cli;
 
 #[doc(hidden)]

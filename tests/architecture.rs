@@ -39,10 +39,14 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "evaluation",
+        &["scheduler", "report", "results", "shard", "plan", "pipeline", "judge", "probe", "remote", "cache", "action"],
+    ),
+    (
         "cli",
         &[
-            "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical", "measure", "answer",
-            "judge", "probe", "compress", "cache", "action",
+            "evaluation", "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical",
+            "measure", "answer", "judge", "probe", "compress", "cache", "action",
         ],
     ),
 ];

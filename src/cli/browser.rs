@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-use super::environment::variable;
+use crate::evaluation::variable;
 
 /// Opens a file or an address; whether a browser was started. A browser may run for hours, so this does not wait for
 /// it.

@@ -8,7 +8,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use super::environment::variable;
+use crate::evaluation::variable;
 use crate::pipeline::{OpenRequest, Pipeline, find_pipeline, open};
 use crate::results::labels;
 use models::known_models;

@@ -3,10 +3,13 @@
 use std::error::Error;
 
 use crate::cache::CacheError;
+use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
+use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::Problems;
-use crate::remote::RemoteError;
+use crate::evaluation::{Ending, EvaluationError};
+use crate::pipeline::{OpenError, Problems};
+use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::{FileError, says_out_of_space};
@@ -55,6 +58,22 @@ impl Exit {
         if rank(other) > rank(self) { other } else { self }
     }
 }
+
+impl From<Ending> for Exit {
+    fn from(ending: Ending) -> Exit {
+        match ending {
+            Ending::Complete => Exit::Done,
+            Ending::Pending => Exit::Pending,
+            Ending::Incomplete => Exit::Incomplete,
+            Ending::Budget => Exit::Budget,
+            Ending::Interrupted => Exit::Interrupted,
+            Ending::Broken => Exit::Error,
+        }
+    }
+}
+
+/// How a signing key is made.
+pub(crate) const NEW_KEY: &str = "compeval key new   makes a key";
 
 /// Why a command could not do its work.
 #[derive(Debug)]
@@ -157,6 +176,107 @@ impl From<RemoteError> for Failure {
         let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
         Failure::error(error.to_string()).exiting(exit)
     }
+}
+
+impl From<EvaluationError> for Failure {
+    fn from(error: EvaluationError) -> Failure {
+        match error {
+            EvaluationError::Open(OpenError::Problems(problems)) => problems.into(),
+            EvaluationError::Open(OpenError::Empty(empty)) => {
+                Failure::input(empty.why).hinted(empty.help).exiting(Exit::EmptySelection)
+            }
+            EvaluationError::Writer(error) => refused_writer(error),
+            EvaluationError::LabelLock(error) => error.into(),
+            EvaluationError::Cache(error) => error.into(),
+            EvaluationError::Import(error) => import_failure(error),
+            EvaluationError::File(error) => error.into(),
+            EvaluationError::Remote(error) => error.into(),
+            EvaluationError::Set(error) => error.into(),
+            EvaluationError::Folder(error) => error.into(),
+            error @ (EvaluationError::Runtime(_) | EvaluationError::ClockStopped) => Failure::error(error.to_string()),
+            error => {
+                let failure = Failure::input(message(&error));
+                match hint_for(&error) {
+                    Some(hint) => failure.hinted(hint),
+                    None => failure,
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with a request, in terms of the flags that made it.
+fn message(error: &EvaluationError) -> String {
+    match error {
+        EvaluationError::UnknownPrice { model, .. } => {
+            format!("--max-cost needs known prices, and the price of `{model}` is unknown")
+        }
+        EvaluationError::TooFewFixtures { needed, found } => {
+            let have = count(*found, "fixture");
+            format!("--until-decided needs {needed} fixtures that the baseline has too: there is {have}")
+        }
+        error => chain(error),
+    }
+}
+
+/// What to do about a request that cannot be evaluated.
+fn hint_for(error: &EvaluationError) -> Option<String> {
+    Some(match error {
+        EvaluationError::UnknownPrice { model, file } => format!(
+            "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+            file.display()
+        ),
+        EvaluationError::MissingKey { variable, provider } => {
+            format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]")
+        }
+        EvaluationError::BatchedPart { .. } => {
+            "--lane live or --lane flex, or run the matrix in one process".to_owned()
+        }
+        EvaluationError::PartIsRunning { .. } => "give each process a number of its own, from 1/N to N/N".to_owned(),
+        EvaluationError::CacheIsFile(_) => {
+            "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away".to_owned()
+        }
+        EvaluationError::NoSelftest(_) => "compeval judge selftest --export FILE   writes it".to_owned(),
+        EvaluationError::TooManyCells(_) => "compare without --html".to_owned(),
+        EvaluationError::TooFewFixtures { .. } => "run without --until-decided compares what there is".to_owned(),
+        EvaluationError::RemoteSettings(SettingsError::NoKey) => {
+            format!("{NEW_KEY}; --remote-mode read uploads nothing")
+        }
+        EvaluationError::RemoteSettings(SettingsError::ReadOnly) => "--remote-mode read uploads nothing".to_owned(),
+        _ => return None,
+    })
+}
+
+/// The results of the label that cannot be written, with the ways on.
+fn refused_writer(error: LabelWriterError) -> Failure {
+    let typed = CommandLine::current();
+    let other = typed.clone().with_label("NEW").command("run");
+    let hint = match &error {
+        LabelWriterError::OtherDesign { label, .. } => {
+            let replace = typed.with("replace", "--replace").command("run");
+            Some(format!("{other}   keeps both\n      {replace}   keeps the old results as `{}`", label.earlier(1)))
+        }
+        LabelWriterError::Protected(label) => {
+            Some(format!("{other}   keeps both; `compeval labels protect --off {label}` lifts the protection"))
+        }
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    if let Some(hint) = hint { failure.hinted(hint) } else { failure }
+}
+
+/// A wrong key or file is bad input; anything else is an error.
+pub(crate) fn import_failure(error: CacheError) -> Failure {
+    let is_input = matches!(
+        error,
+        CacheError::BadPrefix { .. }
+            | CacheError::UnknownPrefix { .. }
+            | CacheError::AmbiguousPrefix { .. }
+            | CacheError::BadTarget { .. }
+            | CacheError::BadImport { .. }
+    );
+    let failure = Failure::from(error);
+    if is_input { failure.exiting(Exit::BadInput) } else { failure }
 }
 
 impl From<SetError> for Failure {

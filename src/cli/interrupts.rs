@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
-use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::failure::{Exit, chain};
 use crate::cli::terminal::Console;
 use crate::scheduler::StopRequest;
 
@@ -23,6 +23,8 @@ struct InterruptState {
     stop: watch::Sender<StopRequest>,
     received: AtomicU64,
     is_over: AtomicBool,
+    /// Whether the thread was started.
+    is_handled: AtomicBool,
 }
 
 static STATE: OnceLock<Arc<InterruptState>> = OnceLock::new();
@@ -39,19 +41,30 @@ fn requested(nth: u64, is_over: bool) -> Option<StopRequest> {
 }
 
 impl Interrupts {
+    /// The interrupts of work to come: until it begins, Ctrl-C ends the process.
+    pub(crate) fn new() -> Interrupts {
+        let state = STATE.get_or_init(Arc::default).clone();
+        Interrupts { stop: state.stop.subscribe(), state }
+    }
+
     /// Handles Ctrl-C until the process ends; for the work that begins now, none was received yet.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub(crate) fn listen(console: &Console) -> Result<Interrupts, Failure> {
-        let state = match STATE.get() {
-            Some(state) => state.clone(),
-            None => InterruptState::listening(*console)?,
+    pub(crate) fn work_begins(&self, console: &Console) {
+        self.state.received.store(0, Ordering::Relaxed);
+        // A receiver that was made before must not take this for a request.
+        self.state.stop.send_if_modified(|asked| std::mem::replace(asked, StopRequest::No) != StopRequest::No);
+        self.state.is_over.store(false, Ordering::Relaxed);
+        if self.state.is_handled.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (state, console) = (self.state.clone(), *console);
+        let handle = move || {
+            if let Err(error) = state.forward_signals(console) {
+                tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
+            }
         };
-        state.received.store(0, Ordering::Relaxed);
-        state.stop.send_replace(StopRequest::No);
-        state.is_over.store(false, Ordering::Relaxed);
-        Ok(Interrupts { stop: state.stop.subscribe(), state })
+        if let Err(error) = std::thread::Builder::new().name("interrupts".to_owned()).spawn(handle) {
+            console.warn("warning:", format!("Ctrl-C is not handled, and ends the run at once: {error}"));
+        }
     }
 
     /// The work is over: what follows takes a moment, and the next Ctrl-C ends the process.
@@ -60,26 +73,18 @@ impl Interrupts {
     }
 }
 
-impl InterruptState {
-    fn listening(console: Console) -> Result<Arc<InterruptState>, Failure> {
-        let state = Arc::new(InterruptState {
+impl Default for InterruptState {
+    fn default() -> InterruptState {
+        InterruptState {
             stop: watch::Sender::new(StopRequest::No),
             received: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-        });
-        let seen = state.clone();
-        let listen_thread = move || {
-            if let Err(error) = seen.forward_signals(console) {
-                tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
-            }
-        };
-        std::thread::Builder::new()
-            .name("interrupts".to_owned())
-            .spawn(listen_thread)
-            .map_err(|error| Failure::error(format!("failed to start a thread: {error}")))?;
-        Ok(STATE.get_or_init(|| state).clone())
+            is_over: AtomicBool::new(true),
+            is_handled: AtomicBool::new(false),
+        }
     }
+}
 
+impl InterruptState {
     fn forward_signals(&self, console: Console) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {

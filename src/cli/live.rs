@@ -2,14 +2,15 @@
 //!
 //! A page is made only when a browser asks for it. There are two addresses: the page, and the progress of the run.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::cli::failure::Failure;
 use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
+use crate::evaluation::PartialResults;
 use base::files::read_text;
 
 /// The results so far.
@@ -19,6 +20,16 @@ pub(crate) trait LivePage: Send + Sync {
 
     /// The page of that version; `None` while there is nothing to show.
     fn page(&self, version: u64) -> Option<String>;
+}
+
+impl LivePage for PartialResults {
+    fn version(&self) -> u64 {
+        PartialResults::version(self)
+    }
+
+    fn page(&self, version: u64) -> Option<String> {
+        PartialResults::page(self, version)
+    }
 }
 
 /// A page is made again after this many times the time that it took: at most a tenth of a processor goes into it.
@@ -43,10 +54,9 @@ impl LiveServer {
     ///
     /// # Errors
     /// No port is free, or no thread can be started.
-    pub(crate) fn start(source: impl LivePage + 'static) -> Result<LiveServer, Failure> {
+    pub(crate) fn start(source: impl LivePage + 'static) -> io::Result<LiveServer> {
         let site = Arc::new(LiveSite::new(Box::new(source)));
-        let server = LoopbackServer::start(site.clone())
-            .map_err(|error| Failure::error(format!("the live page cannot be served: {error}")))?;
+        let server = LoopbackServer::start(site.clone())?;
         Ok(LiveServer { site, server })
     }
 

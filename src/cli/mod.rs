@@ -1,22 +1,24 @@
 //! The command line: arguments, one file per command, console, failures. The only module that prints.
 
+mod access;
 mod args;
 mod browser;
 mod command_line;
 mod commands;
 mod completion;
-mod engine;
-mod commit;
-mod environment;
 mod failure;
 mod findings;
 mod format;
 mod interrupts;
 mod live;
+mod notices;
+mod screen;
 mod loopback;
 mod project;
 mod remote;
+mod run_log;
 mod shard;
+mod stop_reasons;
 mod terminal;
 
 use std::path::Path;

@@ -1,22 +1,18 @@
-//! The project at hand: the pipeline found, read and checked, once for every command.
+//! The project at hand: the flags that select it, as requests to open it.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
-use crate::cli::args::{Common, SelectArgs, StagesArg};
-use crate::cli::environment::variable;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::findings::render_some;
+use crate::cache::{CacheSnapshot, Store};
+use crate::cli::args::{BudgetArgs, Common, SelectArgs, StagesArg};
+use crate::cli::failure::Failure;
+use crate::cli::notices::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
-use crate::pipeline::{
-    MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths, find_pipeline, open,
-    project_paths,
-};
+use crate::evaluation::{self, EvaluationError, Event, Listening, paths_of_project};
+use crate::pipeline::{MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline};
 use crate::results::Label;
-use base::files::this_command;
-use base::threads::both;
-use models::{ApiKey, ModelUse};
+use crate::scheduler::BudgetLimits;
+use base::units::Usd;
 
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,9 +50,18 @@ pub(crate) fn open_project(
 }
 
 pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: ProjectOptions) -> Result<Opened, Failure> {
-    let file = find_pipeline(&folder(common), common.config.as_deref())?;
-    let request = OpenRequest {
-        file,
+    let request = open_request(common, select, opening)?;
+    Ok(evaluation::open_project(&request).map_err(EvaluationError::from)?)
+}
+
+/// The request to open the project that the flags select.
+pub(crate) fn open_request(
+    common: &Common,
+    select: &SelectArgs,
+    opening: ProjectOptions,
+) -> Result<OpenRequest, Failure> {
+    Ok(OpenRequest {
+        file: find_pipeline(&folder(common), common.config.as_deref())?,
         profile: common.profile.clone(),
         selection: MatrixSelection {
             fixtures: non_empty(&select.fixtures),
@@ -79,40 +84,13 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Projec
         compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,
         sharers: opening.sharers,
-    };
-    let opened = open(&request, &variable);
-    if let Ok(Opened { pipeline, .. }) = &opened {
-        // Also where nothing is sent: a fixture may contain a key.
-        let variables = pipeline.providers.values().filter_map(|provider| provider.api_key.as_ref());
-        variables.for_each(|name| drop(ApiKey::from_environment(name)));
-    }
-    opened.map_err(|error| match error {
-        OpenError::Problems(problems) => problems.into(),
-        OpenError::Empty(empty) => Failure::input(empty.why).hinted(empty.help).exiting(Exit::EmptySelection),
     })
 }
 
 /// The paths of the project, without validating its files.
 pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
-    let paths = project_paths(&file, common.profile.as_deref(), &variable)?;
-    // What is printed may contain a key that no file has in one piece: a text in several parts.
-    paths.keys.iter().for_each(|variable| drop(ApiKey::from_environment(variable)));
-    Ok(paths)
-}
-
-/// Refuses to begin where a model that will be asked has no key. Says the variable's name, never its value.
-pub(crate) fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -> Result<(), Failure> {
-    for model in models {
-        let Some(api_key) = &model.provider.api_key else { continue };
-        if variable(&api_key.0).is_none_or(|key| key.trim().is_empty()) {
-            let name = &model.provider.name;
-            let message = format!("{} is not set, and provider `{name}` needs the key in it", api_key.0);
-            let hint = format!("export {}=…, or name another variable: api_key_env in [providers.{name}]", api_key.0);
-            return Err(Failure::input(message).hinted(hint));
-        }
-    }
-    Ok(())
+    Ok(paths_of_project(&file, common.profile.as_deref())?)
 }
 
 /// The label on the command line; the time where there is none.
@@ -123,48 +101,22 @@ pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
     }
 }
 
+/// The limits on the command line.
+pub(crate) fn limits_of(BudgetArgs { max_cost, max_requests }: &BudgetArgs) -> Result<BudgetLimits, Failure> {
+    if let Some(limit) = max_cost.filter(|limit| !limit.is_finite() || *limit < 0.0) {
+        return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
+    }
+    Ok(BudgetLimits { usd: max_cost.map(Usd), requests: *max_requests })
+}
+
 fn non_empty(names: &[String]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.to_vec())
 }
 
-/// Prints warnings: one at its place, several by kind.
-pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
-    if !warnings.is_empty() {
-        console.note(&render_some(warnings, console));
-    }
-}
-
-/// Opens the cache for writing and does `first` what must have gone well before it is made; side by side if it is there
-/// already, since both take a while.
-pub(crate) fn with_store<T>(
-    common: &Common,
-    console: &Console,
-    first: impl FnOnce() -> Result<T, Failure>,
-    cache: impl FnOnce(&T) -> &Path,
-) -> Result<(T, Store), Failure> {
-    let paths = project_paths_of(common).ok().filter(|paths| Store::is_in(&paths.cache));
-    let Some(paths) = paths else {
-        let done = first()?;
-        let store = open_store(cache(&done), console)?;
-        return Ok((done, store));
-    };
-    let (store, done) = both(|| open_without_notices(&paths.cache), first);
-    if let Ok(store) = &store {
-        print_notices(store, console);
-    }
-    Ok((done?, store?))
-}
-
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
-    refuse_file(cache)?;
-    let store = open_without_notices(cache)?;
-    print_notices(&store, console);
-    Ok(store)
-}
-
-fn open_without_notices(cache: &Path) -> Result<Store, CacheError> {
-    Store::open(cache, &LockHolder { command: this_command() })
+    let mut print = |event: &Event<'_>| print_notice(event, console);
+    Ok(evaluation::open_store(cache, &Listening::new(&mut print))?)
 }
 
 /// Prints the notices of the cache.
@@ -176,15 +128,5 @@ pub(crate) fn print_notices(store: &Store, console: &Console) {
 
 /// Opens the cache for reading, also while another process writes.
 pub(crate) fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, Failure> {
-    refuse_file(cache)?;
-    Ok(CacheSnapshot::open(cache)?)
-}
-
-/// A cache is a folder.
-fn refuse_file(cache: &Path) -> Result<(), Failure> {
-    if !cache.exists() || cache.is_dir() {
-        return Ok(());
-    }
-    let hint = "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away";
-    Err(Failure::input(format!("the cache {} is a file, not a folder", cache.display())).hinted(hint))
+    Ok(evaluation::open_snapshot(cache)?)
 }

@@ -6,12 +6,14 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::cli::args::REMOTE;
-use crate::cli::environment::variable;
-use crate::cli::failure::Failure;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::failure::{Failure, NEW_KEY};
+use crate::cli::notices::print_notice;
+use crate::cli::terminal::Console;
+use crate::evaluation::variable;
+use crate::evaluation::{EvaluationError, Event, Listening, connect_remote, trusted_keys};
 use crate::remote::{
-    DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SettingsError,
-    SharedCache, SharedSummary, SigningKey, TrustedWriter,
+    DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache,
+    SigningKey, TrustedWriter,
 };
 
 /// The variable with the secret key.
@@ -79,20 +81,9 @@ impl RemoteArgs {
         Ok(Some(writers).filter(|writers| !writers.is_empty()))
     }
 
-    /// The settings of the remote.
-    pub(crate) fn settings(&self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, Failure> {
-        self.given()?.resolve(declared).map_err(|error| {
-            let hint = match error {
-                SettingsError::NoKey => format!("{NEW_KEY}; --remote-mode read uploads nothing"),
-                SettingsError::ReadOnly => "--remote-mode read uploads nothing".to_owned(),
-            };
-            Failure::input(error.to_string()).hinted(hint)
-        })
-    }
-
     /// The public keys of the writers that are trusted.
     pub(crate) fn trusted(&self, declared: &DeclaredRemote) -> Result<BTreeSet<String>, Failure> {
-        Ok(self.given()?.trusted(declared).iter().map(|writer| writer.key.to_string()).collect())
+        Ok(trusted_keys(&self.given()?, declared))
     }
 
     /// The shared cache of a run. One that cannot be connected to is a warning.
@@ -116,27 +107,15 @@ impl RemoteArgs {
         console: &Console,
         open: impl FnOnce(RemoteSettings) -> Result<T, RemoteError>,
     ) -> Result<Option<T>, Failure> {
-        if self.given()?.ignores(declared) {
-            let text =
-                "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one";
-            console.note(&console.labelled(TextStyle::Hint, "note:", text));
-        }
-        let Some(settings) = self.settings(declared)? else { return Ok(None) };
-        match open(settings) {
-            Ok(remote) => Ok(Some(remote)),
-            // Every run would pay again.
-            Err(error @ RemoteError::NotBuilt(_)) => Err(error.into()),
-            Err(error) => {
-                console.warn("remote:", format_args!("{error}; this command continues without it"));
-                Ok(None)
-            }
-        }
+        let mut print = |event: &Event<'_>| print_notice(event, console);
+        Ok(connect_remote(self.given()?, declared, &Listening::new(&mut print), open)?)
     }
 
     /// The shared cache of a command that is about it.
     pub(crate) fn required(&self, declared: &DeclaredRemote) -> Result<SharedCache, Failure> {
-        let is_ignored = self.given()?.ignores(declared);
-        let Some(settings) = self.settings(declared)? else {
+        let given = self.given()?;
+        let is_ignored = given.ignores(declared);
+        let Some(settings) = given.resolve(declared).map_err(EvaluationError::from)? else {
             let message = match is_ignored {
                 true => "CI is set, so the remote of the pipeline is not used",
                 false => "there is no remote",
@@ -149,31 +128,10 @@ impl RemoteArgs {
     }
 }
 
-/// How a key is made.
-pub(crate) const NEW_KEY: &str = "compeval key new   makes a key";
-
 /// The text of a flag or of a variable, with the name of the one that was used.
 fn from_either(flag: &'static str, text: Option<String>, name: &'static str) -> (&'static str, Option<String>) {
     match text {
         Some(text) => (flag, Some(text)),
         None => (name, variable(name)),
     }
-}
-
-/// Prints what there is to be said about the remote.
-pub(crate) fn print_warnings(warnings: Vec<String>, console: &Console) {
-    for warning in warnings {
-        console.warn("remote:", warning);
-    }
-}
-
-/// What was pulled and uploaded, in a line; `None` if nothing was.
-pub(crate) fn transfers(summary: &SharedSummary) -> Option<String> {
-    let (pulled, pushed) = (summary.pulled.entries, summary.pushed.entries);
-    let done: Vec<String> = [(pulled, "pulled"), (pushed, "uploaded")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, verb)| format!("{count} {verb}"))
-        .collect();
-    (!done.is_empty()).then(|| format!("Remote {}: {}.", summary.url, done.join(", ")))
 }

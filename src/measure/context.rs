@@ -99,14 +99,13 @@ impl ContextProbe {
         if !present {
             return FactInContext { placed: (!self.topic.is_empty()).then_some(false), ..FactInContext::default() };
         }
-        let holders: Vec<&ContextEntry> = entries.list().iter().filter(|entry| finder.occurs_in(&entry.folded)).collect();
-        let is_placed = |entry: &&ContextEntry| {
-            self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead)
-        };
+        let holders: Vec<&ContextEntry> =
+            entries.list().iter().filter(|entry| finder.occurs_in(&entry.folded)).collect();
+        let is_placed =
+            |entry: &&ContextEntry| self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead);
         let placed: Vec<&ContextEntry> = holders.iter().copied().filter(is_placed).collect();
-        let denies = |entry: &&ContextEntry| {
-            finder.ranges(&entry.folded).iter().all(|place| is_denied(&entry.folded, place))
-        };
+        let denies =
+            |entry: &&ContextEntry| finder.ranges(&entry.folded).iter().all(|place| is_denied(&entry.folded, place));
         FactInContext {
             present,
             placed: (!self.topic.is_empty()).then_some(!placed.is_empty()),

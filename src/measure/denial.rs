@@ -93,7 +93,8 @@ pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     let sentence = before.rfind(['\n', '。']).map_or(0, |at| at + 1).max(before.rfind(". ").map_or(0, |at| at + 2));
     let sentence = before.get(sentence..).unwrap_or(before);
     DENIED_WHOLE.is_match(sentence)
-        || DENIED_BEFORE.is_match(before.get(start..).unwrap_or("")) || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
+        || DENIED_BEFORE.is_match(before.get(start..).unwrap_or(""))
+        || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
 #[cfg(test)]
@@ -103,7 +104,8 @@ mod tests {
     #[test]
     fn what_denies_a_fact_is_before_or_behind_it_or_at_the_start() {
         let denied = |text: &str| text.find("8081").is_some_and(|at| is_denied(text, &(at..at + 4)));
-        for text in ["it is not 8081", "8081 was rejected", "it is not true that the proxy listens on 8081", "并非8081"] {
+        for text in ["it is not 8081", "8081 was rejected", "it is not true that the proxy listens on 8081", "并非8081"]
+        {
             assert!(denied(text), "{text}");
         }
         for text in ["not 8080, but 8081", "it is 8081", "the claim was checked. it is 8081"] {

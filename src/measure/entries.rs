@@ -178,16 +178,15 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 
 fn bullet(line: &str) -> Option<&str> {
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let rest = if number.len() < line.len() { number.strip_prefix(['.', ')']) } else { line.strip_prefix(['-', '*', '•']) };
+    let rest =
+        if number.len() < line.len() { number.strip_prefix(['.', ')']) } else { line.strip_prefix(['-', '*', '•']) };
     rest.and_then(|rest| rest.strip_prefix(' ')).map(str::trim)
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split_inclusive(['。', '！', '？']).flat_map(|part| {
-        let mut ends: Vec<usize> = [". ", "! ", "? ", ".\n"]
-            .iter()
-            .flat_map(|stop| part.match_indices(stop).map(|(at, _)| at + 1))
-            .collect();
+        let mut ends: Vec<usize> =
+            [". ", "! ", "? ", ".\n"].iter().flat_map(|stop| part.match_indices(stop).map(|(at, _)| at + 1)).collect();
         ends.sort_unstable();
         ends.push(part.len());
         let mut start = 0;

@@ -177,7 +177,8 @@ impl<'b> Statements<'b> {
                 entries.extend([self.right(subject), wrong(self.superseded(subject).unwrap_or(fact))]);
             }
             Harm::Invented => {
-                let made = format!("- The helper `merge_stale_shards_{at}` in src/imaginary/part_{at}.rs takes --span-{at}x");
+                let made =
+                    format!("- The helper `merge_stale_shards_{at}` in src/imaginary/part_{at}.rs takes --span-{at}x");
                 entries.extend([self.right(subject), other(made)]);
             }
             Harm::Bloat => {

@@ -62,7 +62,8 @@ impl Ground {
         let json = |path: PathBuf| fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()));
         let bank = json(root.join("probes").join(format!("{name}.probes.json")))?;
         let fixture: serde_json::Value =
-            serde_json::from_str(&json(root.join("fixtures").join(format!("{name}.json")))?).map_err(|e| e.to_string())?;
+            serde_json::from_str(&json(root.join("fixtures").join(format!("{name}.json")))?)
+                .map_err(|e| e.to_string())?;
         let messages: Vec<Message> = serde_json::from_value(fixture["messages"].clone()).map_err(|e| e.to_string())?;
         let history = History::new(&messages);
         Ok(Ground { bank: serde_json::from_str(&bank).map_err(|e| e.to_string())?, messages, history })
@@ -108,8 +109,7 @@ impl<'g> Measures<'g> {
         let entries = self.statements.context(harm, dose);
         let text = written(&entries);
         let (cut, folded) = (ContextEntries::of(&text), fold_document(&text));
-        let read: Vec<_> =
-            self.probes.iter().map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &folded))).collect();
+        let read: Vec<_> = self.probes.iter().map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &folded))).collect();
         let facts = || read.iter().flat_map(|(_, facts)| &facts.facts);
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let rules = read.iter().filter(|(is_rule, _)| *is_rule).flat_map(|(_, facts)| &facts.facts);

@@ -61,9 +61,11 @@ impl Compressor {
             Compressor::NewestHalf => part(all.len() / 2, all.len()),
             Compressor::NewestThird => part(all.len() - all.len() / 3, all.len()),
             Compressor::OldestHalf => part(0, all.len() / 2),
-            Compressor::UserOnly => {
-                session.iter().filter(|message| message.role == Role::User).map(|message| message.content.clone()).collect()
-            }
+            Compressor::UserOnly => session
+                .iter()
+                .filter(|message| message.role == Role::User)
+                .map(|message| message.content.clone())
+                .collect(),
             Compressor::Notes => notes().collect(),
             Compressor::EveryOtherNote => notes().step_by(2).collect(),
             Compressor::ReferenceList => Slot::ALL.iter().map(|slot| format!("- {}", repository.fact(*slot))).collect(),

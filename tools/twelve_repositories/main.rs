@@ -23,8 +23,7 @@ use repositories::{REPOSITORIES, Repository, Slot};
 use sessions::transcript::{count_tokens, fold_document};
 use worker::work;
 
-const FIGURES: [&str; 8] =
-    ["kept", "placed", "sound", "denied", "stale", "contradicted", "invented", "constraints"];
+const FIGURES: [&str; 8] = ["kept", "placed", "sound", "denied", "stale", "contradicted", "invented", "constraints"];
 
 /// Figures of which more is worse.
 const HARMS: [&str; 4] = ["denied", "stale", "contradicted", "invented"];
@@ -95,7 +94,8 @@ fn calibration(cells: &[Cell], figure: usize) -> String {
     let thirds = [(0.0, 1.0 / 3.0), (1.0 / 3.0, 2.0 / 3.0), (2.0 / 3.0, 1.1)].map(|(low, high)| {
         let within = cells.iter().filter(|cell| (low..high).contains(&(cell.figures[figure] / top)));
         let outcomes: Vec<bool> = within.map(|cell| cell.success).collect();
-        share(outcomes.iter().copied()).map_or("–".to_owned(), |share| format!("{:.0}% of {}", 100.0 * share, outcomes.len()))
+        share(outcomes.iter().copied())
+            .map_or("–".to_owned(), |share| format!("{:.0}% of {}", 100.0 * share, outcomes.len()))
     });
     thirds.join(" | ")
 }

@@ -125,7 +125,8 @@ impl Repository {
     /// the others differs from one repository to the next.
     pub fn session(&self) -> Vec<Message> {
         let talk = |role, n: usize| {
-            let text = format!("Looked at part {n} of the {} repository; nothing there bears on the change.", self.name);
+            let text =
+                format!("Looked at part {n} of the {} repository; nothing there bears on the change.", self.name);
             Message::text(role, text)
         };
         let mut messages = vec![Message::text(Role::User, self.sentence(Slot::Value, self.old))];

@@ -262,6 +262,7 @@ pub struct FileLock(#[expect(dead_code, reason = "held for its lock")] File);
 pub enum LockError {
     /// Another process holds it: its command, number and time of start.
     Held(String),
+    /// The lock file cannot be opened or locked.
     Io(io::Error),
 }
 

@@ -6,6 +6,7 @@ use super::spec::Lane;
 use base::units::Usage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an attempt may cost, or did.
 pub enum AttemptCost<'u> {
     /// Nothing: it was not sent, or was rejected.
     Free,

@@ -17,6 +17,7 @@ use base::units::{Tokens, Usage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
+    /// A text is generated.
     Generate,
     /// An opaque compaction item (OpenAI's `POST /responses/compact`).
     Compact,
@@ -28,7 +29,12 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn {
     /// Plain text by one speaker; a leading one may be a system text.
-    Text { role: Role, text: Arc<str> },
+    Text {
+        /// Who says it.
+        role: Role,
+        /// What is said.
+        text: Arc<str>,
+    },
     /// Recorded messages, tool calls included, rendered as the dialect renders a history.
     Messages(Arc<[Message]>),
     /// Items that a provider returned earlier: a JSON array that goes back byte for byte.
@@ -63,11 +69,13 @@ pub struct OutputSchema {
 pub struct Call {
     /// The model, as the provider names it.
     pub model: ModelName,
+    /// What the model is to do.
     pub operation: Operation,
     /// The conversation. For `Summarize` the instructions are `instructions`, not a turn.
     pub turns: Vec<Turn>,
     /// Instructions of a `Compact` or `Summarize`, beside the conversation.
     pub instructions: Option<Arc<str>>,
+    /// The settings of the model.
     pub settings: Settings,
     /// The shape of the reply, if it must be JSON.
     pub schema: Option<Arc<OutputSchema>>,
@@ -84,6 +92,7 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheTtl {
     #[default]
+    /// Five minutes after the last use.
     FiveMinutes,
     /// Writing costs more, so it pays from the third use on.
     Hour,
@@ -131,6 +140,7 @@ impl Call {
 pub struct RawReply {
     /// The dialect in which the body is to be read.
     pub dialect: Dialect,
+    /// The bytes of the body.
     pub body: Bytes,
     /// The lane that it is billed in.
     pub lane: Lane,
@@ -156,6 +166,7 @@ pub struct RawReply {
 pub struct Billing {
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
+    /// The tokens that the provider reports.
     pub usage: Usage,
     /// The tier that the provider says it was served in.
     pub service_tier: Option<String>,
@@ -192,6 +203,7 @@ pub enum ReadFault {
     #[error("the provider answered with an error: {0}")]
     Upstream(String),
     #[error("the reply is empty")]
+    /// There is no text in the reply.
     Empty,
     /// The reply was cut off by its token limit.
     #[error("the reply was cut off by the token limit")]
@@ -238,6 +250,7 @@ named_enum! {
         /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
         /// call fails the same way.
         Unreachable = "unreachable",
+        /// The provider rejects the request as it is: the same request is rejected again.
         Invalid = "invalid",
     }
 }
@@ -259,11 +272,13 @@ impl ErrorClass {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CallFailure {
+    /// What it means for the calls after it.
     pub class: ErrorClass,
     /// What the provider or the transport said, without secrets, with status and request id where known.
     pub message: String,
     /// What the user can do.
     pub hint: Option<String>,
+    /// How often the request was sent.
     pub attempts: u32,
 }
 
@@ -272,7 +287,9 @@ pub struct CallFailure {
 pub struct ModelUse {
     /// `provider/model` as written.
     pub reference: ModelRef,
+    /// Who is asked.
     pub provider: Arc<ProviderSpec>,
+    /// The settings of the model.
     pub settings: Settings,
     /// How its requests are sent.
     pub lane: Lane,

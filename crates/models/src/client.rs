@@ -177,10 +177,17 @@ impl Client {
         F: Future<Output = Result<(), E>>,
     {
         let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
-        let turn = prepared.model.limiter.acquire(&prepared.connection.account.limiter, prepared.need);
-        let Some(permits) = run_until(budget.cancelled(), turn).await else {
-            budget.release(reservation);
-            return Err(AskFailure::Cancelled);
+        let (limiter, account) = (&prepared.model.limiter, &prepared.connection.account.limiter);
+        let turn = limiter.acquire(account, prepared.need, self.policy.wait_budget);
+        let permits = match run_until(budget.cancelled(), turn).await {
+            Some(Ok(permits)) => permits,
+            ended => {
+                budget.release(reservation);
+                let too_long = ended.and_then(Result::err);
+                return Err(too_long.map_or(AskFailure::Cancelled, |wait| {
+                    AskFailure::Call(self.policy.too_long(&prepared.connection.spec.name, wait).failure(counts.sent))
+                }));
+            }
         };
         let (reply, ticket) = match self.attempt(prepared, counts, permits).await {
             Ok(answered) => answered,

@@ -14,6 +14,7 @@ use base::units::{Tokens, Usage, Usd};
 /// Prices of one model in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
+    /// Input, in dollars per million tokens.
     pub input: f64,
     /// Input tokens read from the provider's prompt cache; without it they cost what input costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,6 +22,7 @@ pub struct Price {
     /// Input tokens written to the prompt cache; without it they cost what input costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
+    /// Output, in dollars per million tokens.
     pub output: f64,
     /// All of these in the flex lane, as a part of the live price; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +46,7 @@ impl Price {
 const REDUCED: f64 = 0.5;
 
 #[derive(Clone, Debug, Default)]
+/// The prices of models, in dollars per million tokens.
 pub struct Prices {
     overrides: BTreeMap<ModelRef, Price>,
 }

@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use super::call::ErrorClass;
 use super::classify::{AttemptError, Throttle};
+use super::limits::WaitTooLong;
+use super::spec::ProviderName;
+
+/// The least pause after a refusal, the first time.
+const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How long the client waits between attempts, and in total.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// The back-off after the first failure; it doubles with each.
     pub first_wait: Duration,
+    /// The longest pause that a provider may ask for; a longer one fails the call.
     pub longest_wait: Duration,
     /// Pauses that a provider asked for, and outages of one that worked before, count as no attempt until they add up
     /// to this.
@@ -27,6 +34,23 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
+    /// The error of a call that would have to wait longer than `wait_budget`.
+    pub(super) fn too_long(&self, provider: &ProviderName, WaitTooLong(wait): WaitTooLong) -> AttemptError {
+        let message = format!(
+            "`{provider}` lets no request through for {} s, and a call waits {} s at most; run again later, or look at the \
+             limits of the account",
+            wait.as_secs(),
+            self.wait_budget.as_secs()
+        );
+        AttemptError::new(ErrorClass::RateLimited, message)
+    }
+
+    /// The least pause after the nth refusal in a row that counts as no attempt. It starts below what any provider asks
+    /// for, and doubles, so that a provider that asks for no pause at all is not asked without end.
+    fn least_pause(&self, refusals: u32) -> Duration {
+        LEAST_PAUSE.saturating_mul(1 << refusals.saturating_sub(1).min(20)).min(self.longest_wait)
+    }
+
     pub(super) fn back_off(&self, failures: u32, jitter: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
         let full = self.first_wait.saturating_mul(1 << doublings).min(self.longest_wait);
@@ -42,7 +66,7 @@ pub(super) struct AttemptCounts {
     pub counted: u32,
     /// Time waited because the provider asked for it or was unavailable.
     pub waited: Duration,
-    /// Refusals by a rate limit.
+    /// Refusals and pauses that count as no attempt.
     pub refused: u32,
     /// Whether the provider ever answered a request.
     pub has_worked: bool,
@@ -66,9 +90,12 @@ impl AttemptCounts {
             return None;
         }
         if let Some(pause) = pause {
-            self.waited += pause;
+            self.refused += 1;
+            let least = policy.least_pause(self.refused);
+            self.waited += pause.max(least);
             if self.waited <= policy.wait_budget {
-                return Some(Duration::ZERO);
+                // The rate limiter holds all requests back for `pause`; only what is missing is waited for here.
+                return Some(least.saturating_sub(pause));
             }
         }
         if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
@@ -78,6 +105,7 @@ impl AttemptCounts {
         if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
             self.refused += 1;
             let wait = error.wait.map_or_else(|| policy.back_off(self.refused, jitter), longer);
+            let wait = wait.max(policy.least_pause(self.refused));
             self.waited += wait;
             if self.waited <= policy.wait_budget {
                 return Some(wait);
@@ -137,6 +165,18 @@ mod tests {
         let fault = fault(ErrorClass::RateLimited);
         let free = std::iter::from_fn(|| counts.next(&fault, held, 3, &PATIENCE, 0.0)).count();
         assert_eq!(free, 8 + 2, "8 times 7 s fit into a minute, then two more attempts");
+    }
+
+    #[test]
+    fn a_provider_that_asks_for_no_pause_is_not_asked_without_end() {
+        for (class, pause) in [(ErrorClass::Overloaded, Some(Duration::ZERO)), (ErrorClass::RateLimited, None)] {
+            let error = AttemptError { wait: Some(Duration::ZERO), throttle: Some(Throttle::Rate), ..fault(class) };
+            let mut counts = AttemptCounts { has_worked: true, ..AttemptCounts::default() };
+            let waits: Vec<Duration> =
+                std::iter::from_fn(|| counts.next(&error, pause, 2, &PATIENCE, 0.0)).take(1000).collect();
+            assert!(waits.len() < 25, "{class:?}: {} attempts", waits.len());
+            assert!(waits.iter().all(|wait| *wait >= LEAST_PAUSE), "{class:?}: {waits:?}");
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ text_name! {
 /// `provider/model`, as a pipeline writes it. Everything after the first slash is the model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelRef {
+    /// The provider.
     pub provider: ProviderName,
     /// The model's id at that provider.
     pub model: ModelName,
@@ -62,7 +63,9 @@ named_enum! {
     pub enum Dialect {
         /// OpenAI Chat Completions and everything that speaks it.
         OpenaiChat = "openai-chat",
+        /// OpenAI Responses.
         OpenaiResponses = "openai-responses",
+        /// Anthropic Messages.
         Anthropic = "anthropic",
         /// The built-in rules: no endpoint at all.
         Lexical = "lexical",
@@ -112,6 +115,7 @@ text_name! {
 /// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
+    /// Requests a minute; `None` is no declared limit.
     pub requests_per_minute: Option<u32>,
     /// Input and output tokens together, a minute.
     pub tokens_per_minute: Option<u64>,
@@ -125,6 +129,7 @@ pub struct Limits {
     pub shared_by: Vec<Vec<ModelName>>,
     /// Attempts an action may take; 1 fails fast.
     pub max_attempts: u32,
+    /// How long one request may take.
     pub timeout: Duration,
     /// Whether a request goes live after its attempts in the flex lane found no capacity.
     pub flex_fallback: bool,
@@ -203,6 +208,7 @@ impl Default for Limits {
 pub struct ProviderSpec {
     /// The name models refer to.
     pub name: ProviderName,
+    /// The API that it speaks.
     pub dialect: Dialect,
     /// Root of its API without a trailing slash; empty for `lexical`.
     pub base_url: String,
@@ -210,6 +216,7 @@ pub struct ProviderSpec {
     pub api_key: Option<ApiKeyVariable>,
     /// What the cache key calls it.
     pub endpoint: Endpoint,
+    /// The limits that the user declared.
     pub limits: Limits,
     /// The lane of stages that name none.
     pub lane: Lane,

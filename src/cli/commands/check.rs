@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::fixture::audit::audit_all;
-use crate::cli::engine::{access_line, access_list};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::{every_finding, render, render_kinds};
 use crate::cli::format::count;

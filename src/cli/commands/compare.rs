@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::commands::comparison_page::comparison_page;
-use crate::cli::commands::run::{ComparedSets, changed_lines_in, compare_sides};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
+use crate::evaluation::{ComparedSets, changed_lines_in, compare_sides, comparison_page};
 use crate::report::{comparison_table, junit};
 use crate::results::{ComparisonScope, summarize};
 use base::files::write_whole;

@@ -5,8 +5,6 @@ mod cache;
 mod cell;
 mod check;
 mod compare;
-mod comparison_page;
-mod context;
 mod fixture;
 mod fixture_text;
 mod init;
@@ -28,7 +26,7 @@ mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub(super) use cache::{import_failure, parse_age};
+pub(super) use cache::parse_age;
 
 use super::args::Common;
 use super::completion::registration;

@@ -5,16 +5,17 @@ use serde::Serialize;
 
 use crate::action::StageName;
 use crate::cache::{Journal, Layered, Lookup};
+use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
-use crate::cli::engine::{access_line, access_list};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
-use crate::cli::remote::{RemoteArgs, print_warnings};
-use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
+use crate::cli::remote::RemoteArgs;
+use crate::cli::shard::{ShardArgs, ShardJson, part_line};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::{NumberedPart, PartOfRun};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleExplanation, TooLong,
@@ -127,10 +128,10 @@ pub(crate) fn of_project(
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = shards.number()?;
-    let opening = ProjectOptions { sharers: number.and_then(NumberedShard::sharers), ..ProjectOptions::default() };
+    let opening = ProjectOptions { sharers: number.and_then(NumberedPart::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
     let shard = match number {
-        Some(number) => Some(ShardOfRun::restrict_to_shard(&mut pipeline, number, &label_of(select)?)),
+        Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
     let PlanSource { remote, offline } = source;
@@ -141,7 +142,7 @@ pub(crate) fn of_project(
     snapshot.trust_only(&trusted)?;
     let forecast = match &shard {
         Some(shard) => {
-            let mut known = open_snapshot(&shard.project_cache)?;
+            let mut known = open_snapshot(shard.project_cache())?;
             known.trust_only(&trusted)?;
             let lookup = Layered { upper: &snapshot, lower: &known };
             forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?
@@ -149,10 +150,10 @@ pub(crate) fn of_project(
         None => forecast_with(&pipeline, select, &snapshot, remote.as_ref(), &snapshot.journal()?)?,
     };
     if let Some(remote) = &remote {
-        print_warnings(remote.take_warnings(), console);
+        remote.take_warnings().into_iter().for_each(|warning| console.warn("remote:", warning));
     }
     let asked = remote.is_some_and(|remote| remote.is_answering());
-    let (json, line) = (shard.as_ref().map(ShardOfRun::json), shard.as_ref().map(ShardOfRun::line));
+    let (json, line) = (shard.as_ref().map(ShardJson::new), shard.as_ref().map(part_line));
     Ok(ProjectPlan {
         forecast,
         access: ExternalAccess::of(&pipeline),

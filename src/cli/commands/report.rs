@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cell::note_partial;
-use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::publish;
 use crate::report::{comparison_table, csv_header, csv_line, junit, reference_table, summary_table};
 use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
 use base::files::write_whole;
@@ -69,7 +69,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     for name in [names::MARKDOWN, names::HTML] {
         console.inform(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
     }
-    published.refused.map_or(Ok(Exit::Done), Err)
+    published.refused.map_or(Ok(Exit::Done), |refusal| Err(refusal.into()))
 }
 
 /// The cells as they are read: a result set may be larger than memory.

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::console::Console;
-use crate::cli::environment::variable;
+use crate::evaluation::variable;
 use base::redaction::redact;
 
 /// Rows of a terminal that does not say how many it has.

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -11,18 +10,15 @@ use tokio::sync::watch;
 
 use super::console::Console;
 use super::controls::visible;
-use super::progress_model::{ProgressModel, ProgressSnapshot};
-use super::request_log::RequestLog;
+use super::progress_model::ProgressModel;
 use crate::action::StageName;
-use crate::judge::SelfTest;
-use crate::pipeline::{Matrix, Pipeline};
+use crate::evaluation::ProgressSnapshot;
 use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
 
 /// The progress display of a run.
 pub(crate) struct Progress {
-    pub(crate) console: Console,
-    pub(crate) requests: Arc<RequestLog>,
+    console: Console,
     /// The progress as JSON, for a page on another thread.
     pub(crate) live: Option<watch::Sender<String>>,
     model: RefCell<ProgressModel>,
@@ -67,19 +63,7 @@ impl Progress {
             false => View::PlainLines(PlainLines::new(Instant::now())),
         };
         let (model, view) = (RefCell::new(model), RefCell::new(view));
-        Progress { console: *console, requests: Arc::default(), live: None, model, view }
-    }
-
-    /// Progress of a run that begins.
-    pub(crate) fn of_run(pipeline: &Pipeline, limits: BudgetLimits, console: &Console) -> Progress {
-        let counts = Matrix::new(pipeline).counts();
-        let stages = [
-            (StageName::Compress, counts.compress),
-            (StageName::Answer, counts.answer),
-            (StageName::Selftest, selftest_cases(pipeline)),
-            (StageName::Judge, counts.judge),
-        ];
-        Progress::new(stages, limits, console)
+        Progress { console: *console, live: None, model, view }
     }
 
     /// More cells of a stage turned up.
@@ -134,11 +118,6 @@ impl Progress {
             bars.clear();
         }
     }
-}
-
-/// The number of self-test cases of all judges.
-pub(crate) fn selftest_cases(pipeline: &Pipeline) -> u64 {
-    (pipeline.judges.len() * SelfTest::built_in(pipeline.settings.locale).cases.len()) as u64
 }
 
 /// Columns of the terminal that standard error is.

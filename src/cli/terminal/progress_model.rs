@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
+use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
-use crate::scheduler::{BudgetLimits, Event, Spent, StopRequest};
+use crate::scheduler::{BudgetLimits, Event, StopRequest};
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
 
@@ -24,14 +25,6 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(15 * 60);
 const LONG_PAUSE: Duration = Duration::from_secs(5);
 /// Before this a pace says nothing.
 const FIRST_PACE: Duration = Duration::from_secs(2);
-
-/// Providers, spending and stop state at one moment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ProgressSnapshot {
-    pub(crate) statuses: Vec<ProviderStatus>,
-    pub(crate) spent: Spent,
-    pub(crate) stop: StopRequest,
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageProgress {

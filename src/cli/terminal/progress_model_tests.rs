@@ -2,6 +2,7 @@ use super::*;
 use crate::action::ActionKey;
 use crate::plan::CostEstimate;
 use crate::scheduler::SkipReason;
+use crate::scheduler::Spent;
 use base::units::{Tokens, Usage};
 
 fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {

@@ -1,9 +1,8 @@
 use super::*;
 use crate::cache::{LockHolder, Store};
 use crate::cli::commands::Cli;
-use crate::cli::engine::{RunOptions, run_matrix};
-use crate::cli::terminal::RunLog;
-use crate::pipeline::{OpenRequest, open, starter_files};
+use crate::evaluation::{EngineOptions, Event, Listening, run_matrix};
+use crate::pipeline::{OpenRequest, Pipeline, open, starter_files};
 use crate::scheduler::RunOutcome;
 
 /// The starter project with a judge that nothing listens for.
@@ -25,10 +24,20 @@ limits   = { max_attempts = 1 }
 name  = "judge"
 model = "stub/judge""#;
 
-fn driven(pipeline: &Pipeline, progress: &Progress) -> RunOutcome {
+/// Runs the matrix, and shows it.
+fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
     let store = Store::open(&pipeline.cache, &LockHolder { command: "test".to_owned() }).unwrap();
-    let options = RunOptions::default();
-    run_matrix(pipeline, &store, &options, progress, &mut RunLog::new(progress)).unwrap()
+    let mut shown = None;
+    let mut show = |event: &Event<'_>| match event {
+        Event::Started(started) => {
+            shown = Some(Progress::new(started.stages.iter().copied(), started.budget.limits(), console));
+        }
+        Event::Step(step) => shown.iter().for_each(|progress| progress.on_event(step)),
+        _ => {}
+    };
+    let options = EngineOptions::default();
+    let ended = run_matrix(pipeline, &store, &options, None, &Listening::new(&mut show), None).unwrap();
+    (ended, shown.unwrap())
 }
 
 #[test]
@@ -36,8 +45,7 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = with_an_unreachable_judge(folder.path());
     let common = <Cli as clap::Parser>::parse_from(["compeval", "--quiet", "check"]).common;
-    let progress = Progress::of_run(&pipeline, BudgetLimits::default(), &Console::new(&common));
-    let ended = driven(&pipeline, &progress);
+    let (ended, progress) = driven(&pipeline, &Console::new(&common));
     assert!(ended.untested[0].why.contains("cannot connect"), "{:?}", ended.untested);
     let model = progress.model.borrow();
     for (stage, progress) in &model.stages {

@@ -39,9 +39,13 @@ const NONCE: &str = "compeval_nonce";
 /// The account that batches belong to: enough to poll them when the project was edited since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchAccount {
+    /// The provider that runs the batch.
     pub provider: ProviderName,
+    /// The dialect of its batch API.
     pub dialect: Dialect,
+    /// The address of its API.
     pub base_url: String,
+    /// The environment variable of the key; without one, none is sent.
     pub api_key: Option<ApiKeyVariable>,
 }
 
@@ -59,11 +63,13 @@ impl From<&ProviderSpec> for BatchAccount {
 /// How far a batch is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchStatus {
+    /// The provider's name of the batch.
     pub id: String,
     /// `None` while it is worked on.
     pub ending: Option<BatchEnding>,
     /// Requests that are done, and all of them, as the vendor counts.
     pub done: u64,
+    /// Requests in it.
     pub total: u64,
     /// Files of results (OpenAI): some, one or none.
     results: Vec<String>,
@@ -85,6 +91,7 @@ pub enum BatchEnding {
 /// What a search for a batch found whose creation was not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchSearch {
+    /// There is such a batch, with this id.
     Found(String),
     /// No batch of the account has the nonce.
     Absent,

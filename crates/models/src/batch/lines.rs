@@ -17,6 +17,7 @@ use crate::spec::Dialect;
 pub struct BatchRequest {
     /// By this its result is recognized: at most 64 letters, digits, `-` and `_`.
     pub id: String,
+    /// What is asked.
     pub request: HttpRequest,
 }
 
@@ -25,6 +26,7 @@ pub struct BatchRequest {
 pub struct BatchResult {
     /// As it was submitted.
     pub id: String,
+    /// What came of it.
     pub reply: BatchReply,
 }
 
@@ -32,7 +34,12 @@ pub struct BatchResult {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchReply {
     /// The body of a successful reply, byte for byte; whether it is an answer shows when it is read.
-    Answered { body: Bytes, request_id: Option<String> },
+    Answered {
+        /// The bytes of the body.
+        body: Bytes,
+        /// The id that the provider gave the request.
+        request_id: Option<String>,
+    },
     /// It was not worked on, or failed for a reason that may pass, and costs nothing: 429, 5xx, expired.
     Unfinished(String),
     /// It would fail again, and costs nothing.

@@ -16,6 +16,7 @@ pub struct HttpRequest {
     pub auth: Auth,
     /// Headers besides the key and the content type.
     pub headers: Vec<(&'static str, &'static str)>,
+    /// The bytes of the body.
     pub body: Bytes,
 }
 
@@ -48,6 +49,7 @@ pub enum BuildFault {
     #[error("the stored items to send back are no JSON array: {0}")]
     Items(String),
     #[error("the conversation to send is empty")]
+    /// There is nothing to send.
     Empty,
     /// A value that JSON cannot hold.
     #[error("the request could not be written as JSON: {0}")]

@@ -18,5 +18,5 @@ pub(crate) use buckets::{RatesPerMinute, TokenDemand};
 pub(crate) use concurrency_limit::ConcurrencyLimit;
 pub(crate) use headers::{AnnouncedLimits, Headers};
 pub(crate) use limit_group::{LimitGroup, Ticket};
-pub(crate) use rate_limiter::{Permit, RateLimiter};
+pub(crate) use rate_limiter::{Permit, RateLimiter, WaitTooLong};
 pub use status::{ProviderStatus, WaitReason};

@@ -74,9 +74,26 @@ pub(crate) struct LimiterStatus {
 #[derive(Clone, Copy, Debug)]
 enum Blocker {
     Pause(Duration),
+    /// The rates that the user allowed.
     Rate(Duration),
+    /// The limits that the provider announced or showed.
+    ProviderLimit(Duration),
     Concurrency,
 }
+
+impl Blocker {
+    /// The wait, where the provider decides on its length.
+    fn imposed(self) -> Option<Duration> {
+        match self {
+            Blocker::Pause(wait) | Blocker::ProviderLimit(wait) => Some(wait),
+            Blocker::Rate(_) | Blocker::Concurrency => None,
+        }
+    }
+}
+
+/// What a provider asks to wait for is longer than the caller waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WaitTooLong(pub Duration);
 
 /// The right to send one request. Dropping it frees the slot.
 #[derive(Debug)]
@@ -170,20 +187,31 @@ impl RateLimiter {
     }
 
     /// Waits here, then at `account`. At most one request is between the two.
-    pub(crate) async fn acquire<'a>(&'a self, account: &'a RateLimiter, need: TokenDemand) -> (Permit<'a>, Permit<'a>) {
+    ///
+    /// # Errors
+    /// The provider imposes a wait longer than `longest`. Whoever waits behind finds out in turn, at once.
+    pub(crate) async fn acquire<'a>(
+        &'a self,
+        account: &'a RateLimiter,
+        need: TokenDemand,
+        longest: Duration,
+    ) -> Result<(Permit<'a>, Permit<'a>), WaitTooLong> {
         let _turn = self.queue.lock().await;
-        let permit = self.admit(need).await;
+        let permit = self.admit(need, longest).await?;
         let _account_turn = account.queue.lock().await;
-        (permit, account.admit(need).await)
+        Ok((permit, account.admit(need, longest).await?))
     }
 
-    async fn admit(&self, need: TokenDemand) -> Permit<'_> {
+    async fn admit(&self, need: TokenDemand, longest: Duration) -> Result<Permit<'_>, WaitTooLong> {
         loop {
             let admitted = self.state().admit(need, self.group.as_deref(), Instant::now());
             match admitted {
-                Ok(ticket) => return Permit { limiter: self, ticket },
+                Ok(ticket) => return Ok(Permit { limiter: self, ticket }),
+                Err(blocker) if blocker.imposed().is_some_and(|wait| wait > longest) => {
+                    return Err(WaitTooLong(blocker.imposed().unwrap_or_default()));
+                }
                 Err(Blocker::Concurrency) => self.changed.notified().await,
-                Err(Blocker::Pause(wait) | Blocker::Rate(wait)) => {
+                Err(Blocker::Pause(wait) | Blocker::Rate(wait) | Blocker::ProviderLimit(wait)) => {
                     tokio::select! {
                         () = tokio::time::sleep(wait.min(LONGEST_SLEEP)) => {}
                         () = self.changed.notified() => {}
@@ -301,7 +329,7 @@ impl LimiterState {
             return Err(Blocker::Concurrency);
         }
         self.rates.take(need, now).map_err(Blocker::Rate)?;
-        group.map(|group| group.admit(need)).transpose().map_err(Blocker::Rate)
+        group.map(|group| group.admit(need)).transpose().map_err(Blocker::ProviderLimit)
     }
 
     /// Pauses all requests if `error` gives reason to. The pause counts as no failed attempt of a call where the
@@ -344,7 +372,7 @@ impl LimiterState {
         match (self.paused_for(Instant::now()), self.blocked_by) {
             (left, _) if self.unavailable => Some(WaitReason::Unavailable(left.unwrap_or_default(), last_error())),
             (Some(left), _) => Some(WaitReason::Paused(left, last_error())),
-            (None, Some(Blocker::Rate(_))) => Some(WaitReason::Rate),
+            (None, Some(Blocker::Rate(_) | Blocker::ProviderLimit(_))) => Some(WaitReason::Rate),
             (None, Some(Blocker::Concurrency)) => Some(WaitReason::Replies),
             (None, Some(Blocker::Pause(_)) | None) => None,
         }

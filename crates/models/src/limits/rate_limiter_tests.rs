@@ -9,6 +9,7 @@ use crate::classify::classify;
 
 const OPEN: RatesPerMinute = RatesPerMinute { requests: None, tokens: None, input: None, output: None };
 const SMALL: TokenDemand = TokenDemand { input: 1, output: 0 };
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 fn per_minute(requests: u64) -> RatesPerMinute {
     RatesPerMinute { requests: Some(requests), ..OPEN }
@@ -31,7 +32,7 @@ async fn crowd(limiter: &RateLimiter, count: u32, need: TokenDemand, latency: Du
     let start = Instant::now();
     let inner = wide();
     let one = async |_| {
-        let permits = limiter.acquire(&inner, need).await;
+        let permits = limiter.acquire(&inner, need, PATIENCE).await.unwrap();
         let at = start.elapsed();
         tokio::time::sleep(latency).await;
         drop(permits);
@@ -60,12 +61,12 @@ async fn unused_reserved_tokens_are_returned() {
     let need = TokenDemand { input: 2000, output: 500 };
     let start = Instant::now();
     for _ in 0..10 {
-        drop(limiter.acquire(&wide(), need).await);
+        drop(limiter.acquire(&wide(), need, PATIENCE).await.unwrap());
     }
     assert_eq!(start.elapsed().as_secs(), 18, "20,000 tokens at 1,000/s, the last of them on credit");
     limiter.settle(None, need, TokenDemand { input: 0, output: 0 });
     let before = Instant::now();
-    drop(limiter.acquire(&wide(), need).await);
+    drop(limiter.acquire(&wide(), need, PATIENCE).await.unwrap());
     assert!(before.elapsed() < Duration::from_millis(5), "{:?}", before.elapsed());
 }
 
@@ -75,7 +76,7 @@ async fn a_request_larger_than_any_burst_is_admitted_in_order() {
     let inner = wide();
     let order = Mutex::new(Vec::new());
     let acquire = async |name: u32, need: TokenDemand| {
-        let _passes = limiter.acquire(&inner, need).await;
+        let _passes = limiter.acquire(&inner, need, PATIENCE).await.unwrap();
         order.lock().unwrap().push(name);
     };
     let large = TokenDemand { input: 5000, output: 5000 };
@@ -91,8 +92,8 @@ async fn slots_are_bounded_and_freed_even_by_cancelled_requests() {
     assert_eq!(times.iter().max().unwrap().as_secs(), 9);
     let inner = wide();
     {
-        let held = join_all((0..4).map(|_| limiter.acquire(&inner, SMALL))).await;
-        let fifth = tokio::time::timeout(seconds(1), limiter.acquire(&inner, SMALL)).await;
+        let held = join_all((0..4).map(|_| limiter.acquire(&inner, SMALL, PATIENCE))).await;
+        let fifth = tokio::time::timeout(seconds(1), limiter.acquire(&inner, SMALL, PATIENCE)).await;
         assert!(fifth.is_err(), "a fifth was let in");
         drop(held);
     }
@@ -102,7 +103,7 @@ async fn slots_are_bounded_and_freed_even_by_cancelled_requests() {
 /// A limiter with a limit group of its own, and a request that it admitted.
 async fn grouped() -> (RateLimiter, Option<Ticket>) {
     let limiter = wide().within(Arc::new(LimitGroup::new(true, std::num::NonZeroU32::MIN)));
-    let ticket = limiter.acquire(&wide(), SMALL).await.0.ticket();
+    let ticket = limiter.acquire(&wide(), SMALL, PATIENCE).await.unwrap().0.ticket();
     (limiter, ticket)
 }
 
@@ -147,7 +148,7 @@ async fn what_is_learned_never_exceeds_what_the_user_allowed() {
     model.succeeded(ticket, &AnnouncedLimits { requests: generous, ..AnnouncedLimits::default() });
     let start = Instant::now();
     for _ in 0..10 {
-        drop(model.acquire(&account, SMALL).await);
+        drop(model.acquire(&account, SMALL, PATIENCE).await.unwrap());
     }
     assert!(start.elapsed() >= seconds(9), "{:?}", start.elapsed());
 }
@@ -162,7 +163,7 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
     let one = async |_| {
         let mut charged = 0;
         loop {
-            let permits = limiter.acquire(&inner, SMALL).await;
+            let permits = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
             *tries.lock().unwrap() += 1;
             let sent = Instant::now();
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -224,7 +225,7 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
     let one = async |_| {
         let mut charged = 0;
         loop {
-            let permits = limiter.acquire(&inner, SMALL).await;
+            let permits = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
             *busy.lock().unwrap() += 1;
             let (sent, fits) = (Instant::now(), *busy.lock().unwrap() <= 5);
             tokio::time::sleep(Duration::from_millis(if fits { 200 } else { 1 })).await;
@@ -287,13 +288,15 @@ async fn an_outage_ends_calls_as_unreachable_and_other_errors_end_one_call() {
 async fn the_status_says_what_the_head_of_the_queue_waits_for() {
     let limiter = RateLimiter::new(ConcurrencyLimit::declared(1), per_minute(60));
     let inner = wide();
-    let held = limiter.acquire(&inner, SMALL).await;
+    let held = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
     assert_eq!((limiter.status().sent, limiter.status().in_flight, limiter.status().wait_reason), (1, 1, None));
-    let next = async { tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL)).await.is_err() };
+    let next = async {
+        tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL, PATIENCE)).await.is_err()
+    };
     assert!(next.await);
     assert_eq!(limiter.status().wait_reason, Some(WaitReason::Replies));
     drop(held);
-    assert!(tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL)).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL, PATIENCE)).await.is_err());
     assert_eq!(limiter.status().wait_reason, Some(WaitReason::Rate));
     limiter.failed(
         &fault(529, Some(seconds(7))),

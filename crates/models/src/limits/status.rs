@@ -7,9 +7,13 @@ use crate::spec::{ModelName, ProviderName};
 /// The state of one model of a provider at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderStatus {
+    /// The provider.
     pub provider: ProviderName,
+    /// The model.
     pub model: ModelName,
+    /// Requests sent so far.
     pub sent: u64,
+    /// Requests sent and not answered.
     pub in_flight: u32,
     /// The requests allowed per minute: declared, reported, or estimated from refusals; `None` if unknown.
     pub requests_per_minute: Option<u64>,
@@ -32,6 +36,7 @@ pub enum WaitReason {
     Unavailable(Duration, String),
     /// The provider asked for a pause, or refused without naming one; requests continue after this time.
     Paused(Duration, String),
+    /// The rate limit leaves no room yet.
     Rate,
     /// The allowed number of requests is in flight: replies are waited for.
     Replies,

@@ -117,6 +117,38 @@ async fn attempts_are_bounded_and_the_last_failure_is_reported() {
 }
 
 #[tokio::test]
+async fn a_provider_that_always_says_try_again_at_once_is_given_up() {
+    for (status, header) in [(503, "retry-after"), (429, "retry-after-ms"), (529, "retry-after")] {
+        let refusal = || Scripted::new(status, r#"{"error":{"message":"busy"}}"#).header(header, "0");
+        let simulator = Simulator::scripted(std::iter::once(good()).chain((0..200).map(|_| refusal())));
+        let policy = RetryPolicy { wait_budget: Duration::from_millis(300), ..RetryPolicy::default() };
+        let mut spec = spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()));
+        spec.limits.max_attempts = 2;
+        let client = client_of(spec).with_retry_policy(policy);
+        asked(&client, &ask("q")).await.unwrap();
+        asked(&client, &ask("q")).await.unwrap_err();
+        assert!(simulator.seen().len() < 15, "{status}: {} requests", simulator.seen().len());
+    }
+}
+
+#[tokio::test]
+async fn an_announced_wait_beyond_the_limit_ends_all_calls_with_a_message() {
+    let last = good()
+        .header("x-ratelimit-limit-requests", "10")
+        .header("x-ratelimit-remaining-requests", "0")
+        .header("x-ratelimit-reset-requests", "999999h");
+    let simulator = Simulator::scripted(vec![last, good()]);
+    let client = client(&simulator);
+    asked(&client, &ask("q")).await.unwrap();
+    for _ in 0..2 {
+        let failure = asked(&client, &ask("q")).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::RateLimited);
+        assert!(failure.message.contains("s, and a call waits 60 s at most"), "{failure}");
+    }
+    assert_eq!(simulator.seen().len(), 1, "nothing is sent in vain");
+}
+
+#[tokio::test]
 async fn every_successful_body_is_kept_before_it_is_read() {
     let simulator = Simulator::scripted([Scripted::new(500, "x"), Scripted::new(200, "not json"), good()]);
     let kept = Mutex::new(Vec::new());

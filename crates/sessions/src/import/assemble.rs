@@ -21,7 +21,9 @@ pub const PARAPHRASE: &str = "paraphrase";
 pub struct FixtureOptions {
     /// Its name; from the log's file if not given.
     pub name: Option<String>,
+    /// What is removed.
     pub scrub: ScrubSettings,
+    /// Which part of the session is used.
     pub cut: SessionCut,
     /// The time of scrubbing to record.
     pub scrubbed_at: Option<String>,
@@ -64,8 +66,11 @@ impl SessionCut {
 /// A fixture, and what was done for it.
 #[derive(Clone, Debug)]
 pub struct Assembled {
+    /// The fixture, scrubbed.
     pub fixture: Fixture,
+    /// What was removed.
     pub report: ScrubReport,
+    /// What looks like a secret and is still there.
     pub suspicions: Vec<Suspicion>,
 }
 

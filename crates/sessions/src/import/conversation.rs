@@ -8,7 +8,9 @@ use super::detect::Format;
 use crate::transcript::Message;
 
 #[derive(Clone, Debug, PartialEq)]
+/// What a log holds.
 pub struct ImportedLog {
+    /// The log.
     pub file: PathBuf,
     /// The format it was read as.
     pub format: Format,
@@ -68,10 +70,13 @@ pub struct Conversation {
 pub struct RecordedCompaction {
     /// The index of the message that follows it.
     pub message: usize,
+    /// How it was made.
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.
     pub time: Option<String>,
+    /// Tokens of the context before it, as logged.
     pub tokens_before: Option<u64>,
+    /// Tokens of the context after it, as logged.
     pub tokens_after: Option<u64>,
     /// The summary as plain text; `None` if it is encrypted or not in the log.
     pub summary: Option<String>,
@@ -82,6 +87,7 @@ pub struct RecordedCompaction {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How a recorded compaction was made.
 pub enum CompactionKind {
     /// The history becomes a summary.
     #[default]
@@ -149,6 +155,7 @@ pub const ORPHAN_HEAD: &str = "[result of a call that is not in the log]";
 /// A place in a log that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportIssue {
+    /// The log.
     pub file: PathBuf,
     /// The line, from 1; `None` where the whole file is meant.
     pub line: Option<u64>,
@@ -169,8 +176,15 @@ impl fmt::Display for ImportIssue {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("failed to read the log `{}`", file.display())]
-    Io { file: PathBuf, source: std::io::Error },
+    /// The file cannot be read.
+    Io {
+        /// The log.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     #[error("the log `{}` is empty", .0.display())]
+    /// The file has no content.
     Empty(PathBuf),
     /// JSON by its looks, but no record of it can be read.
     #[error("{}{}", first, more_losses(*more))]
@@ -188,8 +202,11 @@ pub enum ImportError {
         first_loss(losses),
         Format::names().join(", ")
     )]
+    /// No known format fits.
     UnknownFormat {
+        /// The log.
         file: PathBuf,
+        /// How the file begins.
         start: String,
         /// The keys of its first record.
         keys: Vec<String>,
@@ -201,6 +218,7 @@ pub enum ImportError {
     /// A file that another tool has to turn into text first.
     #[error("`{}` is {what}; {advice}", file.display())]
     Container {
+        /// The log.
         file: PathBuf,
         /// What kind of file it is.
         what: &'static str,
@@ -213,10 +231,13 @@ pub enum ImportError {
         file.display()
     )]
     OtherFormat {
+        /// The log.
         file: PathBuf,
+        /// What kind of file it is.
         what: &'static str,
         /// The format it can be read in.
         expected: Format,
+        /// The format asked for.
         given: Format,
     },
     #[error(
@@ -224,17 +245,25 @@ pub enum ImportError {
          `inspect log convert --to json`",
         file.display()
     )]
+    /// A ZIP archive that cannot be read.
     DamagedArchive {
+        /// The log.
         file: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
     /// A JSON document too large to hold.
     #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
-    TooLarge { file: PathBuf, limit: u64 },
+    TooLarge {
+        /// The log.
+        file: PathBuf,
+        /// In megabytes.
+        limit: u64,
+    },
     /// The format was recognised, but there is no message in it.
     #[error("`{}` was read as {format} and holds no messages{}", file.display(), first_loss(losses))]
     NoMessages {
+        /// The log.
         file: PathBuf,
         /// The format it was read as.
         format: Format,

@@ -7,27 +7,37 @@ use base::named_enum;
 named_enum! {
     /// The formats that can be read.
     pub enum Format {
+        /// Claude Code: JSON lines.
         ClaudeCode = "claude-code",
+        /// Codex CLI: rollout files.
         Codex = "codex",
         /// Gemini CLI: single JSON, JSONL, checkpoints.
         Gemini = "gemini-cli",
+        /// pi: session files.
         Pi = "pi",
         /// `opencode export`.
         OpenCode = "opencode",
         /// Hermes: gateway transcript, session log, session export, trajectories.
         Hermes = "hermes",
+        /// SWE-agent: trajectories.
         SweAgent = "swe-agent",
+        /// mini-SWE-agent: trajectories.
         MiniSweAgent = "mini-swe-agent",
         /// OpenHands: event lists, evaluation output, agent SDK events.
         OpenHands = "openhands",
+        /// Aider: chat history in Markdown.
         Aider = "aider",
+        /// Copilot CLI: session events.
         CopilotCli = "copilot-cli",
+        /// Inspect: evaluation logs.
         Inspect = "inspect",
         /// Messages as OpenAI's API has them.
         OpenAi = "openai-messages",
         /// Messages as Anthropic's API has them.
         Anthropic = "anthropic-messages",
+        /// ShareGPT conversations.
         ShareGpt = "sharegpt",
+        /// LangSmith: exported runs.
         LangSmith = "langsmith",
     }
 }
@@ -38,6 +48,7 @@ impl Format {
         Format::ALL.map(Format::name).to_vec()
     }
 
+    /// The format of this name.
     pub fn of_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }

@@ -15,16 +15,19 @@ const PROBED: usize = 3;
 /// One log: a file, or a folder that keeps a session in one file an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Log {
+    /// One file.
     File(PathBuf),
     /// The events of one OpenHands session, in the order of their numbers.
     Events {
         /// The folder they lie in.
         folder: PathBuf,
+        /// Its files, in order.
         files: Vec<PathBuf>,
     },
 }
 
 impl Log {
+    /// The file, or the folder of the files.
     pub fn path(&self) -> &Path {
         match self {
             Log::File(path) | Log::Events { folder: path, .. } => path,

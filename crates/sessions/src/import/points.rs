@@ -4,11 +4,13 @@ use crate::transcript::{Message, Role, ends_of_spans, is_boundary, points_at_sha
 use base::units::Tokens;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where compression points are placed.
 pub struct PointRules {
     /// One whenever so many tokens have come since the point before.
     pub every_tokens: Option<Tokens>,
     /// One wherever the log itself was compacted.
     pub at_compactions: bool,
+    /// Whether the end of the session is one.
     pub at_end: bool,
     /// So many, at the ends of spans of about equal tokens.
     pub spans: Option<u32>,

@@ -10,7 +10,9 @@ use base::units::Tokens;
 pub struct FixtureStats {
     /// Messages, the system message included.
     pub messages: usize,
+    /// Tokens of all messages.
     pub tokens: Tokens,
+    /// Calls of each tool.
     pub tools: BTreeMap<String, usize>,
     /// Files that calls of file tools name.
     pub files: BTreeSet<String>,

@@ -18,6 +18,7 @@ pub struct ReferenceIndex {
 }
 
 impl ReferenceIndex {
+    /// An index of these references.
     pub fn new(references: &[Reference]) -> ReferenceIndex {
         let patterns = references.iter().map(|reference| match reference.kind {
             ReferenceKind::Path => reference.text.strip_prefix("./").unwrap_or(&reference.text),

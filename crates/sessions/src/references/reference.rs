@@ -21,9 +21,11 @@ pub enum ReferenceKind {
     Flag,
     /// A port, an issue number, a value behind `=` or `:`, or a number in an error line.
     Number,
+    /// A version.
     Version,
     /// 7 hexadecimal digits or more.
     Hash,
+    /// A URL.
     Url,
     /// A program with its subcommand.
     Command,
@@ -34,8 +36,11 @@ pub enum ReferenceKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// An exact detail of a session.
 pub struct Reference {
+    /// Its kind.
     pub kind: ReferenceKind,
+    /// As it is written.
     pub text: String,
 }
 

@@ -10,11 +10,14 @@ use base::text::one_line;
 /// A range of lines, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lines {
+    /// The first line, from 1.
     pub first: u64,
+    /// The last line, itself included.
     pub last: u64,
 }
 
 impl Lines {
+    /// The whole file.
     pub const ALL: Lines = Lines { first: 1, last: u64::MAX };
 
     /// `count` lines from `first` on.
@@ -28,6 +31,7 @@ impl Lines {
         Lines { first: u64::MAX.saturating_sub(count), last: u64::MAX }
     }
 
+    /// Whether some line is in both.
     pub fn overlaps(self, other: Lines) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -36,8 +40,11 @@ impl Lines {
 /// What a call looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
+    /// Lines of a file.
     File {
+        /// The path, as the call has it.
         path: String,
+        /// The lines.
         lines: Lines,
     },
     /// A search: the tool, and what it looks for where.

@@ -35,7 +35,9 @@ impl TypographyRules {
     const UNITS: TypographyRules = TypographyRules(4);
     const NUMERALS: TypographyRules = TypographyRules(8);
     const CONVENTIONS: TypographyRules = TypographyRules(16);
+    /// Texts are compared as they are.
     pub const NONE: TypographyRules = TypographyRules(0);
+    /// All rules.
     pub const ALL: TypographyRules = TypographyRules(31);
 
     /// All sets of rules, the full one first.

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
 use crate::cli::args::Common;
-use crate::cli::engine::runtime;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::runtime;
 use base::units::Usd;
 use models::BatchClient;
 

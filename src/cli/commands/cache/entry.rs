@@ -5,10 +5,9 @@ use serde_json::Value;
 
 use crate::action::{Repetition, Stage};
 use crate::cache::{
-    CacheError, CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, Writer,
-    now_ms,
+    CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, Writer, now_ms,
 };
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
@@ -25,23 +24,9 @@ pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Cac
     Ok(snapshot)
 }
 
-/// A wrong key or file is bad input; anything else is an error.
-pub(crate) fn failure(error: CacheError) -> Failure {
-    let is_input = matches!(
-        error,
-        CacheError::BadPrefix { .. }
-            | CacheError::UnknownPrefix { .. }
-            | CacheError::AmbiguousPrefix { .. }
-            | CacheError::BadTarget { .. }
-            | CacheError::BadImport { .. }
-    );
-    let failure = Failure::from(error);
-    if is_input { failure.exiting(Exit::BadInput) } else { failure }
-}
-
 /// Finds the entry whose key begins with `prefix`.
 pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Record, Failure> {
-    let key = snapshot.resolve(prefix).map_err(failure)?;
+    let key = snapshot.resolve(prefix).map_err(import_failure)?;
     snapshot.find(&key).ok_or_else(|| Failure::error(format!("the entry {key} was removed")))
 }
 

@@ -24,7 +24,7 @@ use filter::CacheFilter;
 use prune::PruneArgs;
 
 pub(crate) use diff::hunk_lines;
-pub(crate) use entry::{EntryJson, failure as import_failure, output_of, provenance, snapshot};
+pub(crate) use entry::{EntryJson, output_of, provenance, snapshot};
 pub(crate) use filter::parse_age;
 pub(crate) use show::{InputJson, input_lines, inputs_json};
 

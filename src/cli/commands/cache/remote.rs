@@ -7,10 +7,10 @@ use serde_json::json;
 use super::entry::snapshot;
 use crate::action::ActionKey;
 use crate::cache::{CacheSnapshot, Lookup};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, NEW_KEY};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
-use crate::cli::remote::{NEW_KEY, RemoteArgs, print_warnings};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
@@ -25,7 +25,7 @@ fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Re
 }
 
 fn loaded(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
-    print_warnings(shared.take_warnings(), console);
+    shared.take_warnings().into_iter().for_each(|warning| console.warn("remote:", warning));
     shared.summary().ok_or_else(|| Failure::error("the remote could not be read"))
 }
 

@@ -1,23 +1,20 @@
 //! `compeval judge selftest`: asks every declared judge to grade answers of known quality.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::action::{ActionKey, StageName};
+use crate::action::ActionKey;
 use crate::cache::{Lookup, export as export_entries};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::commands::import_failure;
-use crate::cli::engine::{RunOptions, budget_limits, run_matrix};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, import_failure};
 use crate::cli::format::cost;
-use crate::cli::project::{
-    ProjectOptions, given, open_project, open_snapshot, open_store, print_notices, require_keys,
-};
+use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_snapshot, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::terminal::{
-    Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
-};
+use crate::cli::run_log::RunLog;
+use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
+use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
 use crate::pipeline::{JudgeIx, Pipeline};
 use crate::plan::selftest;
@@ -60,16 +57,26 @@ pub(super) fn run(
     let pipeline = open_project(common, &select, opening, console)?;
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
-    let allowance = budget_limits(budget, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
+    let allowance = limits_of(budget)?;
+    require_prices(&allowance, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
     let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
-    let orders = RunOptions { selftests_only: true, shared, ..RunOptions::within(Budget::new(allowance)) };
-    let progress = Progress::new([(StageName::Selftest, selftest_cases(&pipeline))], allowance, console);
-    let mut hearing = RunLog::new(&progress);
-    let ended = run_matrix(&pipeline, &store, &orders, &progress, &mut hearing)?;
+    let mut hearing = RunLog::new(console);
+    let orders = EngineOptions {
+        selftests_only: true,
+        allow_weak_judge: true,
+        budget: Arc::new(Budget::new(allowance)),
+        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
+        shared,
+        reports_access: !console.is_quiet,
+        stop: Some(hearing.screen.stop()),
+        ..EngineOptions::default()
+    };
+    let mut show = |event: &Event<'_>| hearing.on_event(event);
+    let ended = run_matrix(&pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
     store.sync()?;
     print_notices(&store, console);
     print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
@@ -93,7 +100,7 @@ fn write_cases(pipeline: &Pipeline, file: &Path, console: &Console) -> Result<()
 
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until
 /// the token limit did reply, and would do no better if asked again.
-fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
+fn unasked<'h>(hearing: &'h RunLog, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
@@ -103,7 +110,7 @@ fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
         .collect()
 }
 
-fn print(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
+fn print(pipeline: &Pipeline, hearing: &RunLog, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
@@ -114,7 +121,7 @@ fn print(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Opt
             Some(Tested { judge: name, model, verdict, unasked, completed })
         })
         .collect();
-    let RunLog { executed, cached, .. } = *hearing;
+    let (executed, cached) = (hearing.executed, hearing.cached);
     console.report(&SelftestJson { judges: &tested, executed, cached, usd }, || {
         tested.iter().for_each(|tested| console.print(&page(tested, console)));
         console.note(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
@@ -184,7 +191,7 @@ fn is_unasked(failure: &FailedAction) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 
-fn exit_of(ended: &RunOutcome, hearing: &RunLog<'_>, console: &Console) -> Exit {
+fn exit_of(ended: &RunOutcome, hearing: &RunLog, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }

@@ -1,20 +1,24 @@
 //! `compeval probes generate`: asks for probes about every span, proves them, asks each without a context, and writes
 //! the banks.
 
-use tokio::sync::watch;
+use std::sync::Arc;
 
 use clap::Args;
+use tokio::sync::watch;
 
 use super::draft::BankDraft;
 use super::report::{self, GenerationReport};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::engine::{RunOptions, budget_limits, with_engine};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, project_paths_of, require_keys};
+use crate::cli::project::{ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::terminal::{Console, Progress, RunLog};
+use crate::cli::run_log::RunLog;
+use crate::cli::terminal::Console;
+use crate::evaluation::{
+    EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices, with_engine,
+};
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
-use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError, asking_without_context, generation};
+use crate::plan::{FixtureTexts, GenerationTask, Output, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, generate};
 use base::files::write_whole;
 use models::Prices;
@@ -44,15 +48,27 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = || [&generator.model].into_iter().chain(floor);
     require_keys(models())?;
-    let limits = budget_limits(budget, models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+    let limits = limits_of(budget)?;
+    require_prices(&limits, models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
     let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
-    let options = RunOptions { shared, ..RunOptions::within(Budget::new(limits)) };
-    let progress = Progress::new([], limits, console);
-    let (mut run_log, mut interrupted) = (RunLog::new(&progress), false);
-    let drafts = with_engine(&pipeline, &store, &options, &progress, async |executor, options, stop| {
-        let work = Generation { executor, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
+    let mut run_log = RunLog::new(console);
+    let options = EngineOptions {
+        budget: Arc::new(Budget::new(limits)),
+        allow_weak_judge: true,
+        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
+        shared,
+        reports_access: !console.is_quiet,
+        stop: Some(run_log.screen.stop()),
+        ..EngineOptions::default()
+    };
+    let started = Started { pipeline: &pipeline, folder: None, stages: Vec::new(), budget: &options.budget };
+    let mut interrupted = false;
+    let mut show = |event: &Event<'_>| run_log.on_event(event);
+    let listening = Listening::new(&mut show);
+    let drafts = with_engine(started, &store, &options, &listening, async |executor, options, stop| {
+        let work = Generation { executor, options, stop: stop.clone(), listening: &listening };
         let drafts = work.drafts(generator).await;
         interrupted = *stop.borrow() != StopRequest::No;
         drafts
@@ -100,23 +116,22 @@ fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console
     }
 }
 
-struct Generation<'w, 'e, 'p> {
+struct Generation<'w, 'e, 'l> {
     executor: &'w Executor<'e>,
     options: &'w SchedulerOptions,
     stop: watch::Receiver<StopRequest>,
-    progress: &'w Progress,
-    run_log: &'w mut RunLog<'p>,
+    listening: &'w Listening<'l>,
 }
 
 impl Generation<'_, '_, '_> {
     /// One draft a fixture: proposals of all points, then each probe without a context.
-    async fn drafts(mut self, generator: &Generator) -> Result<Vec<BankDraft>, Failure> {
+    async fn drafts(self, generator: &Generator) -> Result<Vec<BankDraft>, EvaluationError> {
         let pipeline: &Pipeline = self.executor.preparer.pipeline();
         let mut tasks = Vec::new();
         for (index, loaded) in pipeline.fixtures.iter().enumerate() {
             let texts = FixtureTexts::new(FixtureIx(index), loaded);
             for point in (0..loaded.points.len()).map(PointIx) {
-                tasks.push(generation(generator, &texts, point).map_err(unprepared)?);
+                tasks.push(generation(generator, &texts, point)?);
             }
         }
         let mut outputs = self.ask(&tasks).await?.into_iter();
@@ -127,13 +142,13 @@ impl Generation<'_, '_, '_> {
         Ok(drafts)
     }
 
-    async fn floor(&mut self, drafts: &mut [BankDraft]) -> Result<(), Failure> {
+    async fn floor(&self, drafts: &mut [BankDraft]) -> Result<(), EvaluationError> {
         let mut tasks = Vec::new();
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {
                 let point = probe.point.map_or(1, |point| point.0);
                 let task = asking_without_context(self.executor.preparer.pipeline(), &draft.fixture, point, probe);
-                tasks.push(task.map_err(unprepared)?);
+                tasks.push(task?);
             }
         }
         let mut answers = self.ask(&tasks).await?.into_iter();
@@ -143,14 +158,11 @@ impl Generation<'_, '_, '_> {
         Ok(())
     }
 
-    async fn ask(&mut self, tasks: &[GenerationTask]) -> Result<Vec<Option<Output>>, Failure> {
+    async fn ask(&self, tasks: &[GenerationTask]) -> Result<Vec<Option<Output>>, EvaluationError> {
         for task in tasks {
-            self.progress.add(task.stage(), 1);
+            self.listening.report(&Event::Added { stage: task.stage(), cells: 1 });
         }
-        Ok(generate(self.executor, self.options, self.stop.clone(), tasks, self.run_log).await?)
+        let mut listener = self.listening;
+        Ok(generate(self.executor, self.options, self.stop.clone(), tasks, &mut listener).await?)
     }
-}
-
-fn unprepared(error: PrepareError) -> Failure {
-    Failure::input(error.to_string())
 }

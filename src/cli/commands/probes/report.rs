@@ -8,14 +8,15 @@ use super::draft::{BankDraft, PointDraft};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count};
-use crate::cli::terminal::{Column, Console, RunLog, TextStyle, print_failures, render_table};
+use crate::cli::run_log::RunLog;
+use crate::cli::terminal::{Column, Console, TextStyle, print_failures, render_table};
 use crate::probe::{PROBES, ProbeType, RejectionReason};
 use crate::scheduler::Budget;
 
 /// All that a generation did.
 pub(super) struct GenerationReport<'a> {
     pub(super) generator: String,
-    pub(super) run_log: RunLog<'a>,
+    pub(super) run_log: RunLog,
     pub(super) budget: &'a Budget,
     pub(super) interrupted: bool,
     /// The banks with their files.

@@ -5,10 +5,16 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
 use crate::cli::commands::parse_age;
+use crate::cli::failure::Failure;
+use crate::cli::project::{ProjectOptions, given, label_of, limits_of, open_request};
 use crate::cli::remote::RemoteArgs;
+use crate::cli::screen::Screen;
 use crate::cli::shard::ShardArgs;
+use crate::cli::terminal::Console;
+use crate::evaluation::{Baseline, Request};
+use crate::scheduler::BatchOptions;
 
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
@@ -88,4 +94,32 @@ pub(crate) struct RunArgs {
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,
+}
+
+impl RunArgs {
+    /// The evaluation that the flags ask for, which `screen` may stop.
+    pub(super) fn request(&self, common: &Common, screen: &Screen, console: &Console) -> Result<Request, Failure> {
+        let ComparisonArgs { compare_to, only_common, until_decided, .. } = &self.comparison;
+        let baseline =
+            compare_to.clone().map(|side| Baseline { side, only_common: *only_common, until_decided: *until_decided });
+        Ok(Request {
+            part: self.shards.number()?,
+            label: Some(label_of(&self.select)?),
+            project: open_request(common, &self.select, ProjectOptions::default())?,
+            replace: self.replace,
+            refresh: self.select.refresh.iter().copied().collect(),
+            selftest: self.selftest.as_deref().map(|file| given(common, file)),
+            limits: limits_of(&self.budget)?,
+            jobs: self.jobs,
+            offline: self.offline,
+            allow_weak_judge: self.allow_weak_judge,
+            batches: BatchOptions { wait: self.batches.wait, deadline: self.batches.batch_deadline },
+            baseline,
+            remote: self.remote.given()?,
+            is_followed: self.live,
+            reports_access: !console.is_quiet,
+            look_before: None,
+            stop: Some(screen.stop()),
+        })
+    }
 }

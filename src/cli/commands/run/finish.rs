@@ -1,134 +1,26 @@
-//! Prints the end of a run: why it stopped, what failed, the summary.
-
-use std::collections::BTreeMap;
+//! Prints the end of a run: what failed, the summary.
 
 use serde::Serialize;
 
-use super::publish::PublishedResults;
 use crate::cli::command_line::CommandLine;
-use crate::cli::engine::RunOptions;
-use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, shell_word, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
-use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Unused, names};
-use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
+use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
 use crate::shard::ShardRecord;
 use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
 
-/// Prints why a run ended early, if it did, and returns its exit. `weaknesses` are the failed self-test checks, by judge.
-pub(super) fn print_stop_reasons(
-    ended: &RunOutcome,
-    weaknesses: &BTreeMap<String, Vec<String>>,
-    failures: &[FailedAction],
-    options: &RunOptions,
-    console: &Console,
-) -> Exit {
-    let mut exit = Exit::Done;
-    let say = |what: &str| console.warn("stopped:", what);
-    for UntestedJudge { judge, why } in &ended.untested {
-        let grades = if options.allow_weak_judge { "its grades may be meaningless" } else { "it was not used" };
-        say(&format!("the self-test of judge {judge} did not complete, so {grades}: {why}"));
-        exit = exit.and(Exit::Incomplete);
-    }
-    if !ended.unaccounted.is_empty() {
-        say(&format!(
-            "only {} were accounted for; this is a bug in compeval, please report it",
-            ended.unaccounted.join(", ")
-        ));
-        exit = exit.and(Exit::Incomplete);
-    }
-    if let Some(reached) = ended.budget {
-        say(&format!("{reached}; run again with a larger budget to continue"));
-        exit = exit.and(Exit::Budget);
-    }
-    if !ended.weak_judges.is_empty() {
-        print_weak_judges(&ended.weak_judges, weaknesses, options.allow_weak_judge, console);
-        exit = if options.allow_weak_judge { exit } else { exit.and(Exit::Error) };
-    }
-    if let Some(broken) = &ended.broken {
-        say(broken);
-        exit = exit.and(Exit::Error);
-    }
-    if ended.interrupted {
-        say("interrupted; finished work is saved, and the next run continues from there");
-        exit = exit.and(Exit::Interrupted);
-    }
-    if !failures.is_empty() {
-        exit = exit.and(Exit::Incomplete);
-    } else if ended.skipped > 0 && exit == Exit::Done {
-        exit = Exit::Pending;
-    }
-    print_waiting(ended, exit, console)
-}
-
-/// Prints which requests wait for a later run, and returns the exit with regard to them.
-fn print_waiting(ended: &RunOutcome, exit: Exit, console: &Console) -> Exit {
-    if ended.batches.is_empty() {
-        return exit;
-    }
-    print_batches(&ended.batches, console);
-    // What fails or exceeds the budget is final only when every batch has ended.
-    if matches!(exit, Exit::Interrupted | Exit::Error) { exit } else { Exit::Pending }
-}
-
-/// Prints which batches are open, and how far they are.
-fn print_batches(batches: &[OpenBatchNote], console: &Console) {
-    let requests: usize = batches.iter().map(|batch| batch.lines).sum();
-    let (batches_are, requests) = (
-        match batches.len() {
-            1 => "1 open batch".to_owned(),
-            many => format!("{many} open batches"),
-        },
-        count(requests, "request"),
-    );
-    let text = format!("{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)");
-    console.warn("waiting:", text);
-    for OpenBatchNote { nonce, lines, note, .. } in batches {
-        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));
-    }
-}
-
-/// Prints which judges failed their self-test, and in which checks.
-fn print_weak_judges(
-    judges: &[String],
-    weaknesses: &BTreeMap<String, Vec<String>>,
-    is_allowed: bool,
+/// Prints the summary table, failures, cost, and the `next` command. With `--quiet`, only the failures.
+pub(super) fn print_summary(
+    summary: &Summary,
+    manifest: &Manifest,
+    folder: &ResultsFolder,
+    next: &str,
     console: &Console,
 ) {
-    let names = judges.join(", ");
-    let text = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
-    let (mark, then) = match is_allowed {
-        true => ("warning:", "its grades may be meaningless"),
-        false => ("stopped:", "--allow-weak-judge continues anyway"),
-    };
-    console.eprint(&format!("{} {text}; {then}", console.paint(TextStyle::Warning, mark)));
-    for judge in judges {
-        for weakness in weaknesses.get(judge).into_iter().flatten() {
-            console.eprint(&format!("  {judge}: {weakness}"));
-        }
-    }
-}
-
-/// The outcome that the manifest records.
-pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[FailedAction]) -> Outcome {
-    match exit {
-        Exit::Done | Exit::Regression => Outcome::Complete,
-        Exit::Budget => Outcome::Budget,
-        Exit::Pending => Outcome::Pending,
-        Exit::Interrupted => Outcome::Interrupted,
-        // A judge failed its self-test, but all its grades were in the cache.
-        Exit::Error if ended.skipped == 0 && failures.is_empty() && ended.broken.is_none() => Outcome::Complete,
-        Exit::Incomplete | Exit::Error | Exit::BadInput | Exit::EmptySelection => Outcome::Incomplete,
-    }
-}
-
-/// Prints the summary table, failures, cost, and the `next` command. With `--quiet`, only the failures.
-pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder, next: &str, console: &Console) {
-    let PublishedResults { summary, manifest, .. } = published;
     console.json(summary);
     if !console.is_quiet {
         console.print(&console.styled(&summary_table(summary, manifest, console.width())));

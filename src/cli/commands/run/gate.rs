@@ -1,20 +1,19 @@
 //! Gates: whether a comparison lets a run pass.
 
 use super::args::RunArgs;
-use super::publish::PublishedResults;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::report::comparison_table;
-use crate::results::{Comparison, newly_failing, regressions, underpowered_methods};
+use crate::results::{Comparison, Manifest, Summary, newly_failing, regressions, underpowered_methods};
 
 /// The verdict of the gate on the comparison.
-pub(super) fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
-    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
-    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
+pub(super) fn gate(args: &RunArgs, summary: &Summary, manifest: &Manifest, console: &Console) -> Exit {
+    let Some(comparison) = &summary.comparison else { return Exit::Done };
+    let table = comparison_table(comparison, manifest.design.locale, console.width());
     console.print(&console.styled(&table));
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
-    if gates && published.summary.scale.refuses_gate() {
+    if gates && summary.scale.refuses_gate() {
         let why =
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
         console.error("gate refused:", why);

@@ -13,13 +13,15 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::args::{ComparisonArgs, RunArgs};
-use super::matrix_run::{PreparedRun, run_whole};
+use super::once::conclude;
 use crate::action::StageName;
 use crate::cache::{Layered, Store};
 use crate::cli::args::{Common, OUTPUT, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::project::{given, open_snapshot, with_store};
+use crate::cli::project::{given, open_snapshot, project_paths_of};
+use crate::cli::screen::Screen;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::{self, Ending, Event, Listening, Prepared, evaluate_prepared, open_with_store};
 use crate::pipeline::Pipeline;
 use crate::plan::reachable;
 use crate::results::{
@@ -72,15 +74,24 @@ impl MergeArgs {
 
 pub(crate) fn merge(common: &Common, args: &MergeArgs, console: &Console) -> Result<Exit, Failure> {
     let run = args.as_run()?;
+    let mut screen = Screen::new(console);
+    let request = run.request(common, &screen, console)?;
+    let mut show = |event: &Event<'_>| screen.on_event(event);
+    let listening = Listening::new(&mut show);
     let prepare = || {
-        let prepared = PreparedRun::of(common, &run, console)?;
+        let prepared = Prepared::new(request, &listening)?;
         let folders: Vec<PathBuf> = args.folders.iter().map(|folder| given(common, folder)).collect();
         let merge = Merge::of(&prepared, &folders)?;
-        Ok((prepared, merge))
+        Ok::<_, Failure>((prepared, merge))
     };
-    let ((prepared, mut merge), store) = with_store(common, console, prepare, |(prepared, _)| prepared.cache())?;
+    let cache = project_paths_of(common).ok().map(|paths| paths.cache);
+    let ((prepared, mut merge), store) =
+        open_with_store(cache.as_deref(), &listening, prepare, |(prepared, _)| prepared.cache())?;
     merge.copy_entries(&prepared.pipeline, &store, console)?;
-    run_whole(prepared, store, &run, |manifest, exit| merge.complete(manifest, exit, console), console)
+    let complete = |manifest: &mut Manifest, ending| merge.complete(manifest, ending);
+    let outcome = evaluate_prepared(prepared, store, complete, &listening)?;
+    let exit = merge.print_unfinished(&outcome, console);
+    conclude(outcome, exit, common, &run, console)
 }
 
 /// Shards that are merged.
@@ -100,8 +111,8 @@ struct FoundShard {
 
 impl Merge {
     /// Finds the shards of the label and checks that they belong together.
-    fn of(prepared: &PreparedRun, folders: &[PathBuf]) -> Result<Merge, Failure> {
-        let PreparedRun { pipeline, label, design, .. } = prepared;
+    fn of(prepared: &Prepared, folders: &[PathBuf]) -> Result<Merge, Failure> {
+        let Prepared { pipeline, label, design, .. } = prepared;
         let own = [ShardFolder::all(&pipeline.results, label)];
         let folders = if folders.is_empty() { &own } else { folders };
         let mut shards = found(folders, label)?;
@@ -146,35 +157,35 @@ impl Merge {
         Ok(())
     }
 
-    /// Adds to the manifest what the shards did, and says which of them are unfinished. Returns the exit of the merge.
-    fn complete(&self, manifest: &mut Manifest, exit: Exit, console: &Console) -> Exit {
+    /// Adds to the manifest what the shards did.
+    fn complete(&self, manifest: &mut Manifest, ending: Ending) {
         let shards: Vec<&Manifest> = self.shards.iter().map(|found| &found.manifest).collect();
         add_shards(manifest, &shards);
-        let is_whole = matches!(exit, Exit::Done) && manifest.outcome == Outcome::Complete;
-        if is_whole {
+        if ending == Ending::Complete {
             manifest.failures.clear();
-        }
-        if !is_whole && matches!(manifest.outcome, Outcome::Pending | Outcome::Complete) {
+        } else if matches!(manifest.outcome, Outcome::Pending | Outcome::Complete) {
             manifest.outcome = Outcome::Incomplete;
         }
-        let unfinished = self.collected.unfinished();
-        let mut exit = match exit {
-            Exit::Pending => Exit::Incomplete,
-            exit => exit,
-        };
-        if !is_whole {
-            self.print_unfinished(&unfinished, console);
-            exit = exit.and(Exit::Incomplete);
+    }
+
+    /// Says which shards are unfinished, and which judges failed in one. Returns the exit of the merge.
+    fn print_unfinished(&self, outcome: &evaluation::Outcome, console: &Console) -> Exit {
+        let mut exit = Exit::from(outcome.ending);
+        if outcome.ending != Ending::Complete {
+            self.print_shards(&self.collected.unfinished(), console);
+            // The merge asks no model: what is pending in it is missing.
+            exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };
         }
-        let (weak, allowed) = (&manifest.caveats.weak_judges, manifest.caveats.allow_weak_judge);
-        if !weak.is_empty() && !allowed {
-            console.error("judge:", format_args!("failed its self-test in a shard: {}", weak.join(", ")));
+        let caveats = &outcome.manifest.caveats;
+        if !caveats.weak_judges.is_empty() && !caveats.allow_weak_judge {
+            console
+                .error("judge:", format_args!("failed its self-test in a shard: {}", caveats.weak_judges.join(", ")));
             exit = exit.and(Exit::Error);
         }
         exit
     }
 
-    fn print_unfinished(&self, unfinished: &[Shard], console: &Console) {
+    fn print_shards(&self, unfinished: &[Shard], console: &Console) {
         let of = self.shards.first().map_or(0, |found| found.shard.of().get());
         let names =
             |shards: &[Shard]| shards.iter().map(|shard| shard.index().to_string()).collect::<Vec<_>>().join(", ");
@@ -251,8 +262,8 @@ fn check_design(found: &FoundShard, design: &Design) -> Result<(), Failure> {
 }
 
 /// Refuses to merge again what the label's results were merged from.
-fn refuse_merged(prepared: &PreparedRun, shards: &[FoundShard]) -> Result<(), Failure> {
-    let PreparedRun { pipeline, label, .. } = prepared;
+fn refuse_merged(prepared: &Prepared, shards: &[FoundShard]) -> Result<(), Failure> {
+    let Prepared { pipeline, label, .. } = prepared;
     let Ok(published) = ResultsFolder::of(&pipeline.results, label).manifest() else { return Ok(()) };
     let merged: Vec<MergedShard> = shards.iter().filter_map(|found| MergedShard::of(&found.manifest)).collect();
     if published.outcome != Outcome::Complete || published.merged != merged {

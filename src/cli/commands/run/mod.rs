@@ -1,25 +1,17 @@
 //! `compeval run`: runs the matrix, writes results, prints the summary.
 
 mod args;
-mod compared;
 mod finish;
 mod gate;
-mod live;
 mod looks;
-mod matrix_run;
 mod merge;
 mod next;
 mod offer;
 mod once;
-mod origins;
-mod publish;
-mod record;
 mod watch;
 
 pub(super) use args::RunArgs;
-pub(super) use compared::{ComparedSets, changed_lines_in, compare_sides};
 pub(super) use merge::{MergeArgs, merge};
-pub(super) use publish::{CachedContext, banks, find_contexts, page_contexts, publish, sessions};
 
 use crate::cli::args::Common;
 use crate::cli::commands::plan;
@@ -42,6 +34,5 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     if args.watch {
         return watch::watch(common, args, console);
     }
-    let (prepared, store) = once::prepare(common, args, console)?;
-    once::run_prepared(common, prepared, store, args, console)
+    once::run_once(common, args, console)
 }

@@ -1,17 +1,13 @@
 //! The command that a run names at its end.
 
 use super::args::RunArgs;
-use super::publish::PublishedResults;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::Exit;
 use crate::cli::format::shell_word;
+use crate::results::{Manifest, Summary};
 
 /// The command to type next: one that continues the work, or one that shows it when all is done.
-pub(super) fn next_command(
-    exit: Exit,
-    args: &RunArgs,
-    PublishedResults { summary, manifest, .. }: &PublishedResults,
-) -> String {
+pub(super) fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manifest) -> String {
     let typed = CommandLine::current();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {

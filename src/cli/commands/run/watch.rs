@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::args::RunArgs;
-use super::compared::changed_lines_in;
 use super::finish;
-use super::once::{prepare, run_prepared};
-use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use super::once::conclude;
+use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::count;
-use crate::cli::project::{ProjectOptions, label_of, open_snapshot, read_project};
+use crate::cli::project::{ProjectOptions, label_of, limits_of, open_snapshot, read_project};
+use crate::cli::screen::Screen;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::compress::Strategy;
+use crate::evaluation::{Event, Request, changed_lines_in, evaluate};
 use crate::pipeline::Pipeline;
 use crate::report::comparison_table;
 use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results};
@@ -30,6 +31,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
     let label = label_of(&args.select)?.to_string();
     let select = SelectArgs { label: Some(label.clone()), ..args.select.clone() };
     let mut args = RunArgs { select, ..args.clone() };
+    let mut limits = limits_of(&args.budget)?;
     let mut pipeline = read_project(common, &args.select, ProjectOptions::default())?.pipeline;
     let mut files = WatchedFiles::default();
     files.follow(&pipeline);
@@ -37,15 +39,19 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
     loop {
         // Later runs show what changed; the whole table is in the report.
         let summary = if last.is_some() { console.silenced() } else { *console };
-        let ended = prepare(common, &args, &summary).and_then(|(prepared, store)| {
-            pipeline = prepared.pipeline.clone();
-            files.follow(&pipeline);
-            let budget = prepared.budget();
-            let exit = run_prepared(common, prepared, store, &args, &summary);
-            let left = budget.left();
-            args.budget = BudgetArgs { max_cost: left.usd.map(|usd| usd.0), max_requests: left.requests };
-            exit
+        let mut screen = Screen::new(&summary);
+        let ended = args.request(common, &screen, &summary).and_then(|request| {
+            let outcome = evaluate(Request { limits, ..request }, &mut |event| {
+                if let Event::Opened { pipeline: opened, .. } = event {
+                    pipeline = (*opened).clone();
+                    files.follow(&pipeline);
+                }
+                screen.on_event(event);
+            })?;
+            let exit = outcome.ending.into();
+            conclude(outcome, exit, common, &args, &summary)
         });
+        limits = screen.left_of(limits);
         match ended {
             Ok(Exit::Interrupted) => return Ok(Exit::Interrupted),
             Ok(_) => last = print_round(&pipeline, &label, last, console),

@@ -11,13 +11,16 @@ use crate::transcript::Fixture;
 use base::text::pattern;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+/// What a place looks like.
 pub enum SuspicionKind {
     /// A secret of this kind.
     #[error("secret ({0})")]
     Secret(String),
     #[error("account name in a path")]
+    /// The account name in a home folder.
     HomeFolder,
     #[error("e-mail address")]
+    /// An e-mail address.
     Address,
     /// A mention of a person on a platform.
     #[error("mention of a person")]
@@ -26,8 +29,10 @@ pub enum SuspicionKind {
     #[error("name of a machine")]
     Machine,
     #[error("public network address")]
+    /// A public network address.
     NetworkAddress,
     #[error("long random string")]
+    /// A long text that looks random.
     Random,
     /// A word in the position of a password.
     #[error("possible password")]
@@ -59,20 +64,24 @@ pub enum Field {
     Arguments(usize),
     /// The references recorded of the text before it was cut, a line each.
     References,
+    /// The description of the fixture.
     Description,
     /// The fixture's notes, as JSON.
     Notes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+/// A place that may hold a secret.
 pub struct Suspicion {
     /// The message's index; `None` for what is in description or notes.
     pub message: Option<usize>,
+    /// What it looks like.
     pub kind: SuspicionKind,
     /// Its first characters and its length.
     pub excerpt: String,
     /// The text in which it occurs.
     pub field: Field,
+    /// Its bytes in the field.
     pub place: Range<usize>,
 }
 

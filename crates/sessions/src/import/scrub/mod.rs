@@ -74,8 +74,10 @@ pub enum Replacement {
     #[error("secret ({0})")]
     Secret(String),
     #[error("account name in a path")]
+    /// The account name in a home folder.
     HomeFolder,
     #[error("personal handle")]
+    /// A personal handle.
     Handle,
     /// An e-mail address or the author of a commit.
     #[error("e-mail address or author")]
@@ -87,6 +89,7 @@ pub enum Replacement {
     #[error("mention")]
     Mention,
     #[error("system prompt")]
+    /// The prompt of the product.
     SystemPrompt,
     /// An assistant message that said nothing any more.
     #[error("empty assistant message")]
@@ -100,6 +103,7 @@ pub enum Replacement {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a scrub removed.
 pub struct ScrubReport {
     /// What was replaced, dropped or cut, with counts.
     pub replaced: BTreeMap<Replacement, usize>,

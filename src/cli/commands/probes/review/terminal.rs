@@ -4,10 +4,10 @@ use std::process::Command;
 
 use super::card::{Card, FactPlace, MessageCard, ProbeCard, Subject};
 use super::session::{Decision, Review};
-use crate::cli::environment::variable;
 use crate::cli::failure::Failure;
 use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::variable;
 use crate::probe::{Fact, Probe};
 use base::files::{read_text, temporary_file};
 use base::text::one_line;

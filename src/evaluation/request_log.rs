@@ -3,19 +3,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::cli::format::duration;
 use models::ClientEvent;
 
 #[derive(Debug, Default)]
-pub(crate) struct RequestLog {
-    pub(crate) sent: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) rate_limited: AtomicU64,
+pub struct RequestLog {
+    pub(super) sent: AtomicU64,
+    pub(super) retries: AtomicU64,
+    pub(super) rate_limited: AtomicU64,
 }
 
 impl RequestLog {
     /// Counts an event and logs it.
-    pub(crate) fn on_event(&self, event: &ClientEvent) {
+    pub(super) fn on_event(&self, event: &ClientEvent) {
         match describe(event) {
             Some(words) => tracing::info!("{words}"),
             None => tracing::debug!(?event),
@@ -46,7 +45,7 @@ fn describe(event: &ClientEvent) -> Option<String> {
 }
 
 fn in_words(wait: &Duration) -> String {
-    duration(wait.as_secs_f64())
+    format!("{:.2} s", wait.as_secs_f64())
 }
 
 #[cfg(test)]

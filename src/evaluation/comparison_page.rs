@@ -8,15 +8,17 @@ use std::ops::Range;
 
 use indexmap::IndexSet;
 
+use super::comparison::ComparedSets;
+use super::contexts::{CachedContext, find_contexts, page_contexts};
+use super::error::EvaluationError;
+use super::publish::{banks, sessions};
 use crate::cache::Lookup;
-use crate::cli::commands::run::{CachedContext, ComparedSets, banks, find_contexts, page_contexts, sessions};
-use crate::cli::failure::Failure;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
 use crate::results::{
-    Comparison, Design, FEW, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError,
-    Summary, summarize,
+    Comparison, Design, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError, Summary,
+    summarize,
 };
 use base::locale::Locale;
 
@@ -34,11 +36,9 @@ impl<'a> PageSide<'a> {
         (folder, set): &'a (ResultsFolder, ResultSet),
         label: String,
         is_compared: impl Fn(&ScoredRow) -> bool,
-    ) -> Result<PageSide<'a>, Failure> {
-        let rows = folder.few_rows().map_err(SetError::from)?.ok_or_else(|| {
-            Failure::input(format!("`{}` has more than {FEW} cells, which are too many for a page", folder.label()))
-                .hinted("compare without --html")
-        })?;
+    ) -> Result<PageSide<'a>, EvaluationError> {
+        let rows = folder.few_rows().map_err(SetError::from)?;
+        let rows = rows.ok_or_else(|| EvaluationError::TooManyCells(folder.label()))?;
         let rows = rows.into_iter().enumerate().filter(|(_, listed)| is_compared(&listed.row)).collect();
         Ok(PageSide { folder, set, label, rows, summary: summarize(set, None) })
     }
@@ -91,11 +91,11 @@ fn variant(design: &Design, row: &ScoredRow) -> String {
 ///
 /// # Errors
 /// Rows that cannot be read, or too many of them.
-pub(super) fn comparison_page<C: Lookup + ChunkCache + Sync>(
+pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     ComparedSets { sets: [judged, baseline], comparison }: &ComparedSets,
     cache: Option<&C>,
-) -> Result<String, Failure> {
+) -> Result<String, EvaluationError> {
     let compared: [IndexSet<String>; 2] = [
         comparison.methods.keys().cloned().collect(),
         comparison.methods.values().map(|method| method.against.clone()).collect(),

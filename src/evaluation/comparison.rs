@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::error::EvaluationError;
 use crate::action::Digest;
 use crate::cache::Lookup;
-use crate::cli::failure::Failure;
 use crate::pipeline::Pipeline;
 use crate::plan::changed_places;
 use crate::results::{
@@ -12,19 +12,22 @@ use crate::results::{
 };
 
 /// Two result sets that were compared: the judged one first, then the baseline.
-pub(crate) struct ComparedSets {
-    pub(crate) sets: [(ResultsFolder, ResultSet); 2],
-    pub(crate) comparison: Comparison,
+pub struct ComparedSets {
+    pub sets: [(ResultsFolder, ResultSet); 2],
+    pub comparison: Comparison,
 }
 
-/// Reads both sides of a comparison and compares them.
-pub(crate) fn compare_sides(
+/// Reads both sides of a comparison, `LABEL`, `LABEL:METHOD` or a results folder each, and compares them.
+///
+/// # Errors
+/// A side cannot be read, or the two do not measure the same.
+pub fn compare_sides(
     results: &Path,
     (a, b): (&str, &str),
     scope: ComparisonScope,
     lines: ChangedLines<'_>,
-) -> Result<ComparedSets, Failure> {
-    let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), Failure> {
+) -> Result<ComparedSets, EvaluationError> {
+    let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), EvaluationError> {
         let (folder, method) = open_side(results, text)?;
         let set = ResultSet::read(&folder)?;
         Ok((folder, set, method))
@@ -43,11 +46,11 @@ fn compare_labels(
     baseline: Side<'_>,
     scope: ComparisonScope,
     lines: ChangedLines<'_>,
-) -> Result<Comparison, Failure> {
+) -> Result<Comparison, EvaluationError> {
     let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
     let judged_by_looks = judged.set.manifest.until_decided;
     let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
-    let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
+    let comparison = compare(judged, baseline, scope, lines)?;
     let comparison = if judged_by_looks { comparison.at_look() } else { comparison };
     Ok(comparison.among(tried))
 }
@@ -57,7 +60,7 @@ pub(super) fn compared_to_baseline(
     pipeline: &Pipeline,
     set: &ResultSet,
     lines: ChangedLines<'_>,
-) -> Result<Option<Comparison>, Failure> {
+) -> Result<Option<Comparison>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
     let (other, method) = open_side(&pipeline.results, baseline)?;
     let other = ResultSet::read(&other)?;
@@ -67,7 +70,7 @@ pub(super) fn compared_to_baseline(
 }
 
 /// Finds the lines in which texts that the cache has differ; without the cache or a text, the path alone.
-pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> Vec<String> {
+pub fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> Vec<String> {
     move |path, before, after| {
         let text = |digest| cache.and_then(|cache| cache.read_text(digest));
         text(before)

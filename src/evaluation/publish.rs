@@ -1,18 +1,17 @@
 //! The files of a label, from its rows: summary, run files, report.md, report.html.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
-use std::rc::Rc;
 
-use super::compared::{changed_lines_in, compared_to_baseline};
+use super::comparison::{changed_lines_in, compared_to_baseline};
+use super::contexts::{find_contexts, page_contexts};
+use super::error::EvaluationError;
 use crate::action::{Digest, DigestBuilder};
-use crate::cache::{CacheSnapshot, Lookup, Record, Store};
-use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
-use crate::cli::failure::Failure;
-use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
-use crate::plan::{CompressTask, FixtureTexts, Preparer, RawBody};
+use crate::cache::{CacheSnapshot, Lookup, Store};
+use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
+use crate::plan::Preparer;
 use crate::probe::Probe;
-use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
+use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
 use crate::report::markdown;
 use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
@@ -23,25 +22,30 @@ use base::threads::both;
 /// Worst probes that a report shows.
 const WORST: usize = 5;
 
-pub(crate) struct PublishedResults {
-    pub(crate) summary: Summary,
-    pub(crate) manifest: Manifest,
+/// The files of a label that were made from its rows.
+#[derive(Debug)]
+pub struct PublishedResults {
+    pub summary: Summary,
+    pub manifest: Manifest,
     /// Why it was not compared with the baseline that the run was given.
-    pub(crate) refused: Option<Failure>,
+    pub refused: Option<EvaluationError>,
 }
 
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
 /// runs are half of the work: they are written beside the others. `same_as` is a set with the very same rows and
 /// contexts; `reference` is whether the reports show the published reference.
-pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
+///
+/// # Errors
+/// Rows that cannot be read, and what the file system says.
+pub fn publish<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
     at_hand: Option<(Vec<ListedRow>, &C)>,
     same_as: Option<&ResultsFolder>,
     reference: bool,
-) -> Result<PublishedResults, Failure> {
+) -> Result<PublishedResults, EvaluationError> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     // What cannot be taken over, for whatever reason, is made.
     let taken = |earlier| take_figures(folder, earlier, &manifest, reference).ok().flatten();
@@ -60,7 +64,7 @@ fn write_page_of_many(
     summary: &Summary,
     manifest: &Manifest,
     reference: bool,
-) -> Result<(), Failure> {
+) -> Result<(), EvaluationError> {
     let read_rows: &ReadRows<'_> = &|range| folder.rows_at(range);
     let input = page(pipeline, summary, manifest, (&[], read_rows));
     let page = html::render(&PageInput { reference, ..input }).map_err(SetError::from)?;
@@ -73,7 +77,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     manifest: Manifest,
     at_hand: Option<(&[ListedRow], &C)>,
     reference: bool,
-) -> Result<PublishedResults, Failure> {
+) -> Result<PublishedResults, EvaluationError> {
     let (rows, cache) = at_hand.unzip();
     let design = manifest.design.clone();
     let matrix = Matrix::new(pipeline);
@@ -88,7 +92,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
                 Err(refusal) => (None, Some(refusal)),
             };
             let summary = summarize(&set, comparison);
-            Ok::<_, Failure>((set, summary, refused))
+            Ok::<_, EvaluationError>((set, summary, refused))
         },
     );
     let (set, summary, refused) = summed_up?;
@@ -101,7 +105,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
             let read_rows = |range: Range<usize>| folder.rows_at(range);
             let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &read_rows));
             let page = html::render(&PageInput { contexts, chunks, reference, ..input }).map_err(SetError::from)?;
-            Ok::<_, Failure>(folder.write(names::HTML, page)?)
+            Ok::<_, EvaluationError>(folder.write(names::HTML, page)?)
         },
     );
     run_files?;
@@ -135,7 +139,7 @@ fn write_figures(
     summary: &Summary,
     rows: Option<&[ListedRow]>,
     reference: bool,
-) -> Result<(), Failure> {
+) -> Result<(), EvaluationError> {
     folder.write_json(names::SUMMARY, summary)?;
     let worst = worst(folder, set.design(), rows)?;
     let text = markdown(summary, &set.manifest, &worst, reference);
@@ -156,7 +160,7 @@ pub(super) fn gather(
     folder: &ResultsFolder,
     manifest: Manifest,
     rows: Option<&[ListedRow]>,
-) -> Result<ResultSet, Failure> {
+) -> Result<ResultSet, EvaluationError> {
     let set = match rows {
         Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
         None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
@@ -164,7 +168,7 @@ pub(super) fn gather(
     Ok(set.with_compressions(folder)?)
 }
 
-fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failure> {
+fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), EvaluationError> {
     let mut written = HashSet::new();
     for file in run_files(set) {
         let path = folder.run_file(&file.fixture, file.run);
@@ -194,12 +198,12 @@ pub(super) fn page<'a>(
     page
 }
 
-pub(crate) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
+pub(super) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
     pipeline.fixtures.iter().map(|loaded| (loaded.name(), loaded.bank.probes.as_slice())).collect()
 }
 
 /// The sessions that are as they were when they were run.
-pub(crate) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<&'a str, PageSession<'a>> {
+pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<&'a str, PageSession<'a>> {
     let session = |loaded: &'a LoadedFixture| {
         let recorded = design.fixture(loaded.name())?.digests;
         let now = loaded.digests;
@@ -215,66 +219,4 @@ pub(crate) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<
         is_same.then_some((loaded.name(), session))
     };
     pipeline.fixtures.iter().filter_map(session).collect()
-}
-
-/// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
-pub(crate) struct CachedContext {
-    digest: Digest,
-    cell: CompressCell,
-    record: Record,
-}
-
-impl CachedContext {
-    fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
-        let bytes = cache.body(&self.record).ok()?;
-        let task = reading_task(preparer.pipeline(), self.cell)?;
-        let text = read_context(preparer, task, RawBody { dialect: self.record.dialect, bytes: &bytes })?;
-        Some(text.map_or(ContextText::Opaque, ContextText::Readable))
-    }
-}
-
-/// The contexts of `rows` that are still in the cache. Each row names the key of its context, so the matrix is not walked
-/// a second time.
-pub(crate) fn find_contexts<L: Lookup>(
-    rows: &[ListedRow],
-    design: &Design,
-    preparer: Preparer<'_>,
-    cache: &L,
-) -> BTreeMap<ContextKey, CachedContext> {
-    let pipeline = preparer.pipeline();
-    let mut contexts = BTreeMap::new();
-    let mut tried = BTreeSet::new();
-    // Rows of a fixture follow one another, and its texts are shared among them.
-    let mut texts: Option<Rc<FixtureTexts>> = None;
-    for ListedRow { row, .. } in rows {
-        let place = (row.keys.compress, row.method.clone(), row.point);
-        if !tried.insert(place.clone()) {
-            continue;
-        }
-        let Some(cell) = compress_cell(pipeline, design, row) else { continue };
-        let task = match texts.take().filter(|texts| texts.fixture() == cell.chain.fixture) {
-            Some(texts) => Some(CompressTask::to_read(cell, texts)),
-            None => reading_task(pipeline, cell),
-        };
-        let (Some(task), Some(method)) = (task, pipeline.methods.get(cell.chain.method.0)) else { continue };
-        texts = Some(task.texts.clone());
-        let Some(record) = cache.find(&row.keys.compress) else { continue };
-        if let Some(out) = output_digest(cache, preparer, &task, &record) {
-            contexts.insert(place, CachedContext { digest: task.reference(method, out).digest(), cell, record });
-        }
-    }
-    contexts
-}
-
-/// The contexts found, to be read when the page needs them.
-pub(crate) fn page_contexts<'a, L: Lookup>(
-    found: &'a BTreeMap<ContextKey, CachedContext>,
-    preparer: Preparer<'a>,
-    cache: &'a L,
-) -> BTreeMap<ContextKey, PageContext<'a>> {
-    let of = |found: &'a CachedContext| PageContext {
-        digest: found.digest,
-        read: Rc::new(move || found.read(preparer, cache)),
-    };
-    found.iter().map(|(place, found)| (place.clone(), of(found))).collect()
 }

@@ -13,7 +13,7 @@ use base::files::FileError;
 use base::units::{Usage, Usd};
 
 /// The recorder of a run.
-pub(crate) struct Recorder {
+pub(super) struct Recorder {
     rows: RowsFile,
     contexts: LinesFile<CompressCell>,
     /// The lines of sessions with a rule in them, if there are such.
@@ -22,7 +22,7 @@ pub(crate) struct Recorder {
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
-    pub(crate) failures: Vec<FailedAction>,
+    pub(super) failures: Vec<FailedAction>,
     notes: BTreeMap<String, u64>,
 }
 
@@ -60,7 +60,7 @@ impl Recorder {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         pipeline: &Pipeline,
         folder: &ResultsFolder,
         earlier: Option<&ResultsFolder>,
@@ -99,7 +99,7 @@ impl Recorder {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<FinishedRows, FileError> {
+    pub(super) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<FinishedRows, FileError> {
         let rows = self.rows.finish()?;
         let has_same_contexts = self.contexts.finish()?;
         let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;

@@ -7,7 +7,7 @@ use base::files::{is_special, read_text};
 
 /// The commit that is checked out in the repository around `folder`; `None` outside of a repository, before its first
 /// commit, and in formats that are not known.
-pub(crate) fn commit_of(folder: &Path) -> Option<String> {
+pub(super) fn commit_of(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
     let marker = folder.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
     let git = if marker.is_dir() { marker } else { linked(&marker, "gitdir: ")? };

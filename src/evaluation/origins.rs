@@ -4,14 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::error::EvaluationError;
+use super::event::{Event, Listening};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{ImportOrigin, Store, Writer};
-use crate::cli::failure::Failure;
-use crate::cli::terminal::Console;
 use crate::results::{ImportedEntries, Manifest, ResultsFolder, WriterEntries, open_results};
 
 /// Notes the entries that were made elsewhere: by files and by writers.
-pub(super) fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut Manifest) -> Result<(), Failure> {
+pub(super) fn note_origins(
+    store: &Store,
+    folder: &ResultsFolder,
+    manifest: &mut Manifest,
+) -> Result<(), EvaluationError> {
     if !store.was_imported_into() {
         return Ok(());
     }
@@ -34,21 +38,15 @@ pub(super) fn note_origins(store: &Store, folder: &ResultsFolder, manifest: &mut
 
 /// Reports outputs that differ from those that the earlier results of the label pin: they are not the same
 /// measurement.
-pub(super) fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, console: &Console) {
+pub(super) fn report_changed_outputs(results: &Path, manifest: &Manifest, listening: &Listening<'_>) {
     if manifest.pulled.is_empty() {
         return;
     }
     let earlier = open_results(results, &manifest.label).and_then(|folder| folder.manifest());
     let Ok(earlier) = earlier else { return };
     let differs = |(key, raw): &(&ActionKey, &Digest)| earlier.pulled.get(key).is_some_and(|pinned| pinned != *raw);
-    let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();
+    let changed: Vec<ActionKey> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| *key).collect();
     if !changed.is_empty() {
-        let text = format!(
-            "pulled outputs differ from those that the earlier results of `{}` were made from ({}, …); `compeval cache show KEY` \
-             says who wrote them",
-            manifest.label,
-            changed.join(", ")
-        );
-        console.warn("warning:", text);
+        listening.report(&Event::OutputsChanged { label: &manifest.label, keys: &changed });
     }
 }

@@ -1,26 +1,28 @@
 //! The page of the rows that a run has written so far.
 
-use super::publish::{find_contexts, gather, page, page_contexts};
-use crate::cli::live::LivePage;
-use crate::cli::project::open_snapshot;
+use super::contexts::{find_contexts, page_contexts};
+use super::project::open_snapshot;
+use super::publish::{gather, page};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, PageInput, ReadRows};
 use crate::results::{ResultsFolder, names, summarize};
 
 /// The results of a run in progress.
-pub(super) struct PartialResults {
-    pub(super) pipeline: Pipeline,
-    pub(super) folder: ResultsFolder,
+#[derive(Clone, Debug)]
+pub struct PartialResults {
+    pub pipeline: Pipeline,
+    pub folder: ResultsFolder,
 }
 
-impl LivePage for PartialResults {
-    /// The length of the file of rows, to which rows are only appended.
-    fn version(&self) -> u64 {
+impl PartialResults {
+    /// A number that changes when there is more to show: the length of the file of rows, which only grows.
+    pub fn version(&self) -> u64 {
         std::fs::metadata(self.folder.file(names::CELLS)).map_or(0, |found| found.len())
     }
 
-    fn page(&self, version: u64) -> Option<String> {
+    /// The page of that version; `None` while there is nothing to show.
+    pub fn page(&self, version: u64) -> Option<String> {
         let PartialResults { pipeline, folder } = self;
         let rows = folder.few_rows().ok()?;
         let manifest = folder.manifest().ok()?;

@@ -1,0 +1,117 @@
+//! Contexts of recorded cells, read from the cache by the current pipeline.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::action::Digest;
+use crate::cache::{EntryStatus, Lookup, Record};
+use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
+use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task, read_output};
+use crate::report::html::{ContextKey, ContextText, PageContext};
+use crate::results::{Design, ListedRow, Row};
+
+/// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
+/// which outputs of the method are read have changed since: the current pipeline would read the output wrongly.
+pub fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> Option<CompressCell> {
+    let (fixture, loaded) = pipeline.fixtures.iter().enumerate().find(|(_, loaded)| loaded.name() == row.fixture)?;
+    let recorded = design.fixture(&row.fixture)?.digests;
+    let (method, current) = pipeline.methods.iter().enumerate().find(|(_, method)| *method.name.0 == *row.method)?;
+    let earlier = design.method(&row.method)?;
+    let is_same = recorded.transcript == loaded.digests.transcript
+        && recorded.points == loaded.digests.points
+        && earlier.strategy == current.strategy.name()
+        && earlier.artifact_index == current.wants_index()
+        && (!earlier.artifact_index || earlier.target_tokens == current.target_tokens.map(|tokens| tokens.0));
+    let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
+    let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run, injection: None };
+    (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
+}
+
+/// The task of a cell with what reading its output needs.
+pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressTask> {
+    let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
+    Some(CompressTask::to_read(cell, Rc::new(FixtureTexts::new(cell.chain.fixture, loaded))))
+}
+
+/// The text of a context, the artifact index included; the inner `None` is a context that only its provider can read.
+pub fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_>) -> Option<Option<String>> {
+    match read_output(&preparer, &Task::Compress(task), body).ok()? {
+        Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
+        Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
+    }
+}
+
+/// The digest of a recorded output; it is read again where that was never done, or by older rules.
+fn output_digest<L: Lookup>(cache: &L, preparer: Preparer<'_>, task: &CompressTask, record: &Record) -> Option<Digest> {
+    match record.status {
+        EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
+        EntryStatus::Unparsed | EntryStatus::Output { .. } => {
+            let bytes = cache.body(record).ok()?;
+            let body = RawBody { dialect: record.dialect, bytes: &bytes };
+            Some(read_output(&preparer, &Task::Compress(task.clone()), body).ok()?.digest())
+        }
+        EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
+    }
+}
+
+/// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
+pub(super) struct CachedContext {
+    digest: Digest,
+    cell: CompressCell,
+    record: Record,
+}
+
+impl CachedContext {
+    fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
+        let bytes = cache.body(&self.record).ok()?;
+        let task = reading_task(preparer.pipeline(), self.cell)?;
+        let text = read_context(preparer, task, RawBody { dialect: self.record.dialect, bytes: &bytes })?;
+        Some(text.map_or(ContextText::Opaque, ContextText::Readable))
+    }
+}
+
+/// The contexts of `rows` that are still in the cache. Each row names the key of its context, so the matrix is not walked
+/// a second time.
+pub(super) fn find_contexts<L: Lookup>(
+    rows: &[ListedRow],
+    design: &Design,
+    preparer: Preparer<'_>,
+    cache: &L,
+) -> BTreeMap<ContextKey, CachedContext> {
+    let pipeline = preparer.pipeline();
+    let mut contexts = BTreeMap::new();
+    let mut tried = BTreeSet::new();
+    // Rows of a fixture follow one another, and its texts are shared among them.
+    let mut texts: Option<Rc<FixtureTexts>> = None;
+    for ListedRow { row, .. } in rows {
+        let place = (row.keys.compress, row.method.clone(), row.point);
+        if !tried.insert(place.clone()) {
+            continue;
+        }
+        let Some(cell) = compress_cell(pipeline, design, row) else { continue };
+        let task = match texts.take().filter(|texts| texts.fixture() == cell.chain.fixture) {
+            Some(texts) => Some(CompressTask::to_read(cell, texts)),
+            None => reading_task(pipeline, cell),
+        };
+        let (Some(task), Some(method)) = (task, pipeline.methods.get(cell.chain.method.0)) else { continue };
+        texts = Some(task.texts.clone());
+        let Some(record) = cache.find(&row.keys.compress) else { continue };
+        if let Some(out) = output_digest(cache, preparer, &task, &record) {
+            contexts.insert(place, CachedContext { digest: task.reference(method, out).digest(), cell, record });
+        }
+    }
+    contexts
+}
+
+/// The contexts found, to be read when the page needs them.
+pub(super) fn page_contexts<'a, L: Lookup>(
+    found: &'a BTreeMap<ContextKey, CachedContext>,
+    preparer: Preparer<'a>,
+    cache: &'a L,
+) -> BTreeMap<ContextKey, PageContext<'a>> {
+    let of = |found: &'a CachedContext| PageContext {
+        digest: found.digest,
+        read: Rc::new(move || found.read(preparer, cache)),
+    };
+    found.iter().map(|(place, found)| (place.clone(), of(found))).collect()
+}

@@ -1,0 +1,272 @@
+//! Assembles the parts that perform actions (store, client, budget, remote) and runs a matrix with them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::error::EvaluationError;
+use super::event::{Event, Listening, ProgressSnapshot, Started};
+use super::project::stage_models;
+use super::remote::report_warnings;
+use super::request_log::RequestLog;
+use crate::action::{Stage, StageName};
+use crate::cache::{Refresh, Store};
+use crate::judge::SelfTest;
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
+use crate::plan::Preparer;
+use crate::remote::SharedCache;
+use crate::results::ResultsFolder;
+use crate::scheduler::{
+    self, BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions,
+    SharedPrefixes, StopRequest, run,
+};
+use base::files::FileError;
+use base::units::Tokens;
+use models::{Client, Limits, ModelUse, Prices, ProviderSpec};
+
+/// How actions are performed: what is not part of the pipeline.
+#[derive(Default)]
+pub struct EngineOptions {
+    pub budget: Arc<Budget>,
+    pub offline: bool,
+    pub allow_weak_judge: bool,
+    pub refresh: BTreeSet<Stage>,
+    /// Actions under way at once; `None` is what the providers may carry.
+    pub jobs: Option<usize>,
+    /// Tests the judges and leaves the matrix alone.
+    pub selftests_only: bool,
+    pub batches: BatchOptions,
+    /// The public keys of the writers whose entries are used.
+    pub trusted: BTreeSet<String>,
+    /// Where outputs are looked for that are not in the cache, and where new ones are uploaded to.
+    pub shared: Option<SharedCache>,
+    /// Whether the hosts and programs that the project uses are reported if they never were.
+    pub reports_access: bool,
+    /// Asks the work to stop; `None` never does.
+    pub stop: Option<watch::Receiver<StopRequest>>,
+    /// Counts what is sent.
+    pub requests: Arc<RequestLog>,
+}
+
+impl EngineOptions {
+    fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
+        SchedulerOptions {
+            jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
+            offline: self.offline,
+            refresh,
+            allow_weak_judge: self.allow_weak_judge,
+            selftests_only: self.selftests_only,
+            batches: self.batches.clone(),
+        }
+    }
+}
+
+/// Refuses a limit of the cost where the price of a model is unknown. `file` declares prices.
+///
+/// # Errors
+/// The first model without a price.
+pub fn require_prices<'m>(
+    limits: &BudgetLimits,
+    mut models: impl Iterator<Item = &'m ModelUse>,
+    prices: &Prices,
+    file: &Path,
+) -> Result<(), EvaluationError> {
+    let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
+    match models.find(is_unknown).filter(|_| limits.usd.is_some()) {
+        Some(model) => Err(EvaluationError::UnknownPrice { model: model.reference.clone(), file: file.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+const BEAT: Duration = Duration::from_millis(500);
+
+/// The upload at the end of a run takes no longer; a later run uploads the rest.
+const LAST_UPLOAD: Duration = Duration::from_secs(120);
+
+/// The providers that the stages really use.
+fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
+    let mut used: Vec<Arc<ProviderSpec>> = Vec::new();
+    for model in stage_models(pipeline) {
+        if !used.iter().any(|known| known.name == model.provider.name) {
+            used.push(model.provider.clone());
+        }
+    }
+    used
+}
+
+/// Actions under way at once: what the providers may carry, and something for local work.
+fn jobs(pipeline: &Pipeline) -> usize {
+    let local = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2;
+    let used = used_providers(pipeline);
+    let remote = used.iter().filter(|provider| !provider.base_url.is_empty());
+    local + remote.map(|p| p.limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT) as usize).sum::<usize>()
+}
+
+/// Runs the matrix to its end, or until it is asked to stop. `folder` is where the rows go, if they go anywhere, and
+/// `recorder` puts them there.
+///
+/// # Errors
+/// The cache or a file cannot be written; the runtime cannot be started.
+pub fn run_matrix(
+    pipeline: &Pipeline,
+    store: &Store,
+    options: &EngineOptions,
+    folder: Option<&ResultsFolder>,
+    listening: &Listening<'_>,
+    recorder: Option<&mut dyn Listener>,
+) -> Result<RunOutcome, EvaluationError> {
+    let started =
+        Started { pipeline, folder, stages: stages(pipeline, options.selftests_only), budget: &options.budget };
+    let mut listener = Forwarder { recorder, listening };
+    with_engine(started, store, options, listening, async |executor, options, stop| {
+        Ok(run(executor, options, stop, &mut listener).await?)
+    })
+}
+
+/// The stages of a run and their cells.
+fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
+    let cases = SelfTest::built_in(pipeline.settings.locale).cases.len();
+    let selftest = (StageName::Selftest, (pipeline.judges.len() * cases) as u64);
+    if selftests_only {
+        return vec![selftest];
+    }
+    let counts = Matrix::new(pipeline).counts();
+    let (compress, answer, judge) = (counts.compress, counts.answer, counts.judge);
+    vec![(StageName::Compress, compress), (StageName::Answer, answer), selftest, (StageName::Judge, judge)]
+}
+
+/// Passes every step to the listener of the evaluation and to what records it.
+struct Forwarder<'f, 'r, 'l> {
+    recorder: Option<&'f mut (dyn Listener + 'r)>,
+    listening: &'f Listening<'l>,
+}
+
+impl Listener for Forwarder<'_, '_, '_> {
+    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
+        self.listening.report(&Event::Step(event));
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.on_event(event))
+    }
+}
+
+/// Assembles everything that performing actions needs and passes it to `work`.
+///
+/// # Errors
+/// Those of `work`; the cache cannot be read; the runtime cannot be started.
+pub fn with_engine<T>(
+    started: Started<'_>,
+    store: &Store,
+    options: &EngineOptions,
+    listening: &Listening<'_>,
+    work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<StopRequest>) -> Result<T, EvaluationError>,
+) -> Result<T, EvaluationError> {
+    let pipeline = started.pipeline;
+    if options.reports_access && !options.offline {
+        report_access(pipeline, store, listening);
+    }
+    let hidden = store.trust_only(&options.trusted)?;
+    if hidden > 0 {
+        listening.report(&Event::Untrusted(hidden as u64));
+    }
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let prices = Prices::new(pipeline.prices.clone());
+    let outputs = OutputCache::new(preparer, store);
+    let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
+    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).with_listener({
+        let requests = options.requests.clone();
+        move |event| requests.on_event(event)
+    });
+    let shared = options.shared.as_ref();
+    let executor = Executor {
+        preparer,
+        store,
+        outputs: &outputs,
+        client: &client,
+        budget: &options.budget,
+        prices: &prices,
+        prefixes: SharedPrefixes::default(),
+        shared,
+    };
+    let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));
+    let runtime = runtime()?;
+    let (_never, never) = watch::channel(StopRequest::No);
+    listening.report(&Event::Started(&started));
+    let stop = options.stop.as_ref().unwrap_or(&never);
+    let work = work(&executor, &scheduler_options, stop.clone());
+    let done = runtime.block_on(work_and_report(work, &executor, stop, listening));
+    listening.report(&Event::WorkIsOver);
+    if let Some(shared) = shared {
+        report_warnings(shared, listening);
+    }
+    // Do not wait for computations whose result is no longer used.
+    runtime.shutdown_background();
+    done
+}
+
+/// Does `work` while progress is reported and what was made is uploaded.
+async fn work_and_report<T>(
+    work: impl Future<Output = Result<T, EvaluationError>>,
+    Executor { client, budget, store, shared, .. }: &Executor<'_>,
+    stop: &watch::Receiver<StopRequest>,
+    listening: &Listening<'_>,
+) -> Result<T, EvaluationError> {
+    if let Some(shared) = shared {
+        shared.load_or_warn().await;
+        report_warnings(shared, listening);
+    }
+    let snapshot = || ProgressSnapshot { statuses: client.statuses(), spent: budget.spent(), stop: *stop.borrow() };
+    let done = tokio::select! {
+        done = work => done,
+        () = report_periodically(listening, snapshot) => Err(EvaluationError::ClockStopped),
+        () = upload_periodically(*shared, store) => Err(EvaluationError::ClockStopped),
+    };
+    if let Some(shared) = shared.filter(|_| *stop.borrow() != StopRequest::Now) {
+        let _ = tokio::time::timeout(LAST_UPLOAD, shared.finish(store)).await;
+    }
+    done
+}
+
+/// Reports which hosts and programs the project uses, unless this list was reported before. The cache records that.
+fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) {
+    let access = ExternalAccess::of(pipeline);
+    if !access.is_empty() && store.read_derived(&access.digest()).is_none() {
+        store.keep_derived(access.digest(), b"shown");
+        listening.report(&Event::Access(&access));
+    }
+}
+
+/// A runtime on this thread, for commands that are short.
+///
+/// # Errors
+/// What the system says.
+pub fn runtime() -> Result<Runtime, EvaluationError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
+        .build()
+        .map_err(EvaluationError::Runtime)
+}
+
+/// During the run, uploads what was made; never returns.
+async fn upload_periodically(shared: Option<&SharedCache>, store: &Store) {
+    let Some(shared) = shared.filter(|shared| shared.is_written()) else { return std::future::pending().await };
+    let mut beats = tokio::time::interval(BEAT);
+    loop {
+        beats.tick().await;
+        shared.upload_if_due(store).await;
+    }
+}
+
+/// Reports the progress periodically; never returns.
+async fn report_periodically(listening: &Listening<'_>, snapshot: impl Fn() -> ProgressSnapshot) {
+    let mut beats = tokio::time::interval(BEAT);
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        beats.tick().await;
+        listening.report(&Event::Progress(&snapshot()));
+    }
+}

@@ -1,0 +1,77 @@
+//! Looks: fixtures are added until a comparison has a verdict; those that are not needed are not paid for.
+//!
+//! There is a look after each of [`LOOKS`], in the order of the transcripts' digests, which nobody chooses. Every look
+//! tests at [`stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no more
+//! often than one comparison at 5%. A look is a run of its label that only adds to the previous look.
+
+use super::error::EvaluationError;
+use super::project::open_project;
+use super::request::Request;
+use crate::results::{Label, Manifest, ResultsFolder, open_side};
+
+/// Fixtures after which there is a look.
+const LOOKS: [usize; 3] = [4, 8, 12];
+
+/// The looks of a run, those that took place before left out.
+#[derive(Clone, Debug)]
+pub struct Looks {
+    /// The selected fixtures that the baseline has too, in the order in which they are added.
+    fixtures: Vec<String>,
+    /// The numbers of fixtures after which there is a look.
+    pub sizes: Vec<usize>,
+}
+
+impl Looks {
+    /// The fixtures of the look after `size` of them.
+    pub fn fixtures(&self, size: usize) -> Vec<String> {
+        self.fixtures.iter().take(size).cloned().collect()
+    }
+
+    /// The fixtures of the last look.
+    pub fn most(&self) -> usize {
+        self.sizes.last().copied().unwrap_or_default()
+    }
+}
+
+/// The looks of a request for `label`.
+///
+/// # Errors
+/// The project has faults; the baseline cannot be read or shares too few fixtures.
+pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError> {
+    let pipeline = open_project(&request.project)?.pipeline;
+    let baseline = request.baseline.as_ref().map(|baseline| baseline.side.as_str()).unwrap_or_default();
+    let (baseline, _) = open_side(&pipeline.results, baseline)?;
+    let known = baseline.manifest()?.design;
+    let shared = pipeline.fixtures.iter().filter(|loaded| known.fixture(loaded.name()).is_some());
+    let mut ordered: Vec<(String, String)> =
+        shared.map(|loaded| (loaded.digests.transcript.to_string(), loaded.name().to_owned())).collect();
+    ordered.sort();
+    let fixtures: Vec<String> = ordered.into_iter().map(|(_, name)| name).collect();
+    let [first, .., largest] = LOOKS;
+    if fixtures.len() < first {
+        return Err(EvaluationError::TooFewFixtures { needed: first, found: fixtures.len() });
+    }
+    let earlier = ResultsFolder::of(&pipeline.results, label).manifest().ok().filter(|_| !request.replace);
+    let is_in = |name: &String| earlier.as_ref().is_some_and(|earlier| earlier.design.fixture(name).is_some());
+    // A look that already took place needs these.
+    let begun = fixtures.iter().rposition(is_in).map_or(0, |at| at + 1);
+    let last = largest.min(fixtures.len());
+    let sizes = LOOKS.into_iter().filter(|size| *size < last && *size >= begun).chain([last]).collect();
+    Ok(Looks { fixtures, sizes })
+}
+
+/// Adds what the look before sent and paid.
+pub(super) fn add_look(manifest: &mut Manifest, before: &Manifest) {
+    manifest.started.clone_from(&before.started);
+    manifest.wall_s += before.wall_s;
+    for (stage, counts) in &mut manifest.stages {
+        let executed = before.stages.get(stage).map_or(0, |before| before.executed).min(counts.cached);
+        counts.executed += executed;
+        counts.cached -= executed;
+    }
+    manifest.add_spending(before);
+    if before.requests_sent > 0 {
+        manifest.saved_by_prompt_cache += before.saved_by_prompt_cache;
+        manifest.forecast = None;
+    }
+}

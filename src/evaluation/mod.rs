@@ -1,0 +1,49 @@
+//! The evaluation of a project: opens it, plans, runs what is stale and publishes the results.
+//!
+//! [`evaluate`] is the one way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a listener,
+//! and returns an [`Outcome`]. Whoever calls it decides what is printed and which exit code follows: `compeval run`,
+//! `--watch`, `--until-decided` and the live page are short drivers of it, and so can another program be.
+//!
+//! Deliberately absent: terminals, arguments, wording of results, exit codes.
+
+mod commit;
+mod comparison;
+mod comparison_page;
+mod contexts;
+mod engine;
+mod error;
+mod evaluate;
+mod event;
+mod live_page;
+mod looks;
+mod origins;
+mod outcome;
+mod part;
+mod project;
+mod publish;
+mod recorder;
+mod remote;
+mod request;
+mod request_log;
+
+pub use comparison::{ComparedSets, changed_lines_in, compare_sides};
+pub use comparison_page::comparison_page;
+pub use contexts::{compress_cell, read_context, reading_task};
+pub use engine::{EngineOptions, require_prices, run_matrix, runtime, with_engine};
+pub use error::EvaluationError;
+pub use evaluate::{Prepared, evaluate, evaluate_prepared};
+pub use event::{Event, Listening, ProgressSnapshot, Started};
+pub use live_page::PartialResults;
+pub use looks::{Looks, looks};
+pub use outcome::{Ended, Ending, Outcome};
+pub use part::{NumberedPart, PartOfRun};
+pub use project::{
+    open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys, stage_models, variable,
+};
+pub use publish::{PublishedResults, publish};
+pub use remote::{connect_remote, trusted_keys};
+pub use request::{Baseline, Request};
+pub use request_log::RequestLog;
+
+#[cfg(test)]
+mod tests;

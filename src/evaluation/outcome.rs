@@ -1,0 +1,138 @@
+//! How an evaluation ended.
+
+use std::collections::BTreeMap;
+
+use super::error::EvaluationError;
+use crate::cache::CacheError;
+use crate::results::{self, FailedAction, Manifest, Publication, ResultsFolder, Summary};
+use crate::scheduler::RunOutcome;
+
+/// What an evaluation came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was run, spent and found.
+    pub manifest: Manifest,
+    /// The scores; `None` of a part of the matrix, whose reports are made with those of all parts.
+    pub summary: Option<Summary>,
+    /// Why the results were not compared with the baseline of the request.
+    pub refused: Option<EvaluationError>,
+    /// Where the files are.
+    pub publication: Publication,
+    /// How the run ended.
+    pub ending: Ending,
+    /// Why the cache is not on disk, where the run did not already end because of it.
+    pub unsynced: Option<CacheError>,
+}
+
+impl Outcome {
+    /// Where the files are.
+    pub fn folder(&self) -> &ResultsFolder {
+        let (Publication::Published(folder) | Publication::Beside(folder)) = &self.publication;
+        folder
+    }
+}
+
+/// How a run ended, the gravest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// All cells have their results.
+    Complete,
+    /// Work is left: offline, or in batches that are open.
+    Pending,
+    /// Some cells failed or are missing.
+    Incomplete,
+    /// A budget stopped it.
+    Budget,
+    /// It was asked to stop.
+    Interrupted,
+    /// A judge failed its self-test, or the cache could keep nothing more.
+    Broken,
+}
+
+/// The actions of a run that are over.
+#[derive(Debug)]
+pub struct Ended {
+    /// What the scheduler says.
+    pub run: RunOutcome,
+    /// The failed checks of each judge that was tested.
+    pub weaknesses: BTreeMap<String, Vec<String>>,
+    pub failures: Vec<FailedAction>,
+    /// Whether the run continues with a judge that failed its self-test.
+    pub allow_weak_judge: bool,
+}
+
+impl Ended {
+    /// How the run ended. What fails or exceeds the budget is final only when every batch has ended.
+    pub fn ending(&self) -> Ending {
+        let ending = self.gravest();
+        if !self.run.batches.is_empty() && ending < Ending::Interrupted { Ending::Pending } else { ending }
+    }
+
+    /// The gravest of all that ended the run, open batches left aside.
+    fn gravest(&self) -> Ending {
+        let RunOutcome { untested, unaccounted, budget, weak_judges, broken, interrupted, skipped, .. } = &self.run;
+        let is_incomplete = !untested.is_empty() || !unaccounted.is_empty() || !self.failures.is_empty();
+        let is_broken = broken.is_some() || (!weak_judges.is_empty() && !self.allow_weak_judge);
+        let found = [
+            (is_broken, Ending::Broken),
+            (*interrupted, Ending::Interrupted),
+            (budget.is_some(), Ending::Budget),
+            (is_incomplete, Ending::Incomplete),
+            (*skipped > 0, Ending::Pending),
+        ];
+        found.into_iter().find_map(|(is, ending)| is.then_some(ending)).unwrap_or(Ending::Complete)
+    }
+
+    /// The outcome that the manifest records.
+    pub(super) fn recorded(&self) -> results::Outcome {
+        match self.ending() {
+            Ending::Complete => results::Outcome::Complete,
+            Ending::Pending => results::Outcome::Pending,
+            Ending::Budget => results::Outcome::Budget,
+            Ending::Interrupted => results::Outcome::Interrupted,
+            // A judge failed its self-test, but all its grades were in the cache.
+            Ending::Broken if self.run.skipped == 0 && self.failures.is_empty() && self.run.broken.is_none() => {
+                results::Outcome::Complete
+            }
+            Ending::Incomplete | Ending::Broken => results::Outcome::Incomplete,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::OpenBatchNote;
+
+    fn ended(run: RunOutcome) -> Ended {
+        Ended { run, weaknesses: BTreeMap::new(), failures: Vec::new(), allow_weak_judge: false }
+    }
+
+    fn batch() -> OpenBatchNote {
+        OpenBatchNote { nonce: "b".to_owned(), lines: 1, note: String::new() }
+    }
+
+    #[test]
+    fn the_gravest_reason_counts_and_open_batches_leave_the_rest_open() {
+        let skipped = RunOutcome { skipped: 1, ..RunOutcome::default() };
+        assert_eq!(ended(RunOutcome::default()).ending(), Ending::Complete);
+        assert_eq!(ended(skipped.clone()).ending(), Ending::Pending);
+        let interrupted = RunOutcome { interrupted: true, unaccounted: vec!["cells".to_owned()], ..skipped.clone() };
+        assert_eq!(ended(interrupted.clone()).ending(), Ending::Interrupted);
+        let open = RunOutcome { batches: vec![batch()], ..interrupted };
+        assert_eq!(ended(open).ending(), Ending::Interrupted);
+        let unaccounted = RunOutcome { unaccounted: vec!["cells".to_owned()], ..skipped };
+        assert_eq!(ended(unaccounted.clone()).ending(), Ending::Incomplete);
+        assert_eq!(ended(RunOutcome { batches: vec![batch()], ..unaccounted }).ending(), Ending::Pending);
+    }
+
+    #[test]
+    fn a_weak_judge_whose_grades_were_all_cached_leaves_complete_results() {
+        let weak = RunOutcome { weak_judges: vec!["judge".to_owned()], ..RunOutcome::default() };
+        let judged = ended(weak.clone());
+        assert_eq!((judged.ending(), judged.recorded()), (Ending::Broken, results::Outcome::Complete));
+        let waiting = ended(RunOutcome { skipped: 1, ..weak });
+        assert_eq!(waiting.recorded(), results::Outcome::Incomplete);
+        assert_eq!(Ended { allow_weak_judge: true, ..waiting }.ending(), Ending::Pending);
+    }
+}

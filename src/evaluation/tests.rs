@@ -1,0 +1,75 @@
+use super::*;
+use crate::action::StageName;
+use crate::pipeline::starter_files;
+use crate::results::{self, Label};
+use crate::scheduler::{BudgetLimits, StopRequest};
+use crate::shard::Shard;
+use base::units::Usd;
+
+fn project() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in starter_files() {
+        base::files::write_whole(&folder.path().join(path), &text).unwrap();
+    }
+    folder
+}
+
+fn request(folder: &tempfile::TempDir, label: &str) -> Request {
+    Request { label: Some(Label::new(label).unwrap()), ..Request::new(folder.path()).unwrap() }
+}
+
+#[test]
+fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
+    let folder = project();
+    let mut heard = Vec::new();
+    let mut hear = |event: &Event<'_>| match event {
+        Event::Opened { warnings, .. } => heard.push(format!("opened, warned: {}", !warnings.is_empty())),
+        Event::Started(started) => heard.push(format!("started {} stages", started.stages.len())),
+        Event::WorkIsOver => heard.push("over".to_owned()),
+        Event::Ended(ended) => heard.push(format!("ended {:?}", ended.ending())),
+        _ => {}
+    };
+    let outcome = evaluate(request(&folder, "first"), &mut hear).unwrap();
+    assert_eq!(heard, ["opened, warned: false", "started 4 stages", "over", "ended Complete"]);
+    assert_eq!(outcome.manifest.outcome, results::Outcome::Complete);
+    let executed = |outcome: &Outcome| outcome.manifest.stages[&StageName::Judge].executed;
+    assert!(executed(&outcome) > 0 && outcome.unsynced.is_none());
+    for name in ["cells.jsonl", "summary.json", "report.md", "report.html", "manifest.json"] {
+        assert!(outcome.folder().path().join(name).exists(), "{name}");
+    }
+
+    let again = evaluate(request(&folder, "second"), &mut |_| {}).unwrap();
+    assert_eq!(executed(&again), 0);
+    let scores = |outcome: &Outcome| serde_json::to_value(&outcome.summary.as_ref().unwrap().methods).unwrap();
+    assert_eq!(scores(&outcome), scores(&again));
+}
+
+#[test]
+fn a_part_writes_rows_and_no_reports() {
+    let folder = project();
+    let part = NumberedPart { shard: Shard::new(1, 2).unwrap(), engine: None, whole_limits: false };
+    let outcome = evaluate(Request { part: Some(part), ..request(&folder, "parts") }, &mut |_| {}).unwrap();
+    assert!(outcome.summary.is_none() && outcome.manifest.shard.is_some());
+    assert!(!outcome.folder().path().join("report.md").exists());
+    assert!(!folder.path().join("results/parts/manifest.json").exists(), "the label has no results yet");
+}
+
+#[test]
+fn a_run_that_is_asked_to_stop_keeps_what_is_done() {
+    let folder = project();
+    let (_sender, stop) = tokio::sync::watch::channel(StopRequest::Drain);
+    let outcome = evaluate(Request { stop: Some(stop), ..request(&folder, "stopped") }, &mut |_| {}).unwrap();
+    assert_eq!((outcome.ending, outcome.manifest.outcome), (Ending::Interrupted, results::Outcome::Interrupted));
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said_before_anything_is_written() {
+    let folder = project();
+    let baseline = Baseline { side: "absent".to_owned(), only_common: false, until_decided: false };
+    let compared = Request { baseline: Some(baseline), ..request(&folder, "first") };
+    assert!(matches!(evaluate(compared, &mut |_| {}), Err(EvaluationError::Folder(_) | EvaluationError::Set(_))));
+    let limits = BudgetLimits { usd: Some(Usd(0.0)), requests: None };
+    let free = evaluate(Request { limits, ..request(&folder, "free") }, &mut |_| {});
+    assert_eq!(free.unwrap().ending, Ending::Complete, "built-in rules cost nothing");
+    assert!(!folder.path().join("results/first").exists());
+}
