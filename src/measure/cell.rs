@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::abstention::asserts;
 use super::attribution::{FactClass, stated_as_current};
+use super::context::{ContextFacts, ContextProbe};
 use super::depth::{Depth, Mentions};
+use super::entries::ContextEntries;
 use super::fabrication::unknown_names;
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
@@ -25,6 +27,7 @@ pub struct ProbeMeasure {
     question: String,
     /// What the question is about.
     topic: Topic,
+    in_context: ContextProbe,
     answerable: bool,
     /// Facts that are paraphrases occur nowhere literally: where they were kept or lost is then unknown.
     literal: bool,
@@ -108,6 +111,7 @@ impl ProbeMeasure {
             superseded: FactFinder::all_within(&probe.superseded_facts, history.paths()),
             question: probe.question.clone(),
             topic: Topic::new(&probe.question, &probe.expected_facts),
+            in_context: ContextProbe::new(probe, history.paths()),
             answerable: probe.answerable,
             literal: probe.literal,
             known: KnownValues::new(&probe.question, spellings),
@@ -124,6 +128,11 @@ impl ProbeMeasure {
     /// given from it: worth keeping, for a context may be long.
     pub fn presence(&self, context: &str) -> Vec<bool> {
         presence(context, &self.expected, &self.topic)
+    }
+
+    /// What a context says of the facts beyond that they occur; `None` of paraphrases, and of a probe without facts.
+    pub fn in_context(&self, entries: &ContextEntries, folded: &str) -> Option<ContextFacts> {
+        (self.literal && !self.expected.is_empty()).then(|| self.in_context.read(entries, folded))
     }
 
     /// Measures one answer. `present` is what [`ProbeMeasure::presence`] says of its context; `None` if that cannot

@@ -48,10 +48,37 @@ impl ContextFacts {
         (!self.facts.is_empty()).then(|| sound as f64 / self.facts.len() as f64)
     }
 
+    /// The shares of a probe.
+    pub fn shares(&self) -> ContextShares {
+        let share_of = |what: fn(&FactInContext) -> bool| super::survival::share(self.facts.iter().map(what));
+        ContextShares {
+            placed: self.placed(),
+            denied: share_of(|fact| fact.denied),
+            contradicted: share_of(|fact| fact.contradicted),
+            stale: (!self.facts.is_empty()).then_some(self.stale.len() as f64),
+            sound: self.sound(),
+        }
+    }
+
     /// The share of the expected facts that are present and placed; `None` where the question names nothing.
     pub fn placed(&self) -> Option<f64> {
         super::survival::share(self.facts.iter().map(|fact| fact.placed).collect::<Option<Vec<bool>>>()?)
     }
+}
+
+/// Shares of the expected facts of one probe, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContextShares {
+    /// Present, and with a word of the question; null where the question names nothing.
+    pub placed: Option<f64>,
+    /// Present, and denied wherever they occur.
+    pub denied: Option<f64>,
+    /// Present, beside an entry that says the same of another value.
+    pub contradicted: Option<f64>,
+    /// Superseded facts stated as current, a probe.
+    pub stale: Option<f64>,
+    /// Kept less denied, contradicted and stale ones.
+    pub sound: Option<f64>,
 }
 
 /// A probe, ready to be looked for in many contexts.

@@ -26,7 +26,7 @@ pub use abstention::{abstains, asserts};
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
-pub use context::{ContextFacts, ContextProbe, FactInContext};
+pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
 pub use denial::{asks_for_rejection, is_denied};
 pub use depth::Depth;
 pub use entries::{ContextEntries, ContextEntry};
