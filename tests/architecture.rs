@@ -53,7 +53,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sled::", &["src/cache/index/catalog.rs"]),
+    ("sled::", &["src/cache/index/tree.rs"]),
     ("zstd::", &["src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),
     ("governor::", &["crates/models/src/limits/buckets.rs"]),

@@ -324,6 +324,20 @@ fn verify_reports_damage_and_the_rest_is_intact() {
 }
 
 #[test]
+fn every_output_of_a_run_is_keyed_in_the_sled_tree() {
+    let project = Project::ran("a");
+    let index = sled::Config::new().path(project.path("cache/index")).segment_size(32 << 10).open().unwrap();
+    let actions = index.open_tree("actions").unwrap();
+    let keys = fs::read_to_string(project.path("results/a/keys.txt")).unwrap();
+    assert!(keys.lines().count() > 50);
+    for key in keys.lines() {
+        let digest: Digest = key.parse().unwrap();
+        let record = actions.get(digest.0).unwrap();
+        assert!(record.is_some_and(|record| record.len() <= 200), "{key}");
+    }
+}
+
+#[test]
 fn a_cell_is_shown_whole_and_names_are_suggested() {
     let project = Project::ran("a");
     let probe = probe(&project);

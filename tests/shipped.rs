@@ -15,7 +15,7 @@ fn the_shipped_fixtures_need_no_scrubbing() {
         let mut after = before.clone();
         let report = scrub(&mut after, &ScrubSettings { facts: facts(&before.name), ..ScrubSettings::default() });
         assert_eq!(report.replaced, Default::default(), "{}", path.display());
-        assert_eq!(after, before, "{}", path.display());
+        assert!(after == before, "{}", path.display());
         let certain: Vec<_> = audit(&after).into_iter().filter(|found| found.kind.is_certain()).collect();
         assert_eq!(certain, [], "{}", path.display());
         seen += 1;

@@ -1,7 +1,7 @@
 //! Entries: what is stored about an action besides its body.
 //!
 //! `EntryMeta` is everything, in the header of the entry's frame. `Record` is the part that plans and runs read for every
-//! action; the index holds it, so it stays small (under 1 KB) and has no inputs and sources.
+//! action; the sled tree holds it, so it stays small (200 bytes at most) and has no inputs and sources.
 
 use std::sync::Arc;
 
@@ -347,13 +347,17 @@ impl From<&ParseResult> for EntryStatus {
     }
 }
 
-/// Cuts a fault or a failure message to the 400 bytes that records and frames store.
+/// Cuts a fault or a failure message to the 400 bytes that frames store.
 pub(super) fn clip(text: &str) -> &str {
-    const LIMIT: usize = 400;
-    &text[..text.floor_char_boundary(LIMIT)]
+    clip_to(text, 400)
 }
 
-/// What the index holds of an entry.
+/// Cuts a text to so many bytes at most.
+pub(super) fn clip_to(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// What the sled tree holds of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     pub key: ActionKey,
@@ -375,7 +379,7 @@ pub struct Record {
 type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Stage, Usage, Option<Usd>, u64, Option<Dialect>);
 
 impl Record {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 1;
 
     pub fn stored_bytes(&self) -> u64 {
         self.location.len()
@@ -394,14 +398,14 @@ impl Record {
         matches!(self.status, EntryStatus::Failed { .. })
     }
 
-    /// Encodes the value for the index: version and fields. The block around it has a checksum.
+    /// Encodes the value for the sled tree: version and fields.
     pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
         let Record { key: _, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect } = self;
         let fields = (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect);
         postcard::to_extend(&fields, vec![Record::VERSION])
     }
 
-    /// Decodes a value of the index; `None` if it is of another version.
+    /// Decodes a value of the tree; `None` if it is of another version.
     pub(super) fn decode(key: ActionKey, bytes: &[u8]) -> Option<Record> {
         let fields = bytes.strip_prefix(&[Record::VERSION])?;
         let stored: RecordFields = postcard::from_bytes(fields).ok()?;

@@ -19,14 +19,16 @@ pub enum CacheError {
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
+    #[error(
+        "{} was written by a version of compeval that was never released, and this program cannot read it. Nothing in it was changed. Use another folder as the cache, or remove this one: a run makes its outputs again, and pays for them again",
+        path.display()
+    )]
+    OlderFormat { path: PathBuf },
     /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
     #[error("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", path.display())]
     Locked { path: PathBuf, holder: String },
     #[error("could not {operation} {}: {source}", path.display())]
     Io { operation: &'static str, path: PathBuf, source: io::Error },
-    /// The index failed again after it was rebuilt.
-    #[error("the index {} cannot be used: {what}. Delete that folder: it is rebuilt from the packs", path.display())]
-    Index { path: PathBuf, what: String },
     /// An earlier write failed; `cause` is that first failure.
     #[error("the cache {} can no longer be written to: {cause}", path.display())]
     Poisoned { path: PathBuf, cause: String },

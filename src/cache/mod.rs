@@ -53,9 +53,9 @@ pub use journal::{
 };
 pub use layered::Layered;
 pub use lookup::{Lookup, ModelNames, StoredReply};
-pub use maintenance::compaction::prune_without_room;
 pub use maintenance::prune::PruneCounts;
 pub use maintenance::verify::DamageReport;
+pub use maintenance::without_room::prune_without_room;
 pub use packs::folder::{LockHolder, disk_bytes};
 pub use packs::journal_steps::BatchNonce;
 pub use refresh::Refresh;

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::entry::{Day, EntryMeta, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage};
-use super::index::pack_index::{PackIndex, last_used};
+use super::index::scan::scan;
+use super::index::tables::{Tables, last_used};
 use super::journal::Journal;
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::packs::folder::{FolderKind, Layout, disk_bytes};
@@ -21,7 +22,7 @@ use crate::action::{ActionKey, Digest};
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]
 pub struct CacheSnapshot {
-    tables: PackIndex,
+    tables: Tables,
     packs: PackFiles,
     pub(super) layout: Layout,
     /// Entries of writers that are not trusted: they count as missing.
@@ -51,8 +52,8 @@ impl CacheSnapshot {
         let layout = Layout::new(dir);
         let packs = PackFiles::new(layout.clone());
         let tables = match layout.inspect()? {
-            FolderKind::Empty => PackIndex::default(),
-            FolderKind::Cache | FolderKind::Unlabelled => PackIndex::scan(&layout, &packs)?,
+            FolderKind::Empty => Tables::default(),
+            FolderKind::Cache | FolderKind::Unlabelled => scan(&layout, &packs)?.0,
         };
         Ok(CacheSnapshot { tables, packs, layout, hidden: HashSet::new() })
     }
@@ -111,8 +112,7 @@ impl CacheSnapshot {
 
 impl Lookup for CacheSnapshot {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        let found = self.tables.records.get(key).filter(|_| !self.hidden.contains(key));
-        found.map(|record| Record::clone(record))
+        if self.hidden.contains(key) { None } else { self.tables.find(key) }
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
@@ -128,29 +128,27 @@ impl Lookup for CacheSnapshot {
     }
 
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
-        self.tables.latest.get(coordinate).copied()
+        self.tables.latest_at(coordinate)
     }
 
     fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.tables.removed.get(key).copied()
+        self.tables.removed(key)
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
-        let at = self.tables.texts.get(digest)?;
-        String::from_utf8(self.packs.text(digest, *at).ok()?.into()).ok()
+        let at = self.tables.text(digest)?;
+        String::from_utf8(self.packs.text(digest, at).ok()?.into()).ok()
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.tables.counts.get(digest).copied()
+        self.tables.count(digest)
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.tables.days.get(&key_prefix(&record.key)).copied())
+        last_used(record, self.tables.day(&key_prefix(&record.key)))
     }
 
     fn records(&self) -> Vec<Record> {
-        let mut records: Vec<Record> = self.tables.records.values().map(|record| Record::clone(record)).collect();
-        records.sort_unstable_by_key(|record| record.location);
-        records
+        self.tables.all_records()
     }
 }

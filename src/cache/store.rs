@@ -1,30 +1,27 @@
 //! The store: the cache, opened for writing by one process at a time. This is its interface; what is longer than a few
-//! lines is a function of another file (`prune`, `upgrade`, `verify`, `transfer`, `share`) over `StoreInner`.
+//! lines is a function of another file (`prune`, `verify`, `transfer`, `share`) over `StoreInner`.
 //!
 //! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Readings, texts,
 //! counts and notes of use are queued, and durable with the next of these, with `sync`, or when the store is dropped: what
 //! a crash loses of them is derived again.
 //!
-//! A lookup does not fail. A broken index is rebuilt while the lookup waits; where that fails too, the entry counts as
-//! missing, a notice says why, and nothing more is written.
+//! A lookup does not fail: it asks tables in memory. An entry that is damaged counts as missing, and a notice says so.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason};
-use super::error::{CacheError, Damage, IndexFault};
+use super::error::{CacheError, Damage};
 use super::exchange::share;
 use super::exchange::transfer::{self, ImportCounts, ImportTarget};
-use super::index::pack_index::{IndexQueries, last_used};
+use super::index::tables::last_used;
 use super::journal::{Journal, JournalRecord};
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::maintenance::prune::{self, PruneCounts};
-use super::maintenance::upgrade;
 use super::maintenance::verify::{self, DamageReport};
 use super::packs::folder::{self, FolderKind, Layout, LockHolder};
 use super::packs::frame::{self, FrameHeader, KeyPrefix, key_prefix};
@@ -34,7 +31,7 @@ use super::trust::untrusted;
 use super::writing::inner::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
-use base::files::{FileLock, close_files, create_private_folder};
+use base::files::{FileLock, close_files};
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -67,11 +64,12 @@ impl Store {
             return Err(CacheError::io("open", dir)(error));
         }
         let layout = Layout::new(dir);
+        // before the lock, because nothing is created in a folder that is something else
         if layout.inspect()? == FolderKind::Empty {
-            create_private_folder(dir)?;
+            layout.create_root()?;
         }
         let lock = folder::lock(&layout.lock(), dir, holder)?;
-        // inspected again, because the previous holder of the lock may have changed it
+        // again, because another process may have created it meanwhile
         let found = layout.inspect()?;
         let inner = Arc::new(StoreInner::open(layout, found)?);
         let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
@@ -148,7 +146,7 @@ impl Store {
     /// # Errors
     /// A record of a batch that cannot be read: without it, it is unknown what was already paid for.
     pub fn journal(&self) -> Result<Journal, CacheError> {
-        let places = self.inner.try_query(&|tables: &dyn IndexQueries| tables.journal())?;
+        let places = self.inner.tables().journal.clone();
         Journal::read(&places, &self.inner.packs)
     }
 
@@ -167,7 +165,7 @@ impl Store {
     /// names the digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
         let is_known = !lock(&self.known_texts).insert(digest);
-        if is_known || self.query(|tables| tables.text(&digest)).is_some() {
+        if is_known || self.inner.tables().text(&digest).is_some() {
             return;
         }
         self.put_text(digest, text.as_bytes());
@@ -189,12 +187,11 @@ impl Store {
 
     /// The derived data or text stored under a name.
     pub fn read_derived(&self, name: &Digest) -> Option<Bytes> {
-        let at = self.query(|tables| tables.text(name))?;
+        let at = self.inner.tables().text(name)?;
         let bytes = self.noticed(self.inner.packs.text(name, at)).ok();
-        if bytes.is_none()
-            && let Err(error) = self.inner.forget_text(name)
-        {
-            self.inner.notice(error.to_string());
+        if bytes.is_none() {
+            // so that it is stored again
+            self.inner.tables_mut().forget_text(name);
         }
         bytes
     }
@@ -235,7 +232,7 @@ impl Store {
     fn write_touches(&self) {
         let today = Day::today();
         let used = std::mem::take(&mut *lock(&self.used));
-        let is_recorded = |key: &KeyPrefix| self.query(|tables| tables.day(key)).is_some_and(|day| day >= today);
+        let is_recorded = |key: &KeyPrefix| self.inner.tables().day(key).is_some_and(|day| day >= today);
         let keys: Vec<KeyPrefix> = used.into_iter().filter(|key| !is_recorded(key)).collect();
         if !keys.is_empty() {
             self.write_in_background(frame::touch(today, &keys));
@@ -280,17 +277,7 @@ impl Store {
     /// # Errors
     /// As `prune`.
     pub fn shrink_index(&self) -> Result<(), CacheError> {
-        self.inner.exclusively(|active| self.inner.shrink_index(active))
-    }
-
-    /// Rewrites the packs that have entries or results of parsing in frames of version 1, as a prune rewrites packs: a
-    /// crash at any point loses nothing, and the next upgrade continues. Returns the number of packs rewritten.
-    ///
-    /// # Errors
-    /// If a pack cannot be read or written; the packs that were not rewritten are as they were.
-    pub fn upgrade(&self) -> Result<usize, CacheError> {
-        self.sync()?;
-        self.inner.exclusively(|active| upgrade::upgrade(&self.inner, active))
+        self.inner.exclusively(|active| self.inner.shrink_tree(active))
     }
 
     /// Verifies everything and removes what is damaged.
@@ -373,16 +360,6 @@ impl Store {
         }
     }
 
-    /// Queries the tables. A broken index is rebuilt from the packs; if that fails, the store is poisoned, a notice says
-    /// so, and the entry counts as missing.
-    fn query<T>(&self, query: impl Fn(&dyn IndexQueries) -> Result<Option<T>, IndexFault>) -> Option<T> {
-        self.inner.try_query(&query).unwrap_or_else(|error| {
-            let error = self.inner.fail(&error);
-            self.inner.notice(error.to_string());
-            None
-        })
-    }
-
     /// Adds a notice for damage.
     fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
         result.inspect_err(|damage| self.inner.notice(format!("{damage}. It is made again when it is needed")))
@@ -411,20 +388,7 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        if self.is_hidden(key) {
-            return None;
-        }
-        let found = self.query(|tables| tables.find(key));
-        if found.is_some() || self.inner.audited.load(Ordering::Acquire) {
-            return found;
-        }
-        match self.inner.audit() {
-            Ok(()) => self.query(|tables| tables.find(key)),
-            Err(error) => {
-                self.inner.notice(error.to_string());
-                None
-            }
-        }
+        if self.is_hidden(key) { None } else { self.inner.tables().find(key) }
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
@@ -432,11 +396,6 @@ impl Lookup for Store {
     }
 
     fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
-        let verified = self.inner.verified.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(models) = verified.as_ref().and_then(|verified| verified.models(record)) {
-            return Ok(models);
-        }
-        drop(verified);
         self.noticed(self.inner.packs.verify_body(record))
     }
 
@@ -445,11 +404,11 @@ impl Lookup for Store {
     }
 
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
-        self.query(|tables| tables.latest_at(coordinate))
+        self.inner.tables().latest_at(coordinate)
     }
 
     fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.query(|tables| tables.removed(key))
+        self.inner.tables().removed(key)
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
@@ -457,16 +416,14 @@ impl Lookup for Store {
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.query(|tables| tables.count(digest))
+        self.inner.tables().count(digest)
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.query(|tables| tables.day(&key_prefix(&record.key))))
+        last_used(record, self.inner.tables().day(&key_prefix(&record.key)))
     }
 
     fn records(&self) -> Vec<Record> {
-        let mut records = self.query(|tables| tables.records().map(Some)).unwrap_or_default();
-        records.sort_unstable_by_key(|record| record.location);
-        records
+        self.inner.tables().all_records()
     }
 }

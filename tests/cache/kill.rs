@@ -11,6 +11,7 @@ use tempfile::tempdir;
 use super::support::*;
 
 const FOLDER: &str = "COMPEVAL_TEST_CACHE";
+const PRUNED: &str = "COMPEVAL_TEST_PRUNED";
 const FIRST: &str = "COMPEVAL_TEST_FIRST";
 const COUNT: &str = "COMPEVAL_TEST_COUNT";
 
@@ -113,4 +114,53 @@ fn a_second_process_sees_who_writes_and_can_read() {
     child.kill().unwrap();
     child.wait().unwrap();
     expect(&open(dir.path()), first);
+}
+
+/// Not a test of its own: it puts entries and prunes most of them, again and again, until it is killed. What it prints is
+/// never pruned.
+#[test]
+fn helper_prunes_until_it_is_killed() {
+    let Ok(folder) = std::env::var(PRUNED) else { return };
+    let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
+    let store = open(Path::new(&folder));
+    println!("\nready");
+    for n in (first..).step_by(10) {
+        for n in n..n + 10 {
+            put(&store, n, body(n, 200 + n as usize % 5000));
+        }
+        println!("ack {n}");
+        let pruned: Vec<_> = (n + 1..n + 10).map(key).collect();
+        store.prune(&pruned, &Default::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_kill_while_packs_are_removed_loses_nothing_and_is_not_noticed() {
+    let dir = tempdir().unwrap();
+    let mut acked = Vec::new();
+    for round in 0..12 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "cache::kill::helper_prunes_until_it_is_killed", "--nocapture"])
+            .env(PRUNED, dir.path())
+            .env(FIRST, (round * 1_000_000).to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let acks = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .filter_map(|line| line.trim().strip_prefix("ack ")?.parse::<u64>().ok());
+        acked.extend(acks.take(1 + round as usize % 4));
+        // somewhere in the prune that follows
+        std::thread::sleep(std::time::Duration::from_millis(round * 3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let snapshot = CacheSnapshot::open(dir.path()).unwrap();
+        acked.iter().for_each(|n| expect(&snapshot, *n));
+        let store = open(dir.path());
+        acked.iter().for_each(|n| expect(&store, *n));
+        assert_eq!((store.notices(), store.verify().unwrap()), (Vec::<String>::new(), vec![]), "round {round}");
+    }
 }

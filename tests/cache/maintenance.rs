@@ -134,23 +134,26 @@ fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
 
 #[test]
 fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
-    let dir = tempdir().unwrap();
-    filled(dir.path(), 20, 3000);
-    let old = tempdir().unwrap();
-    copy(dir.path(), old.path());
-    let store = open(dir.path());
-    store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
-    drop(store);
-    // the pack was replaced, and the index has not learned it
-    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
-    copy(&old.path().join("index"), &dir.path().join("index"));
-    // the next one was being written
-    std::fs::write(dir.path().join("packs/00000001.rewrite"), "half").unwrap();
-    let store = open(dir.path());
-    assert_eq!(store.records().len(), 5);
-    (15..20).for_each(|n| assert_eq!(store.body(&store.find(&key(n)).unwrap()).unwrap(), body(n, 3000)));
-    assert_eq!((store.verify().unwrap(), store.notices().len()), (vec![], 1));
-    assert!(!dir.path().join("packs/00000001.rewrite").exists());
+    for is_old_pack_left in [true, false] {
+        let dir = tempdir().unwrap();
+        filled(dir.path(), 20, 3000);
+        let old = tempdir().unwrap();
+        copy(dir.path(), old.path());
+        let store = open(dir.path());
+        store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
+        drop(store);
+        // what is live is in a new pack, and the index has not learned it
+        std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+        copy(&old.path().join("index"), &dir.path().join("index"));
+        if is_old_pack_left {
+            copy(&old.path().join("packs"), &dir.path().join("packs"));
+        }
+        let store = open(dir.path());
+        assert_eq!(store.notices().is_empty(), is_old_pack_left, "an index of a pack that is gone is made again");
+        (15..20).for_each(|n| assert_eq!(store.body(&store.find(&key(n)).unwrap()).unwrap(), body(n, 3000)));
+        assert_eq!(store.verify().unwrap(), []);
+        assert_eq!(CacheSnapshot::open(dir.path()).unwrap().len(), store.records().len());
+    }
 }
 
 #[test]

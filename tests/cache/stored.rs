@@ -206,10 +206,30 @@ fn a_folder_of_something_else_is_left_alone() {
 fn a_newer_format_is_refused_and_left_alone() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 1, 10);
-    std::fs::write(dir.path().join("FORMAT"), "compeval cache format 7\n").unwrap();
+    std::fs::write(dir.path().join("FORMAT"), "compeval store format 7\n").unwrap();
     let error = Store::open(dir.path(), &holder()).unwrap_err();
     assert!(matches!(error, CacheError::NewerFormat { found: 7, .. }), "{error}");
     assert!(CacheSnapshot::open(dir.path()).is_err());
+}
+
+#[test]
+fn a_cache_of_a_version_that_was_never_released_is_named_and_left_alone() {
+    let with = |name: &str, bytes: &[u8]| {
+        let dir = tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("packs")).unwrap();
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+        dir
+    };
+    let labelled = with("FORMAT", b"compeval cache format 3\n");
+    let unlabelled = with("packs/00000001.pack", b"CEvPACK\x01\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    for dir in [labelled, unlabelled] {
+        let before = files(dir.path());
+        for error in [Store::open(dir.path(), &holder()).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()] {
+            assert!(matches!(error, CacheError::OlderFormat { .. }), "{error}");
+            assert!(error.to_string().contains("never released"), "{error}");
+        }
+        assert_eq!(files(dir.path()), before);
+    }
 }
 
 #[test]

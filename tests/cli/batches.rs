@@ -74,7 +74,6 @@ fn without_wait_each_run_collects_what_has_ended() {
         let project = project(&server);
         let ended = project.expect(7, "run --label a --runs 1 --lane batch");
         ended.says(&["waiting: 1 open batch with"]);
-        assert!(project.read("cache/FORMAT").contains("format 3"), "older versions refuse it");
         let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
         assert!(printed.contains("up to 2 rounds") && printed.contains("in open batches"), "{printed}");
         let estimate = &project.expect(0, "plan --runs 1 --lane batch --json").json()["estimate"];

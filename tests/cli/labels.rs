@@ -189,6 +189,11 @@ fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
     rename("results/a~1", "results/.replaced/a");
     project.expect(0, "compare a a");
     assert!(is_swapped());
+    // Between the renames, and nobody names the label.
+    rename("results/a", "results/.incomplete/a");
+    rename("results/a~1", "results/.replaced/a");
+    assert!(project.expect(0, "labels ls").stdout.contains("a~1"));
+    assert!(is_swapped());
 }
 
 #[test]

@@ -253,9 +253,55 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
 }
 
-/// An exclusive lock on a file, held until it is dropped. The system releases it when the process ends in any way.
+/// An exclusive lock on a file, held until it is dropped. The system releases it when the process ends in any way. Where the
+/// file system has no locks, a second file stands for it, which a killed process leaves: the next one is told to remove it.
 #[derive(Debug)]
-pub struct FileLock(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct FileLock {
+    #[expect(dead_code, reason = "held for its lock")]
+    file: File,
+    #[expect(dead_code, reason = "removed when it is dropped")]
+    marker: Option<LockMarker>,
+}
+
+/// A file that exists while a process holds a lock, on file systems without locks.
+#[derive(Debug)]
+struct LockMarker(PathBuf);
+
+impl LockMarker {
+    /// Creates the marker of the lock `path`; only one process can.
+    fn create(path: &Path, command: &str) -> Result<LockMarker, LockError> {
+        let marker = path.with_extension("held");
+        match open_options(&marker).read(true).write(true).create_new(true).open(&marker) {
+            Ok(mut file) => {
+                let created = LockMarker(marker);
+                write_holder(&mut file, command).map_err(LockError::Io)?;
+                Ok(created)
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                let holder = match File::open(&marker) {
+                    Ok(mut file) => read_holder(&mut file),
+                    Err(error) => return Err(LockError::Io(error)),
+                };
+                let what =
+                    "this file system has no locks, so that file stands for one; remove it if the process is gone";
+                Err(LockError::Held(format!("{holder}, as {} says: {what}", marker.display())))
+            }
+            Err(error) => Err(LockError::Io(error)),
+        }
+    }
+}
+
+impl Drop for LockMarker {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Whether a file system has no locks.
+fn has_no_locks(error: &io::Error) -> bool {
+    const NO_LOCKS: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+    error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS)
+}
 
 /// Why a lock was not acquired.
 #[derive(Debug)]
@@ -280,20 +326,24 @@ impl FileLock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
+                Err(TryLockError::Error(e)) if has_no_locks(&e) => {
+                    let marker = Some(LockMarker::create(path, command)?);
+                    return Ok(FileLock { file, marker });
+                }
                 Err(TryLockError::Error(e)) => return Err(LockError::Io(e)),
                 Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => std::thread::sleep(INTERVAL),
                 Err(TryLockError::WouldBlock) => return Err(LockError::Held(read_holder(&mut file))),
             }
         }
         write_holder(&mut file, command).map_err(LockError::Io)?;
-        Ok(FileLock(file))
+        Ok(FileLock { file, marker: None })
     }
 
     /// Locks `path`, a file that exists for this alone, unless another process holds it.
     pub fn try_acquire(path: &Path) -> io::Result<Option<FileLock>> {
         let file = private_options().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(FileLock(file))),
+            Ok(()) => Ok(Some(FileLock { file, marker: None })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }

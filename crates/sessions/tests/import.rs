@@ -6,6 +6,8 @@ mod collection;
 mod scrubbing;
 #[path = "import/scrubbing_settings/mod.rs"]
 mod scrubbing_settings;
+#[path = "import/held_out.rs"]
+mod held_out;
 #[path = "import/formats.rs"]
 mod formats;
 #[path = "import/damage.rs"]

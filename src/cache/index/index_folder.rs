@@ -1,23 +1,26 @@
-//! The folder of the index: rebuilt from the packs next to the old one, and renamed into its place.
+//! The folder of the sled tree. A new one is filled beside it, renamed to `index.ready` when it is complete, and takes its
+//! place. So a killed process leaves the old one, or a complete new one that the next opening puts into its place.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk_index::DiskIndex;
-use super::pack_index::PackIndex;
-use crate::cache::error::{CacheError, IndexFault};
+use super::tables::Tables;
+use super::tree::{ActionTree, Watermarks};
+use crate::cache::error::{CacheError, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
-use crate::cache::packs::pack::PackFiles;
+use base::files::sync_folder;
 
-/// Where a new index is built.
+const BAD: &str = "index.bad-";
+
+/// Where a new tree is filled.
 pub(in crate::cache) fn fresh_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.new")
 }
 
-/// Whether there is an index of an older version, which is not used any more.
-pub(in crate::cache) fn is_older_index(folder: &Path) -> bool {
-    !DiskIndex::is_in(folder) && ["db", "blocks", "list"].iter().any(|part| folder.join(part).exists())
+/// A filled one that is about to be renamed.
+pub(in crate::cache) fn ready_index(layout: &Layout) -> PathBuf {
+    layout.root().join("index.ready")
 }
 
 /// Removes a folder, if it exists.
@@ -28,36 +31,55 @@ pub(in crate::cache) fn remove_folder(path: &Path) -> Result<(), CacheError> {
     }
 }
 
-/// Builds a new index beside the old one and renames it into its place; the old one remains as `index.bad-<time>`.
-pub(in crate::cache) fn rebuild_index(
-    layout: &Layout,
-    packs: &PackFiles,
-) -> Result<(DiskIndex, PackIndex), CacheError> {
-    let tables = PackIndex::scan(layout, packs)?;
-    let fresh = fresh_index(layout);
-    remove_folder(&fresh)?;
-    let failed = |fault: IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
-    let index = DiskIndex::open(&fresh).map_err(failed)?;
-    index.fill(&tables).map_err(failed)?;
-    drop(index);
-    set_old_aside(layout)?;
-    fs::rename(&fresh, layout.index()).map_err(CacheError::io("rename", &fresh))?;
-    layout.sync_folder(layout.root())?;
-    let index = DiskIndex::open(&layout.index()).map_err(failed)?;
-    Ok((index, tables))
+/// Finishes or removes what a killed process left.
+pub(in crate::cache) fn finish_index(layout: &Layout) -> Result<(), CacheError> {
+    remove_folder(&fresh_index(layout))?;
+    let ready = ready_index(layout);
+    if !ready.exists() {
+        return Ok(());
+    }
+    remove_folder(&layout.index())?;
+    fs::rename(&ready, layout.index()).map_err(CacheError::io("rename", &ready))
 }
 
-const BAD: &str = "index.bad-";
+/// What becomes of the tree that is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cache) enum OldIndex {
+    /// It is kept as `index.bad-<time>`, to find out what was wrong.
+    SetAside,
+    Remove,
+}
 
-/// Renames the old index. Only the newest such folder is kept, and none that an older version made.
-fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
+/// Fills a new tree and puts it into the place of the old one, which nobody has open.
+pub(in crate::cache) fn replace_index(
+    layout: &Layout,
+    tables: &Tables,
+    packs: &Watermarks,
+    old: OldIndex,
+) -> IndexResult<ActionTree> {
+    let broken = |error: CacheError| IndexFault::broken(error);
+    let (fresh, ready) = (fresh_index(layout), ready_index(layout));
+    remove_folder(&fresh).map_err(broken)?;
+    remove_folder(&ready).map_err(broken)?;
+    let tree = ActionTree::open(&fresh)?;
+    tree.fill(tables, packs)?;
+    drop(tree);
+    fs::rename(&fresh, &ready).map_err(IndexFault::broken)?;
+    match old {
+        OldIndex::SetAside => set_aside(layout).map_err(broken)?,
+        OldIndex::Remove => remove_folder(&layout.index()).map_err(broken)?,
+    }
+    fs::rename(&ready, layout.index()).map_err(IndexFault::broken)?;
+    sync_folder(layout.root()).map_err(IndexFault::broken)?;
+    ActionTree::open(&layout.index())
+}
+
+/// Renames the index. Only the newest such folder is kept.
+pub(in crate::cache) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
     remove_bad(layout)?;
     let old = layout.index();
     if !old.exists() {
         return Ok(());
-    }
-    if is_older_index(&old) {
-        return remove_folder(&old);
     }
     let time = base::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
     let bad = layout.root().join(format!("{BAD}{time}"));

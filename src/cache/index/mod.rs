@@ -1,7 +1,9 @@
-//! Where the current frame of each key is: tables in memory, or sorted runs on disk.
+//! What the packs define: the tables in memory (`tables`), read from the sled tree (`tree`) or from the headers of the
+//! packs (`scan`).
 
-pub(super) mod pack_index;
-pub(super) mod disk_index;
-pub(super) mod catalog;
-pub(super) mod sorted_run;
+pub(super) mod item_key;
+pub(super) mod items;
 pub(super) mod index_folder;
+pub(super) mod scan;
+pub(super) mod tables;
+pub(super) mod tree;

@@ -1,6 +1,6 @@
-//! Rewriting packs: removal of entries, verification, and upgrades of the format.
+//! What keeps a cache small and sound: prune, also without room, and verify.
 
-pub(super) mod compaction;
+mod live_frames;
 pub(super) mod prune;
-pub(super) mod upgrade;
 pub(super) mod verify;
+pub(super) mod without_room;

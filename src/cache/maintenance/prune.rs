@@ -1,30 +1,24 @@
-//! Pruning: removes entries and rewrites packs without what is no longer needed, so that disk space is freed.
+//! Pruning: removes entries, and packs of which little is left, so that disk space is freed.
 //!
-//! A removal is a tombstone frame, which is on disk before any pack is changed. Then each pack with dead frames is
-//! rewritten: the new file is written and synced beside the old one and renamed over it, and only then the index gets
-//! the new locations. A crash before that last step is harmless: the pack's generation no longer matches the index,
-//! which is rebuilt. Packs keep their numbers, so the order of frames stays.
+//! A removal is a tombstone frame, which is on disk before any pack is changed. Then the live frames of each pack with dead
+//! ones are appended again to a new pack, and only when they are on disk the old one is removed (`remove_packs`). So a
+//! process that is killed at any moment leaves frames twice at most, which is harmless.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-use std::sync::PoisonError;
+use std::fs;
+use std::io;
 
+use super::live_frames::LiveFrames;
 use crate::action::{ActionKey, Digest};
-use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParsedBody, Record, RemovalReason};
-use crate::cache::error::{CacheError, IndexFault};
-use crate::cache::index::disk_index::DiskIndex;
-use crate::cache::index::pack_index::{IndexQueries, IndexUpdates, PackState};
+use crate::cache::entry::{FrameLocation, Record, RemovalReason};
+use crate::cache::error::CacheError;
 use crate::cache::packs::folder::disk_bytes;
-use crate::cache::packs::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
+use crate::cache::packs::frame::{self, FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
-use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
-use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
-use crate::cache::packs::shared_fields::FieldNumbers;
-use crate::cache::writing::active_pack::{ActivePack, LocatedFrame};
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame};
+use crate::cache::packs::packed::{EntryOrigin, PortableFrame};
+use crate::cache::writing::active_pack::ActivePack;
 use crate::cache::writing::inner::StoreInner;
-use base::files::open_options;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneCounts {
@@ -34,7 +28,7 @@ pub struct PruneCounts {
 }
 
 /// A smaller index is not rebuilt.
-const SMALL_INDEX: u64 = 128 << 10;
+const SMALL_INDEX: u64 = 512 << 10;
 /// An upper estimate of what a new index takes for one entry.
 const INDEX_ENTRY: u64 = 300;
 /// The number of entries in one tombstone frame.
@@ -50,7 +44,7 @@ pub(in crate::cache) fn prune(
 ) -> Result<PruneCounts, CacheError> {
     let mut found = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
-        found.extend(store.try_query(&|tables| tables.find(key))?);
+        found.extend(store.tables().find(key));
     }
     // the newest come last and are remembered longest
     found.sort_by_key(|record| record.created);
@@ -61,7 +55,7 @@ pub(in crate::cache) fn prune(
     Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
 }
 
-/// Writes tombstones, durably, and removes the records from the index.
+/// Writes tombstones, durably, and removes the records from the tables.
 pub(in crate::cache) fn remove(
     store: &StoreInner,
     active: &mut ActivePack,
@@ -70,7 +64,7 @@ pub(in crate::cache) fn remove(
 ) -> Result<(), CacheError> {
     for batch in records.chunks(BATCH) {
         let keys: Vec<_> = batch.iter().map(|record| (record.key, latest_place(store, record))).collect();
-        let frame = frame::remove(why, &keys).map_err(|e| store.index_error(&e.to_string()))?;
+        let frame = frame::remove(why, &keys).map_err(|e| store.poisoned(&e.to_string()))?;
         store.append(active, &[frame], true)?;
     }
     Ok(())
@@ -79,7 +73,7 @@ pub(in crate::cache) fn remove(
 /// The coordinate at which a record is the latest; `None` if it is not, or its frame is damaged.
 fn latest_place(store: &StoreInner, record: &Record) -> Option<Digest> {
     let coordinate = store.packs.coordinate(record).ok()?;
-    let latest = store.with_index(|index| index.latest_at(&coordinate)).ok()?;
+    let latest = store.tables().latest_at(&coordinate);
     (latest == Some(record.key)).then_some(coordinate)
 }
 
@@ -89,25 +83,25 @@ fn reclaim(
     removed: &[Record],
     kept: &HashSet<Digest>,
 ) -> Result<(), CacheError> {
-    let live = store.with_index(IndexQueries::records)?;
-    let mut unused = unused_texts(store, &live)?;
+    let live = store.tables().all_records();
+    let mut unused = unused_texts(store, &live);
     unused.retain(|(digest, _)| !kept.contains(digest));
     let mut ids = mostly_dead(store, &live)?;
     ids.extend(removed.iter().map(|record| record.location.pack));
     ids.extend(unused.iter().map(|(_, at)| at.pack));
-    let done = store.with_index(|index| Ok(closed_records(&index.journal()?)))?;
+    let done = closed_records(&store.tables().journal);
     ids.extend(done.iter().map(|(_, at)| at.pack));
-    store.with_index(|index| {
-        unused.iter().try_for_each(|(digest, _)| index.forget_text(digest))?;
-        done.iter().try_for_each(|(place, _)| index.forget_journal(place))
-    })?;
+    let mut tables = store.tables_mut();
+    unused.iter().for_each(|(digest, _)| tables.forget_text(digest));
+    done.iter().for_each(|(place, _)| tables.forget_step(place));
+    drop(tables);
     // an empty cache has nothing to remember
     let remember_from = if live.is_empty() { None } else { newest_removals(store)? };
-    rewrite_packs(store, active, &ids, remember_from)?;
+    remove_packs(store, active, &ids, remember_from)?;
     // what is removed from it makes it larger at first
-    store.flush_index(active)?;
+    store.flush_tree(active);
     if disk_bytes(&store.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
-        store.shrink_index(active)?;
+        store.shrink_tree(active)?;
     }
     Ok(())
 }
@@ -128,8 +122,7 @@ pub(super) fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation
 }
 
 /// The texts that no entry was made from.
-fn unused_texts(store: &StoreInner, live: &[Record]) -> Result<Vec<(Digest, FrameLocation)>, CacheError> {
-    let mut texts = store.with_index(DiskIndex::texts)?;
+fn unused_texts(store: &StoreInner, live: &[Record]) -> Vec<(Digest, FrameLocation)> {
     let mut used = BTreeSet::new();
     for record in live {
         // the sources of a damaged entry are unknown, so every text is kept
@@ -137,11 +130,11 @@ fn unused_texts(store: &StoreInner, live: &[Record]) -> Result<Vec<(Digest, Fram
             Ok(EntryOrigin::Known(meta)) => used.extend(meta.texts()),
             // nothing can read a text that no entry names any more
             Ok(EntryOrigin::Lost) => {}
-            Err(_) => return Ok(Vec::new()),
+            Err(_) => return Vec::new(),
         }
     }
-    texts.retain(|(digest, _)| !used.contains(digest));
-    Ok(texts)
+    let tables = store.tables();
+    tables.texts.iter().filter(|(digest, _)| !used.contains(digest)).map(|(digest, at)| (*digest, *at)).collect()
 }
 
 /// The packs of which less than half is live.
@@ -153,7 +146,7 @@ fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, Cac
     let mut dead = BTreeSet::new();
     for id in store.layout.pack_ids()? {
         let path = store.layout.pack(id);
-        let bytes = std::fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+        let bytes = fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
         if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
             dead.insert(id);
         }
@@ -185,258 +178,81 @@ fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usi
     Ok(removals)
 }
 
-/// Decides which frames of a pack are live, by the index.
-pub(in crate::cache) struct LiveFrames<'a> {
-    pub(in crate::cache) index: &'a dyn IndexQueries,
-    /// Whether all older packs were rewritten, so that no dead frame is left for a tombstone to cover.
-    pub(super) older_rewritten: bool,
-    /// Removals from here on are remembered.
-    pub(super) remember_from: Option<FrameLocation>,
-}
-
-/// What happens to a frame when its pack is rewritten.
-pub(in crate::cache) enum FrameAction {
-    Copy,
-    Replace(Vec<u8>),
-    Drop,
-    /// It is made again from the frames that are copied.
-    Remake,
-}
-
-/// Rewrites the packs in `ids`, oldest first, without dead frames and without tombstones before `remember_from` that
-/// no longer cover anything.
-pub(super) fn rewrite_packs(
+/// Removes the packs in `ids`, after what is live in them was appended again; tombstones before `remember_from` that no
+/// longer cover anything go too.
+pub(super) fn remove_packs(
     store: &StoreInner,
     active: &mut ActivePack,
     ids: &BTreeSet<u32>,
     remember_from: Option<FrameLocation>,
 ) -> Result<(), CacheError> {
-    store.sync_pack(active)?;
-    store.layout.admit_packed()?;
-    let mut older_rewritten = true;
-    for id in store.layout.pack_ids()? {
-        if ids.contains(&id) {
-            rewrite_pack(store, active, id, older_rewritten, remember_from)?;
+    let all = store.layout.pack_ids()?;
+    let gone: Vec<u32> = all.iter().copied().filter(|id| ids.contains(id)).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    // the new frames come after all others
+    store.start_next_pack(active)?;
+    let mut older_go = true;
+    for id in &all {
+        if ids.contains(id) {
+            append_live(store, active, *id, older_go, remember_from)?;
         } else {
-            older_rewritten = false;
+            older_go = false;
         }
     }
+    store.sync_pack(active)?;
+    store.flush_tree(active);
+    // oldest first: what a tombstone covers is gone before the tombstone
+    for id in &gone {
+        let path = store.layout.pack(*id);
+        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+        store.layout.sync_folder(&store.layout.packs())?;
+        store.packs.close(*id);
+    }
+    store.forget_packs(active, gone);
     Ok(())
 }
 
-fn rewrite_pack(
+/// Appends what is live in a pack.
+fn append_live(
     store: &StoreInner,
     active: &mut ActivePack,
     id: u32,
-    older_rewritten: bool,
+    older_go: bool,
     remember_from: Option<FrameLocation>,
 ) -> Result<(), CacheError> {
+    const BYTES: u64 = 4 << 20;
     let path = store.layout.pack(id);
-    let fresh = store.layout.rewrite(id);
-    let newest = id == active.id;
-    let (state, moved) = {
-        let guard = store.index.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(index) = &*guard else { return Err(store.index_error("it is not open")) };
-        let live = LiveFrames { index, older_rewritten, remember_from };
-        copy_live(store, id, &live, &fresh)?
-    };
-    if moved.is_empty() && !newest {
-        fs::remove_file(&fresh).map_err(CacheError::io("remove", &fresh))?;
-        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
-    } else {
-        fs::rename(&fresh, &path).map_err(CacheError::io("replace", &path))?;
-    }
-    store.layout.sync_folder(&store.layout.packs())?;
-    store.packs.close(id);
-    if newest {
-        *active = ActivePack::resume(&store.layout, state)?;
-    }
-    let is_removed = moved.is_empty() && !newest;
-    store.update(active, |index| {
-        moved.iter().try_for_each(|(at, header)| set_location(index, *at, header))?;
-        if is_removed {
-            index.remove_pack(id)?
-        } else {
-            index.set_pack(state)?
-        }
-        index.flush()
-    })
-}
-
-/// Copies the live frames of a pack to `fresh`.
-fn copy_live(
-    store: &StoreInner,
-    id: u32,
-    live: &LiveFrames<'_>,
-    fresh: &Path,
-) -> Result<(PackState, Vec<LocatedFrame>), CacheError> {
-    let path = store.layout.pack(id);
-    let read = CacheError::io("read", &path);
-    let opened = store.packs.file(id).and_then(|file| Ok((file.metadata()?.len(), file)));
-    let (len, file) = match opened {
-        Ok(opened) => opened,
-        Err(e) => return Err(read(e)),
-    };
-    let old = read_pack_header(&file, len).map_err(CacheError::io("read", &path))?;
-    let generation = old.map_or(0, |header| header.generation).wrapping_add(1) & 0x7FFF_FFFF;
-    let mut rewrite = PackRewrite::create(id, generation, fresh).map_err(CacheError::io("write", fresh))?;
-    let shared = store.packs.fields(id, len).map_err(CacheError::io("read", &path))?;
+    let failed = || CacheError::io("read", &path);
+    let file = store.packs.file(id).map_err(failed())?;
+    let len = file.metadata().map_err(failed())?.len();
+    let shared = store.packs.fields(id, len).map_err(failed())?;
     let mut scanner = PackScanner::new(id, &file, 0, len);
-    while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
-        let PackItem::Frame(at, header) = found else { continue };
-        let fate = live.fate(at, &header).map_err(|fault| store.index_error(fault.text()))?;
-        let bytes = match fate {
-            FrameAction::Drop | FrameAction::Remake => continue,
-            FrameAction::Replace(bytes) => bytes,
-            FrameAction::Copy => read_frame(&file, at).map_err(CacheError::io("read", &path))?,
-        };
-        rewrite.add(PortableFrame::read(bytes, &shared)).map_err(CacheError::io("write", fresh))?;
-    }
-    rewrite.finish().map_err(CacheError::io("write", fresh))
-}
-
-/// Stores the new location of a frame in the index.
-fn set_location(index: &DiskIndex, to: FrameLocation, header: &FrameHeader) -> Result<(), IndexFault> {
-    let mut tables = index;
-    match header.content {
-        FrameContent::Reply(_) | FrameContent::Failure { .. } => match index.find(&ActionKey(header.key))? {
-            Some(record) => tables.set_record(Record { location: to, ..record }),
-            None => Ok(()),
-        },
-        FrameContent::Text => tables.set_text(header.key, to),
-        FrameContent::Journal(nonce, step) => tables.set_journal((nonce, step), to),
-        _ => Ok(()),
-    }
-}
-
-/// The new file of a pack that is being rewritten.
-struct PackRewrite {
-    file: BufWriter<File>,
-    state: PackState,
-    moved: Vec<LocatedFrame>,
-    numbers: FieldNumbers,
-    /// Frames that are packed together.
-    waiting: Vec<PortableFrame>,
-}
-
-impl PackRewrite {
-    fn create(id: u32, generation: u32, fresh: &Path) -> io::Result<PackRewrite> {
-        let mut file =
-            BufWriter::with_capacity(1 << 20, open_options(fresh).write(true).create(true).truncate(true).open(fresh)?);
-        file.write_all(&PackHeader { id, generation }.encode())?;
-        let len = PackHeader::LEN as u64;
-        let state = PackState { id, generation, good: len, len };
-        Ok(PackRewrite { file, state, moved: Vec::new(), numbers: FieldNumbers::default(), waiting: Vec::new() })
-    }
-
-    fn add(&mut self, frame: PortableFrame) -> io::Result<()> {
-        self.waiting.push(frame);
-        if self.waiting.len() < BATCH { Ok(()) } else { self.write() }
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let packed = pack(std::mem::take(&mut self.waiting), &mut self.numbers).map_err(io::Error::other)?;
-        for bytes in packed.frames {
-            self.file.write_all(&bytes)?;
-            let header = FrameHeader::decode(&bytes).map_err(|_| io::Error::other("a frame is malformed"))?;
-            self.moved.push((header.location(self.state.id, self.state.len), header));
-            self.state.len += bytes.len() as u64;
-            self.state.good = self.state.len;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<(PackState, Vec<LocatedFrame>)> {
-        self.write()?;
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_data()?;
-        Ok((self.state, self.moved))
-    }
-}
-
-impl LiveFrames<'_> {
-    pub(super) fn fate(&self, at: FrameLocation, header: &FrameHeader) -> Result<FrameAction, IndexFault> {
-        let key = ActionKey(header.key);
-        let alive = match &header.content {
-            FrameContent::Reply(_) | FrameContent::Failure { .. } => {
-                self.index.find(&key)?.is_some_and(|r| r.location == at)
+    loop {
+        let (mut frames, mut bytes, mut is_end): (Vec<PortableFrame>, u64, bool) = (Vec::new(), 0, false);
+        // held for a part of the pack, because appending changes the tables
+        let tables = store.tables();
+        let live = LiveFrames { tables: &tables, older_go, remember_from };
+        while bytes < BYTES && frames.len() < BATCH {
+            match scanner.next().map_err(failed())? {
+                None => {
+                    is_end = true;
+                    break;
+                }
+                Some(PackItem::Frame(at, header)) => {
+                    frames.extend(live.take_over(at, &header, || read_frame(&file, at), &shared).map_err(failed())?);
+                    bytes += at.len();
+                }
+                Some(PackItem::Damaged { .. } | PackItem::Torn { .. }) => {}
             }
-            FrameContent::ParseResult(reading) => self
-                .index
-                .find(&key)?
-                .is_some_and(|record| record.raw == header.digest && record.status == EntryStatus::from(reading)),
-            FrameContent::Text => self.index.text(&header.key)? == Some(at),
-            FrameContent::Journal(nonce, step) => self.index.journal()?.get(&(*nonce, *step)) == Some(&at),
-            FrameContent::Counts(_) | FrameContent::Unknown => true,
-            FrameContent::Fields(_) => return Ok(FrameAction::Remake),
-            FrameContent::ParseResults(results) => return self.results(results),
-            FrameContent::Touch { day, keys } => return self.touches(*day, keys),
-            FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),
-            FrameContent::Latest(places) => return self.latest(places),
-        };
-        Ok(if alive { FrameAction::Copy } else { FrameAction::Drop })
-    }
-
-    /// Keeps the results that entries have.
-    fn results(&self, results: &[ParsedBody]) -> Result<FrameAction, IndexFault> {
-        let has = |parsed: &ParsedBody, record: &Record| {
-            parsed.is_of(record) && record.status == EntryStatus::from(&parsed.result)
-        };
-        let is_kept =
-            |parsed: &ParsedBody| Ok(self.index.find(&parsed.key)?.is_some_and(|record| has(parsed, &record)));
-        shortened(results, is_kept, frame::parse_results)
-    }
-
-    /// Keeps only the last use of each entry.
-    fn touches(&self, day: Day, keys: &[KeyPrefix]) -> Result<FrameAction, IndexFault> {
-        shortened(keys, |key| Ok(self.index.day(key)? == Some(day)), |last| frame::touch(day, last))
-    }
-
-    /// Keeps what is in use at a place while its entry exists.
-    fn latest(&self, places: &[(Digest, ActionKey)]) -> Result<FrameAction, IndexFault> {
-        let is_kept = |(place, key): &(Digest, ActionKey)| {
-            Ok(self.index.latest_at(place)? == Some(*key) && self.index.find(key)?.is_some())
-        };
-        shortened(places, is_kept, frame::latest)
-    }
-
-    /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its
-    /// place.
-    fn tombstones(
-        &self,
-        at: FrameLocation,
-        why: RemovalReason,
-        keys: &[(ActionKey, Option<Digest>)],
-    ) -> Result<FrameAction, IndexFault> {
-        let is_remembered = self.remember_from.is_some_and(|from| at >= from);
-        let is_kept = |(key, coordinate): &(ActionKey, Option<Digest>)| {
-            let is_back = self.index.find(key)?.is_some();
-            let explains = match coordinate.filter(|_| is_remembered) {
-                Some(coordinate) => self.index.latest_at(&coordinate)? == Some(*key),
-                None => false,
-            };
-            Ok(!is_back && (explains || !self.older_rewritten))
-        };
-        shortened(keys, is_kept, |kept| frame::remove(why, kept))
-    }
-}
-
-/// The fate of a frame of `items`, of which some are kept.
-fn shortened<T: Clone>(
-    items: &[T],
-    is_kept: impl Fn(&T) -> Result<bool, IndexFault>,
-    frame: impl FnOnce(&[T]) -> Result<Vec<u8>, postcard::Error>,
-) -> Result<FrameAction, IndexFault> {
-    let mut kept = Vec::new();
-    for item in items {
-        if is_kept(item)? {
-            kept.push(item.clone());
+        }
+        drop(tables);
+        if !frames.is_empty() {
+            store.append_portable(active, frames, false)?;
+        }
+        if is_end {
+            return Ok(());
         }
     }
-    Ok(match kept.len() {
-        0 => FrameAction::Drop,
-        len if len == items.len() => FrameAction::Copy,
-        // if the shorter list cannot be encoded, the longer one does no harm
-        _ => frame(&kept).map_or(FrameAction::Copy, FrameAction::Replace),
-    })
 }

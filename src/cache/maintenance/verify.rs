@@ -7,11 +7,10 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::prune::{newest_removals, remove, rewrite_packs};
+use super::prune::{newest_removals, remove, remove_packs};
 use crate::action::ActionKey;
-use crate::cache::entry::{FrameLocation, Record, RemovalReason};
+use crate::cache::entry::{FrameLocation, RemovalReason};
 use crate::cache::error::{CacheError, Damage};
-use crate::cache::index::pack_index::{IndexQueries, PackIndex};
 use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
 use crate::cache::packs::packed::explained;
@@ -66,7 +65,7 @@ fn check_packs(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<Da
             damaged.insert(id);
         }
     }
-    if damaged.is_empty() { Ok(()) } else { rewrite_packs(store, active, &damaged, newest_removals(store)?) }
+    if damaged.is_empty() { Ok(()) } else { remove_packs(store, active, &damaged, newest_removals(store)?) }
 }
 
 /// Copies a damaged range aside and removes what was there from the index.
@@ -78,16 +77,15 @@ fn remove_damaged(
     let DamagedRange { at, to, what } = range;
     let overlaps = |l: &FrameLocation| l.pack == at.pack && l.offset < to && l.end() > at.offset;
     let kept = copy_damaged(&store.layout, at.pack, at.offset, to)?;
-    let (records, texts, journal) =
-        store.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?)))?;
+    let records = store.tables().all_records();
     let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
     remove(store, active, &lost, RemovalReason::Damaged)?;
-    store.update(active, |index| {
-        texts.iter().filter(|(_, at)| overlaps(at)).try_for_each(|(digest, _)| index.forget_text(digest))?;
-        let damaged = journal.iter().filter(|(_, at)| overlaps(at));
-        damaged.map(|(place, _)| place).try_for_each(|place| index.forget_journal(place))?;
-        index.flush()
-    })?;
+    let mut tables = store.tables_mut();
+    let texts: Vec<_> = tables.texts.iter().filter(|(_, at)| overlaps(at)).map(|(digest, _)| *digest).collect();
+    texts.iter().for_each(|digest| tables.forget_text(digest));
+    let steps: Vec<_> = tables.journal.iter().filter(|(_, at)| overlaps(at)).map(|(place, _)| *place).collect();
+    steps.iter().for_each(|place| tables.forget_step(place));
+    drop(tables);
     let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
     let damage = store.packs.damage(lost.first().copied(), at, what);
     Ok(DamageReport { damage, lost, set_aside: Some(kept) })
@@ -95,23 +93,11 @@ fn remove_damaged(
 
 /// Compares the index with the packs, which are intact by now.
 fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
-    let tables = PackIndex::scan(&store.layout, &store.packs)?;
-    let what = match store.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?))) {
-        Err(error) => error.to_string(),
-        Ok((records, texts, journal)) => {
-            let same = |record: &Record| tables.records.get(&record.key).is_some_and(|found| **found == *record);
-            let texts_same = texts.len() == tables.texts.len()
-                && texts.iter().all(|(digest, at)| tables.texts.get(digest) == Some(at));
-            let journal_same = journal == tables.journal;
-            if records.len() == tables.records.len() && records.iter().all(same) && texts_same && journal_same {
-                return Ok(());
-            }
-            "it does not agree with the packs and was rebuilt from them".to_owned()
-        }
-    };
-    store.rebuild(active, &what)?;
-    let damage = Damage { key: None, path: store.layout.index(), offset: 0, what };
-    reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
+    if store.check_tables(active)? {
+        let what = "it does not agree with the packs and was rebuilt from them".to_owned();
+        let damage = Damage { key: None, path: store.layout.index(), offset: 0, what };
+        reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
+    }
     Ok(())
 }
 

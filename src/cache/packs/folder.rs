@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::frame::PackHeader;
 use crate::cache::error::CacheError;
-use base::files::{FileLock, LockError, create_private_folder, open_options};
+use base::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
 
-/// The format of a folder with packed frames, and of a new one. Format 1 has frames of version 1 alone, format 2 records of
-/// batches too; both are read as they are, and the first write raises them.
-const FORMAT: u32 = 3;
+/// The format of a cache folder. A program refuses formats that it does not know.
+const FORMAT: u32 = 1;
 
-const FORMAT_PREFIX: &str = "compeval cache format ";
+const FORMAT_PREFIX: &str = "compeval store format ";
+/// What stands in the FORMAT file of caches that programs made that were never released.
+const OLDER_PREFIX: &str = "compeval cache format ";
 /// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
   # This folder is a cache of compeval. Backup programs may leave it out.\n";
@@ -61,11 +62,6 @@ impl Layout {
 
     pub(in crate::cache) fn pack(&self, id: u32) -> PathBuf {
         self.packs().join(format!("{id:08}.pack"))
-    }
-
-    /// Where the replacement of a pack is written before it is renamed.
-    pub(in crate::cache) fn rewrite(&self, id: u32) -> PathBuf {
-        self.packs().join(format!("{id:08}.rewrite"))
     }
 
     /// A file that exists where something was ever imported.
@@ -125,10 +121,12 @@ impl Layout {
         Ok(ids)
     }
 
-    /// Determines what the folder contains, without changing anything.
+    /// Determines what the folder contains, without changing anything. Without the lock, another process may be creating
+    /// it: what a half-made cache has counts as nothing.
     pub(in crate::cache) fn inspect(&self) -> Result<FolderKind, CacheError> {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
+            Ok(bytes) if bytes.starts_with(OLDER_PREFIX.as_bytes()) => Err(self.older()),
             Ok(bytes) => match parse_format(&bytes) {
                 Some(found) if found > FORMAT => Err(CacheError::NewerFormat { path, found, known: FORMAT }),
                 Some(_) => Ok(FolderKind::Cache),
@@ -136,66 +134,97 @@ impl Layout {
             },
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 match self.foreign_entry()? {
-                    None => Ok(FolderKind::Empty),
-                    Some(found) => self.inspect_unlabelled(found),
+                    None if self.pack_ids()?.is_empty() => Ok(FolderKind::Empty),
+                    found => self.inspect_unlabelled(found.unwrap_or_else(|| "packs".into())),
                 }
             }
             Err(e) => Err(CacheError::io("read", &path)(e)),
         }
     }
 
-    /// The name of a file that an empty cache folder would not contain.
+    fn older(&self) -> CacheError {
+        CacheError::OlderFormat { path: self.root.clone() }
+    }
+
+    /// The name of a file that a cache folder would not contain before it has a FORMAT file.
     fn foreign_entry(&self) -> Result<Option<String>, CacheError> {
         for entry in list(&self.root)? {
             let name = entry.map_err(CacheError::io("list", &self.root))?.file_name().to_string_lossy().into_owned();
-            if !name.starts_with('.') && name != "LOCK" && name != "CACHEDIR.TAG" {
+            let is_own = match &*name {
+                "LOCK" | "LOCK.held" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
+                "packs" => self.has_only(&name, is_of_packs)?,
+                "index" | "index.new" | "index.ready" => self.has_only(&name, is_of_index)?,
+                name => name.starts_with('.'),
+            };
+            if !is_own {
                 return Ok(Some(name));
             }
         }
         Ok(None)
     }
 
-    /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header.
-    fn inspect_unlabelled(&self, found: String) -> Result<FolderKind, CacheError> {
-        let is_pack = |id: &u32| {
-            let mut start = [0; PackHeader::LEN];
-            let read = File::open(self.pack(*id)).and_then(|mut file| file.read_exact(&mut start));
-            read.is_ok() && PackHeader::decode(&start).is_ok()
-        };
-        if self.pack_ids()?.iter().any(is_pack) {
-            return Ok(FolderKind::Unlabelled);
+    /// Whether something in the cache is a folder, and contains nothing but these names.
+    fn has_only(&self, name: &str, is_known: fn(&str) -> bool) -> Result<bool, CacheError> {
+        let folder = self.root.join(name);
+        if !folder.is_dir() {
+            return Ok(false);
         }
-        Err(CacheError::NotACache { path: self.root.clone(), found })
+        for entry in list(&folder)? {
+            let name = entry.map_err(CacheError::io("list", &folder))?.file_name();
+            if !name.to_str().is_some_and(is_known) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// Creates what is missing in the folder. The packs' folder comes last: what a crash leaves behind before it still
-    /// counts as empty.
+    /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header, and nothing of one if it
+    /// contains packs without any: the first one was being created.
+    fn inspect_unlabelled(&self, found: String) -> Result<FolderKind, CacheError> {
+        let ids = self.pack_ids()?;
+        let mut has_content = false;
+        for id in &ids {
+            let mut start = Vec::new();
+            let read =
+                File::open(self.pack(*id)).and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
+            if PackHeader::is_older(&start) {
+                return Err(self.older());
+            }
+            let header = start.first_chunk().map(PackHeader::decode);
+            if read.is_ok() && matches!(header, Some(Ok(_))) {
+                return Ok(FolderKind::Unlabelled);
+            }
+            has_content |= read.is_err() || header.is_some();
+        }
+        let is_half_made = !ids.is_empty() && !has_content && self.foreign_entry()?.is_none();
+        if is_half_made { Ok(FolderKind::Empty) } else { Err(CacheError::NotACache { path: self.root.clone(), found }) }
+    }
+
+    /// Creates the folder and what is missing in it, durably. FORMAT comes before everything that a cache is known by.
     pub(in crate::cache) fn create(&self) -> Result<(), CacheError> {
-        let format = format!("{FORMAT_PREFIX}{}\n", self.format().unwrap_or(FORMAT));
-        for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &format)] {
+        let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
+        for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &*format)] {
             let path = self.root.join(name);
             if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
                 continue;
             }
             write_synced(&path, text).map_err(CacheError::io("write", &path))?;
+            self.sync_folder(&self.root)?;
         }
         let packs = self.packs();
-        Ok(create_private_folder(&packs)?)
-    }
-
-    fn format(&self) -> Option<u32> {
-        parse_format(&fs::read(self.root.join("FORMAT")).ok()?)
-    }
-
-    /// Makes older programs refuse the folder, before the first packed frame is in it: they would take it for damage.
-    pub(in crate::cache) fn admit_packed(&self) -> Result<(), CacheError> {
-        if self.format() == Some(FORMAT) {
-            return Ok(());
+        if !packs.is_dir() {
+            create_private_folder(&packs)?;
+            self.sync_folder(&self.root)?;
         }
-        let path = self.root.join("FORMAT");
-        let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
-        write_synced(&path, &format).map_err(CacheError::io("write", &path))?;
-        self.sync_folder(&self.root)
+        Ok(())
+    }
+
+    /// Creates the folder itself, and makes its name and those of the folders above it durable.
+    pub(in crate::cache) fn create_root(&self) -> Result<(), CacheError> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let missing: Vec<&Path> = self.root.ancestors().take_while(is_missing).collect();
+        create_private_folder(&self.root)?;
+        missing.into_iter().try_for_each(|folder| self.sync_folder(folder_of(folder)))
     }
 
     /// Makes created, renamed and removed names in a folder durable.
@@ -223,6 +252,16 @@ fn list(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>>,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
         Err(e) => Err(CacheError::io("list", folder)(e)),
     }
+}
+
+/// Whether the folder of packs may contain such a name.
+fn is_of_packs(name: &str) -> bool {
+    name == "damaged" || pack_id(name).is_some()
+}
+
+/// Whether sled makes such a name.
+fn is_of_index(name: &str) -> bool {
+    matches!(name, "db" | "conf" | "blobs") || name.starts_with("snap.")
 }
 
 fn pack_id(name: &str) -> Option<u32> {

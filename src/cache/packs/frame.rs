@@ -8,7 +8,7 @@
 //! ```
 //! Numbers are little-endian, those without a length varints. `crc` covers everything before it, `body_crc` the body as
 //! stored, and `digest` is that of the uncompressed body. A scan reads headers only and skips bodies. The tests pin the
-//! bytes. Entries and results of parsing are packed since format 3 (`packed`); other kinds have version 1.
+//! bytes. In a pack, entries and results of parsing are packed (`packed`); other kinds have version 1.
 
 use super::journal_steps::{BatchNonce, JournalStep};
 use super::shared_fields::NewFields;
@@ -36,24 +36,39 @@ const MAX_NOTE: usize = 64 << 20;
 /// The largest body, compressed or not.
 pub(super) const MAX_BODY: usize = 512 << 20;
 
-/// The beginning of a pack: its number, and how often it was rewritten.
+/// The beginning of a pack: its number, and a random one that no other pack has.
+///
+/// ```text
+/// magic 8 | number 4 | nonce 8 | crc 4 of everything before it
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct PackHeader {
     pub(in crate::cache) id: u32,
-    pub(in crate::cache) generation: u32,
+    pub(in crate::cache) nonce: u64,
 }
 
 impl PackHeader {
     pub(in crate::cache) const LEN: usize = 24;
-    const MAGIC: [u8; 7] = *b"CEvPACK";
-    const VERSION: u8 = 1;
+    /// The last byte is the version of packs and frames.
+    const MAGIC: [u8; 8] = *b"CEsPACK\x01";
+    /// How the packs of programs that were never released began.
+    const OLDER: [u8; 7] = *b"CEvPACK";
+
+    /// That of a new pack.
+    ///
+    /// # Errors
+    /// If the system has no random numbers.
+    pub(in crate::cache) fn new(id: u32) -> std::io::Result<PackHeader> {
+        let mut nonce = [0; 8];
+        getrandom::fill(&mut nonce).map_err(|error| std::io::Error::other(error.to_string()))?;
+        Ok(PackHeader { id, nonce: u64::from_le_bytes(nonce) })
+    }
 
     pub(in crate::cache) fn encode(self) -> [u8; PackHeader::LEN] {
         let mut bytes = [0; PackHeader::LEN];
-        bytes[..7].copy_from_slice(&PackHeader::MAGIC);
-        bytes[7] = PackHeader::VERSION;
+        bytes[..8].copy_from_slice(&PackHeader::MAGIC);
         bytes[8..12].copy_from_slice(&self.id.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.nonce.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..20]);
         bytes[20..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -61,13 +76,19 @@ impl PackHeader {
 
     pub(in crate::cache) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        if bytes[..7] != PackHeader::MAGIC || crc32fast::hash(&bytes[..20]) != number(20) {
+        if crc32fast::hash(&bytes[..20]) != number(20) || bytes[..7] != PackHeader::MAGIC[..7] {
             return Err("the header of the pack does not match its checksum");
         }
-        if bytes[7] != PackHeader::VERSION {
+        if bytes[7] != PackHeader::MAGIC[7] {
             return Err("the pack has a version that this program does not support");
         }
-        Ok(PackHeader { id: number(8), generation: number(12) })
+        let nonce = u64::from(number(12)) | u64::from(number(16)) << 32;
+        Ok(PackHeader { id: number(8), nonce })
+    }
+
+    /// Whether these are the first bytes of a pack that a program made that was never released.
+    pub(in crate::cache) fn is_older(bytes: &[u8]) -> bool {
+        bytes.starts_with(&PackHeader::OLDER)
     }
 }
 

@@ -322,13 +322,6 @@ impl<'a> PackScanner<'a> {
         Ok(Some(item))
     }
 
-    /// All bytes of a frame.
-    pub(in crate::cache) fn frame(&mut self, at: FrameLocation) -> io::Result<&[u8]> {
-        let length = usize::try_from(at.len()).map_err(io::Error::other)?;
-        let bytes = self.bytes(at.offset, length)?;
-        bytes.get(..length).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
     /// The header at `at`, if its frame ends within the pack.
     fn header(&mut self, at: u64) -> io::Result<Result<FrameHeader, &'static str>> {
         let mut needed = FIXED;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
-use crate::cache::index::pack_index::PackState;
+use crate::cache::index::scan::PackState;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::shared_fields::FieldNumbers;
@@ -20,32 +20,33 @@ pub(in crate::cache) type LocatedFrame = (FrameLocation, FrameHeader);
 pub(in crate::cache) struct ActivePack {
     pub(in crate::cache) file: File,
     pub(in crate::cache) id: u32,
-    pub(in crate::cache) generation: u32,
+    pub(in crate::cache) nonce: u64,
     pub(in crate::cache) len: u64,
-    /// How much of it the flushed index covers.
-    pub(super) indexed: u64,
+    /// How much of it the flushed tree has.
+    pub(super) flushed: u64,
     /// The numbers of its shared fields; `None` until something is written.
     pub(in crate::cache) numbers: Option<FieldNumbers>,
 }
 
 impl ActivePack {
     pub(in crate::cache) fn state(&self) -> PackState {
-        PackState { id: self.id, generation: self.generation, good: self.len, len: self.len }
+        PackState { id: self.id, nonce: self.nonce, good: self.len, len: self.len }
     }
 
     pub(in crate::cache) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
         let path = layout.pack(id);
         let make = || {
+            let header = PackHeader::new(id)?;
             let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
             file.set_len(0)?;
-            file.write_all(&PackHeader { id, generation: 0 }.encode())?;
+            file.write_all(&header.encode())?;
             file.sync_data()?;
-            Ok(file)
+            Ok((file, header.nonce))
         };
-        let file = make().map_err(CacheError::io("create", &path))?;
+        let (file, nonce) = make().map_err(CacheError::io("create", &path))?;
         layout.sync_folder(&layout.packs())?;
         let len = PackHeader::LEN as u64;
-        Ok(ActivePack { file, id, generation: 0, len, indexed: len, numbers: None })
+        Ok(ActivePack { file, id, nonce, len, flushed: len, numbers: None })
     }
 
     /// Continues a pack after its last whole frame; what follows is cut off.
@@ -60,8 +61,8 @@ impl ActivePack {
             Ok(file)
         };
         let file = open().map_err(CacheError::io("open", &path))?;
-        let PackState { id, generation, good: len, .. } = state;
-        Ok(ActivePack { file, id, generation, len, indexed: len, numbers: None })
+        let PackState { id, nonce, good: len, .. } = state;
+        Ok(ActivePack { file, id, nonce, len, flushed: len, numbers: None })
     }
 
     /// The pack to continue with after a scan.

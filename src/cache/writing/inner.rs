@@ -1,25 +1,20 @@
-//! The state of an open store, on disk and in memory: appending to the newest pack, and keeping the index up to date.
+//! The state of an open store: appending to the newest pack, the tables in memory, and the sled tree behind both.
 //!
-//! Frames go to the pack first and to the index second, and the index is flushed only from time to time, so the index
-//! may lag behind the packs, never the reverse. After a failed write nothing more is written.
-//!
-//! A small intact cache needs no index: `VerifiedTables` reads it completely, and the index is opened when something is
-//! written.
+//! Frames go to the pack first, to the tables second and, once the pack is synced, to the tree. After a failed write to a
+//! pack nothing more is written. If the tree fails, the run goes on without it, and the next opening makes it again.
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::active_pack::{ActivePack, locate};
-use super::recovery::{
-    RebuildReason, lacks_entries, open_current, pack_states, rebuilt, remove_leftovers, verify_small,
-};
-use crate::action::Digest;
+use super::recovery::{Opened, open_index, remove_leftovers};
 use crate::cache::entry::FrameLocation;
-use crate::cache::error::{CacheError, IndexFault};
-use crate::cache::index::disk_index::DiskIndex;
-use crate::cache::index::index_folder::{rebuild_index, remove_bad};
-use crate::cache::index::pack_index::{IndexQueries, PackIndex, VerifiedTables};
+use crate::cache::error::{CacheError, IndexFault, IndexResult};
+use crate::cache::index::index_folder::{OldIndex, replace_index, set_aside};
+use crate::cache::index::scan::{PackState, scan, watermark, watermarks};
+use crate::cache::index::tables::Tables;
+use crate::cache::index::tree::ActionTree;
 use crate::cache::packs::folder::{FolderKind, Layout};
 use crate::cache::packs::pack::PackFiles;
 use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
@@ -29,53 +24,27 @@ use base::files::is_at;
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;
 
-/// The index is flushed after this many bytes of frames rather than after each batch: after a crash, what it lacks is
+/// The tree is flushed after this many bytes of frames rather than after each batch: after a crash, what it lacks is
 /// read from the end of the pack.
-const INDEX_LAG: u64 = 16 << 20;
+const TREE_LAG: u64 = 16 << 20;
 
 /// The state that the store and its writer thread share.
 #[derive(Debug)]
 pub(in crate::cache) struct StoreInner {
     pub(in crate::cache) layout: Layout,
     pub(in crate::cache) packs: PackFiles,
-    /// `None` while `verified` answers queries, while the index is replaced, and if that failed.
-    pub(in crate::cache) index: RwLock<Option<DiskIndex>>,
-    /// The tables of a small cache, until something is written.
-    pub(in crate::cache) verified: RwLock<Option<VerifiedTables>>,
+    tables: RwLock<Tables>,
+    /// `None` after it failed, or where it cannot be opened.
+    tree: Mutex<Option<ActionTree>>,
     /// Every change on disk is made while holding this.
     active: Mutex<ActivePack>,
     fault: OnceLock<String>,
     notices: Mutex<Vec<String>>,
     /// Whether anything was written since the last sync.
     pending: AtomicBool,
-    /// How often the index was rebuilt.
-    pub(super) rebuilds: AtomicU64,
-    /// Whether the index was compared with the packs.
-    pub(in crate::cache) audited: AtomicBool,
 }
 
 impl StoreInner {
-    pub(in crate::cache) fn new(
-        layout: Layout,
-        packs: PackFiles,
-        (index, verified): (Option<DiskIndex>, Option<VerifiedTables>),
-        active: ActivePack,
-        notices: Vec<String>,
-    ) -> StoreInner {
-        StoreInner {
-            layout,
-            packs,
-            index: RwLock::new(index),
-            verified: RwLock::new(verified),
-            active: Mutex::new(active),
-            fault: OnceLock::new(),
-            notices: Mutex::new(notices),
-            pending: AtomicBool::new(false),
-            rebuilds: AtomicU64::new(0),
-            audited: AtomicBool::new(false),
-        }
-    }
-
     /// Opens the folder for writing. The caller holds its lock.
     pub(in crate::cache) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
         let mut notices = Vec::new();
@@ -88,28 +57,35 @@ impl StoreInner {
         layout.create()?;
         remove_leftovers(&layout)?;
         let packs = PackFiles::new(layout.clone());
-        if let Some(verified) = verify_small(&layout, &packs)? {
-            let active = ActivePack::after_scan(&layout, &verified.tables.packs, &mut notices)?;
-            return Ok(StoreInner::new(layout, packs, (None, Some(verified)), active, notices));
-        }
-        let on_disk = pack_states(&layout, &packs)?;
-        let resumed = open_current(&layout, &packs, &on_disk).and_then(|(index, state)| {
-            Ok((index, ActivePack::resume(&layout, state).map_err(|error| error.to_string())?))
-        });
-        let (index, active) = match resumed {
-            Ok((index, active)) => (index, active),
-            Err(reason) => {
-                let (index, tables) = rebuild_index(&layout, &packs)?;
-                let active = ActivePack::after_scan(&layout, &tables.packs, &mut notices)?;
-                notices.extend(rebuilt(&layout, &reason, &tables));
-                (index, active)
-            }
+        let Opened { tables, tree, marks, active } = open_index(&layout, &packs, &mut notices)?;
+        let store = StoreInner {
+            layout,
+            packs,
+            tables: RwLock::new(tables),
+            tree: Mutex::new(tree),
+            active: Mutex::new(active),
+            fault: OnceLock::new(),
+            notices: Mutex::new(notices),
+            pending: AtomicBool::new(false),
         };
-        Ok(StoreInner::new(layout, packs, (Some(index), None), active, notices))
+        store.with_tree(|tree| tree.update(&mut store.tables_mut(), &marks));
+        Ok(store)
     }
 
     pub(in crate::cache) fn active(&self) -> MutexGuard<'_, ActivePack> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::cache) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::cache) fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tree(&self) -> MutexGuard<'_, Option<ActionTree>> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::cache) fn notice(&self, text: String) {
@@ -142,26 +118,35 @@ impl StoreInner {
         self.fault.get().map_or(Ok(()), |cause| Err(self.poisoned(cause)))
     }
 
-    /// Writes frames as one batch and indexes them. If `durable`, they are on disk when this returns.
+    /// Writes frames as one batch and notes them in the tables. If `durable`, they are on disk when this returns.
     pub(in crate::cache) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
         self.check()?;
         self.exclusively(|active| self.append(active, frames, durable))
     }
 
-    /// Changes packs and index while nobody else does. After an error nothing more is written.
+    /// Changes packs and tables while nobody else does. After an error nothing more is written.
     pub(in crate::cache) fn exclusively<T>(
         &self,
         change: impl FnOnce(&mut ActivePack) -> Result<T, CacheError>,
     ) -> Result<T, CacheError> {
-        let mut active = self.active();
-        self.open_index(&mut active).and_then(|()| change(&mut active)).map_err(|error| self.fail(&error))
+        change(&mut self.active()).map_err(|error| self.fail(&error))
     }
 
-    /// As `commit`, for a caller who holds the active pack and has opened the index.
+    /// As `commit`, for a caller who holds the active pack.
     pub(in crate::cache) fn append(
         &self,
         active: &mut ActivePack,
         frames: &[Vec<u8>],
+        durable: bool,
+    ) -> Result<Vec<FrameLocation>, CacheError> {
+        let frames = frames.iter().map(|frame| PortableFrame::read(frame.clone(), &SharedFields::default()));
+        self.append_portable(active, frames.collect(), durable)
+    }
+
+    pub(in crate::cache) fn append_portable(
+        &self,
+        active: &mut ActivePack,
+        frames: Vec<PortableFrame>,
         durable: bool,
     ) -> Result<Vec<FrameLocation>, CacheError> {
         if active.len >= PACK_LIMIT {
@@ -178,32 +163,34 @@ impl StoreInner {
         }
         active.len = located.last().map_or(active.len, |(at, _)| at.end());
         if durable {
-            active.file.sync_data().map_err(write_error())?;
+            self.sync_pack(active)?;
             self.check_in_place(active)?;
         }
-        let state = active.state();
-        self.update(active, |index| index.append(&located, state))?;
+        let mut tables = self.tables_mut();
+        located.iter().for_each(|(at, header)| tables.apply(*at, header));
+        drop(tables);
         self.pending.store(true, Ordering::Release);
-        if active.len - active.indexed > INDEX_LAG {
+        if durable {
+            self.update_tree(active);
+        }
+        if active.len - active.flushed > TREE_LAG {
             self.sync_pack(active)?;
-            self.flush_index(active)?;
+            self.flush_tree(active);
         }
         Ok(packed.places.iter().filter_map(|place| located.get(*place)).map(|(at, _)| *at).collect())
     }
 
     /// Frames as the active pack gets them.
-    fn pack(&self, active: &mut ActivePack, frames: &[Vec<u8>]) -> Result<PackedFrames, CacheError> {
+    fn pack(&self, active: &mut ActivePack, frames: Vec<PortableFrame>) -> Result<PackedFrames, CacheError> {
         let numbers = match &mut active.numbers {
             Some(numbers) => numbers,
             numbers => {
-                self.layout.admit_packed()?;
                 let fields = self.packs.fields(active.id, active.len);
                 let fields = fields.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
                 numbers.insert(FieldNumbers::of(&fields))
             }
         };
-        let frames = frames.iter().map(|frame| PortableFrame::read(frame.clone(), &SharedFields::default()));
-        pack(frames.collect(), numbers).map_err(|error| self.poisoned(&error.to_string()))
+        pack(frames, numbers).map_err(|error| self.poisoned(&error.to_string()))
     }
 
     /// Makes everything durable that was written without waiting.
@@ -214,8 +201,9 @@ impl StoreInner {
         if !self.pending.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let synced = self.sync_pack(&active).and_then(|()| self.flush_index(&mut active));
-        synced.map_err(|error| self.fail(&error))
+        self.sync_pack(&active).map_err(|error| self.fail(&error))?;
+        self.flush_tree(&mut active);
+        Ok(())
     }
 
     /// An error if the pack that is written is no longer the one in the folder.
@@ -232,147 +220,88 @@ impl StoreInner {
         active.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(active.id)))
     }
 
-    pub(in crate::cache) fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
-        self.update(active, DiskIndex::flush)?;
-        active.indexed = active.len;
-        Ok(())
-    }
-
-    /// Changes the index. The packs already contain the change, so if it fails the index is rebuilt from them.
-    pub(in crate::cache) fn update(
-        &self,
-        active: &mut ActivePack,
-        change: impl Fn(&DiskIndex) -> Result<(), IndexFault>,
-    ) -> Result<(), CacheError> {
-        self.try_index(change).or_else(|fault| self.rebuild(active, fault.text()))
-    }
-
-    /// Queries the index, without an attempt to repair it.
-    pub(in crate::cache) fn with_index<T>(
-        &self,
-        query: impl FnOnce(&DiskIndex) -> Result<T, IndexFault>,
-    ) -> Result<T, CacheError> {
-        self.try_index(query).map_err(|fault| self.index_error(fault.text()))
-    }
-
-    pub(super) fn try_index<T>(
-        &self,
-        query: impl FnOnce(&DiskIndex) -> Result<T, IndexFault>,
-    ) -> Result<T, IndexFault> {
-        match &*self.index.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(index) => query(index),
-            None => Err(IndexFault::broken("it is not open")),
-        }
-    }
-
-    /// Removes the location of a damaged text, so that the text can be stored again.
-    pub(in crate::cache) fn forget_text(&self, digest: &Digest) -> Result<(), CacheError> {
-        let mut active = self.active();
-        self.open_index(&mut active)?;
-        self.update(&mut active, |index| index.forget_text(digest))
-    }
-
-    pub(in crate::cache) fn index_error(&self, what: &str) -> CacheError {
-        CacheError::Index { path: self.layout.index(), what: what.to_owned() }
-    }
-
-    /// Closes the active pack and starts the next one. The index is flushed first: only the newest pack may be ahead of
-    /// it.
-    fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+    /// Closes the active pack and starts the next one. The tree has all of it first.
+    pub(in crate::cache) fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
-        self.flush_index(active)?;
+        self.flush_tree(active);
         *active = ActivePack::create(&self.layout, active.id.saturating_add(1))?;
         Ok(())
     }
 
-    /// Compares the index with the packs, once, at the first miss: a miss costs money, so it must be a real one. Rebuilds
-    /// the index if entries are missing from it.
-    pub(in crate::cache) fn audit(&self) -> Result<(), CacheError> {
-        let mut active = self.active();
-        self.open_index(&mut active)?;
-        if self.audited.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        let tables = PackIndex::scan(&self.layout, &self.packs)?;
-        if self.try_index(|index| Ok(lacks_entries(index, &tables))).unwrap_or(true) {
-            self.rebuild(&mut active, "entries are missing from it")?;
-        }
-        Ok(())
+    /// Writes to the tree what changed in the tables. All of the active pack is synced.
+    fn update_tree(&self, active: &ActivePack) {
+        self.with_tree(|tree| {
+            let mark = watermark(&active.file, active.nonce, active.len).map_err(IndexFault::broken)?;
+            tree.update(&mut self.tables_mut(), &[(active.id, Some(mark))])
+        });
     }
 
-    /// Opens the index, if verified tables were used instead so far. The caller holds the active pack, so nothing else is
-    /// written.
-    pub(super) fn open_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
-        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(VerifiedTables { tables, .. }) = &*verified else { return Ok(()) };
-        match open_current(&self.layout, &self.packs, &tables.packs) {
-            Ok((index, state)) => {
-                let is_good = state.good == active.len && !lacks_entries(&index, tables);
-                *self.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index);
-                if !is_good {
-                    self.rebuild(active, "entries are missing from it")?;
-                }
-            }
-            Err(RebuildReason(why)) => self.rebuild(active, why.as_deref().unwrap_or("it was missing"))?,
-        }
-        self.audited.store(true, Ordering::Release);
-        *verified = None;
-        Ok(())
+    /// As `update_tree`, and makes it durable.
+    pub(in crate::cache) fn flush_tree(&self, active: &mut ActivePack) {
+        self.update_tree(active);
+        self.with_tree(ActionTree::flush);
+        active.flushed = active.len;
     }
 
-    /// Rebuilds the index while the store is open.
-    pub(in crate::cache) fn rebuild(&self, active: &mut ActivePack, why: &str) -> Result<(), CacheError> {
-        let entries = self.replace_index(active)?;
-        self.notice(format!(
-            "{}: the index was rebuilt from the packs, {entries} entries ({why})",
-            self.layout.root().display()
-        ));
-        Ok(())
+    /// Writes to the tree that packs were removed, together with what changed in the tables.
+    pub(in crate::cache) fn forget_packs(&self, active: &ActivePack, ids: impl IntoIterator<Item = u32>) {
+        let packs: Vec<_> = ids.into_iter().map(|id| (id, None)).collect();
+        self.update_tree(active);
+        self.with_tree(|tree| tree.update(&mut self.tables_mut(), &packs));
     }
 
-    fn replace_index(&self, active: &mut ActivePack) -> Result<usize, CacheError> {
-        self.sync_pack(active)?;
-        let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
+    /// Uses the tree, if there is one. If it fails, it is set aside and not used any more.
+    fn with_tree(&self, change: impl FnOnce(&ActionTree) -> IndexResult<()>) {
+        let mut slot = self.tree();
+        let Some(Err(fault)) = slot.as_ref().map(change) else { return };
         // not dropped: after a panic, sled may panic again when it closes
         std::mem::forget(slot.take());
-        let (index, tables) = rebuild_index(&self.layout, &self.packs)?;
-        *slot = Some(index);
-        self.rebuilds.fetch_add(1, Ordering::AcqRel);
-        Ok(tables.records.len())
+        let aside = set_aside(&self.layout).err().map(|error| format!("; {error}")).unwrap_or_default();
+        self.notice(format!(
+            "{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}",
+            self.layout.root().display(),
+            fault.text()
+        ));
     }
 
-    /// Rebuilds the index because it is much larger than its records need.
-    pub(in crate::cache) fn shrink_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+    /// Replaces the tree by one that takes no more space than its records need.
+    pub(in crate::cache) fn shrink_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
-        let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let states = self.states(active)?;
+        let marks = watermarks(&states, &self.packs).map_err(CacheError::io("read", &self.layout.packs()))?;
+        let mut slot = self.tree();
         drop(slot.take());
-        let (index, _) = rebuild_index(&self.layout, &self.packs)?;
-        *slot = Some(index);
-        remove_bad(&self.layout)
+        match replace_index(&self.layout, &self.tables(), &marks, OldIndex::Remove) {
+            Ok(tree) => *slot = Some(tree),
+            Err(fault) => {
+                let root = self.layout.root().display();
+                self.notice(format!("{root}: the index could not be made smaller: {}", fault.text()));
+            }
+        }
+        Ok(())
     }
 
-    /// Queries the tables. A broken index is rebuilt from the packs.
-    pub(in crate::cache) fn try_query<T>(
-        &self,
-        query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>,
-    ) -> Result<T, CacheError> {
-        let rebuilds = self.rebuilds.load(Ordering::Acquire);
-        let fault = match self.query_once(query) {
-            Ok(result) => return Ok(result),
-            Err(fault) => fault,
-        };
-        let mut active = self.active();
-        if self.rebuilds.load(Ordering::Acquire) == rebuilds {
-            self.rebuild(&mut active, fault.text())?;
-        }
-        drop(active);
-        self.query_once(query).map_err(|fault| self.index_error(fault.text()))
+    /// The packs as they are, of which everything is in the tables.
+    fn states(&self, active: &ActivePack) -> Result<Vec<PackState>, CacheError> {
+        let mut states = scan(&self.layout, &self.packs)?.1;
+        states.iter_mut().filter(|state| state.id == active.id).for_each(|state| *state = active.state());
+        Ok(states)
     }
 
-    fn query_once<T>(&self, query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
-        if let Some(verified) = &*self.verified.read().unwrap_or_else(PoisonError::into_inner) {
-            return query(&verified.tables);
+    /// Compares the tables with the packs, and makes both tables and tree again if they differ. Returns whether they did.
+    pub(in crate::cache) fn check_tables(&self, active: &ActivePack) -> Result<bool, CacheError> {
+        let (mut found, states) = scan(&self.layout, &self.packs)?;
+        let agrees = self.tables().agrees_with(&found);
+        if agrees {
+            return Ok(false);
         }
-        self.try_index(|index| query(index))
+        let marks = watermarks(&states, &self.packs).map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
+        let mut slot = self.tree();
+        std::mem::forget(slot.take());
+        found.damage.clear();
+        *slot = replace_index(&self.layout, &found, &marks, OldIndex::SetAside).ok();
+        found.track_changes();
+        *self.tables_mut() = found;
+        Ok(true)
     }
 }

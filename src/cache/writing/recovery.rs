@@ -1,141 +1,134 @@
-//! Whether index and packs agree when a cache is opened, and the repair of what an interrupted write left.
-//!
-//! The frames after the indexed ones are indexed; if index and packs disagree in any other way, the index is rebuilt from
-//! the packs. An interrupted write at the end of the newest pack is cut off.
+//! Opening a store: the tables are read from the sled tree and completed from the ends of the packs. If tree and packs
+//! disagree in any other way, the tree is made again from the packs. A killed process never causes that; what it left of
+//! an interrupted write at the end of the newest pack is cut off.
 
 use std::fs;
-use std::io;
 
-use crate::cache::error::CacheError;
-use crate::cache::index::disk_index::DiskIndex;
-use crate::cache::index::index_folder::{fresh_index, is_older_index, remove_folder};
-use crate::cache::index::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
+use super::active_pack::ActivePack;
+use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::index::index_folder::{OldIndex, finish_index, replace_index};
+use crate::cache::index::item_key::Watermark;
+use crate::cache::index::scan::{PackState, catch_up, scan, watermarks};
+use crate::cache::index::tables::Tables;
+use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
-use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
+use crate::cache::packs::pack::PackFiles;
 
-/// Reads and verifies a small cache, if it has an index to continue with. On a read error the index decides.
-pub(super) fn verify_small(layout: &Layout, packs: &PackFiles) -> Result<Option<VerifiedTables>, CacheError> {
-    if !DiskIndex::is_in(&layout.index()) {
-        return Ok(None);
-    }
-    Ok(VerifiedTables::read(&layout.pack_ids()?, packs).unwrap_or(None))
+/// What an open store begins with.
+pub(super) struct Opened {
+    pub(super) tables: Tables,
+    /// `None` where sled cannot be used.
+    pub(super) tree: Option<ActionTree>,
+    /// What the tree does not know yet of each pack; `None` of one that is gone.
+    pub(super) marks: Vec<(u32, Option<Watermark>)>,
+    pub(super) active: ActivePack,
 }
 
-/// Why the index must be rebuilt; `None` for a new cache and one of an older version, where there is nothing to report.
-pub(in crate::cache) struct RebuildReason(pub(in crate::cache) Option<String>);
+/// Why the tree is made again.
+enum RebuildReason {
+    /// There is none, or it cannot be read.
+    Unreadable(String),
+    /// It is sound, and the packs lack something that it has.
+    OtherPacks(String),
+}
 
-impl<T: Into<String>> From<T> for RebuildReason {
-    fn from(text: T) -> RebuildReason {
-        RebuildReason(Some(text.into()))
+pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<String>) -> Result<Opened, CacheError> {
+    let ids = usable_packs(layout)?;
+    match open_tree(layout, packs, &ids) {
+        Ok((tables, tree, known, states)) => {
+            let active = match states.last() {
+                Some(newest) => ActivePack::resume(layout, *newest)?,
+                None => ActivePack::create(layout, 1)?,
+            };
+            notices.extend(damage_of(&tables));
+            let found = watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
+            let gone = known.keys().filter(|id| !found.contains_key(id)).map(|id| (*id, None));
+            let marks = gone.chain(found.iter().map(|(id, mark)| (*id, Some(*mark)))).collect();
+            Ok(Opened { tables, tree: Some(tree), marks, active })
+        }
+        Err(reason) => rebuild(layout, packs, &reason, notices),
     }
 }
 
-/// The index, if it agrees with the packs except for what was appended last, and the state of the newest pack. What
-/// was appended is indexed.
-pub(super) fn open_current(
+/// The tables that the tree has, completed from the packs.
+fn open_tree(
     layout: &Layout,
     packs: &PackFiles,
-    on_disk: &[PackState],
-) -> Result<(DiskIndex, PackState), RebuildReason> {
-    if !DiskIndex::is_in(&layout.index()) {
-        let is_new = on_disk.is_empty() || is_older_index(&layout.index());
-        return Err(if is_new { RebuildReason(None) } else { "it was missing".into() });
+    ids: &[u32],
+) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
+    let broken = |fault: IndexFault| RebuildReason::Unreadable(fault.text().to_owned());
+    if !ActionTree::is_in(&layout.index()) {
+        return Err(RebuildReason::Unreadable("it was missing".into()));
     }
-    let index = DiskIndex::open(&layout.index()).map_err(|fault| fault.text().to_owned())?;
-    let known = index.packs();
-    let Some((newest, older)) = on_disk.split_last() else { return Err("the packs are missing".into()) };
-    let (last_known, older_known) = match known.split_last() {
-        Some((last, rest)) if last.id == newest.id => (*last, rest),
-        // the newest pack was created, and nothing of it is indexed yet
-        _ => (PackState { good: PackHeader::LEN as u64, ..*newest }, known.as_slice()),
+    let tree = ActionTree::open(&layout.index()).map_err(broken)?;
+    let (mut tables, marks) = match tree.load() {
+        Ok(loaded) => loaded,
+        Err(fault) => {
+            // not dropped: after a panic, sled may panic again when it closes
+            std::mem::forget(tree);
+            return Err(broken(fault));
+        }
     };
-    let agree = |a: &PackState, b: &PackState| a.id == b.id && a.generation == b.generation && a.good == b.len;
-    let older_agree = older.len() == older_known.len() && older_known.iter().zip(older).all(|(a, b)| agree(a, b));
-    let grown = last_known.generation == newest.generation && last_known.good <= newest.len;
-    if !older_agree || !grown {
-        return Err("it was built from other packs".into());
-    }
-    let good = replay(&index, packs, last_known, newest.len)?;
-    Ok((index, PackState { good, ..*newest }))
+    tables.track_changes();
+    let states = catch_up(&mut tables, &marks, ids, packs).map_err(RebuildReason::OtherPacks)?;
+    Ok((tables, tree, marks, states))
 }
 
-/// Indexes the frames after those that are indexed. Returns where the last whole one ends.
-fn replay(index: &DiskIndex, packs: &PackFiles, known: PackState, len: u64) -> Result<u64, RebuildReason> {
-    if known.good == len {
-        return Ok(len);
-    }
-    let file = packs.file(known.id).map_err(|e| e.to_string())?;
-    let mut scanner = PackScanner::new(known.id, &file, known.good, len);
-    let mut frames = Vec::new();
-    let mut good = known.good;
-    while let Some(found) = scanner.next().map_err(|e| e.to_string())? {
-        match found {
-            PackItem::Frame(at, header) => {
-                good = at.end();
-                frames.push((at, header));
-            }
-            PackItem::Damaged { what, .. } => return Err(what.into()),
-            PackItem::Torn { .. } => {}
+fn rebuild(
+    layout: &Layout,
+    packs: &PackFiles,
+    reason: &RebuildReason,
+    notices: &mut Vec<String>,
+) -> Result<Opened, CacheError> {
+    let (mut tables, states) = scan(layout, packs)?;
+    let active = ActivePack::after_scan(layout, &states, notices)?;
+    let marks = watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
+    let tree = match replace_index(layout, &tables, &marks, OldIndex::SetAside) {
+        Ok(tree) => Some(tree),
+        Err(fault) => {
+            let root = layout.root().display();
+            notices.push(format!("{root}: works without an index, which cannot be made here: {}", fault.text()));
+            None
         }
-    }
-    let state = PackState { good, ..known };
-    index.append(&frames, state).and_then(|()| index.flush()).map_err(|fault| fault.text().to_owned())?;
-    Ok(good)
-}
-
-/// The packs on disk. If the newest pack has no complete header, its creation was interrupted: it is removed and
-/// created again.
-pub(super) fn pack_states(layout: &Layout, packs: &PackFiles) -> Result<Vec<PackState>, CacheError> {
-    let mut states = Vec::new();
-    for id in layout.pack_ids()? {
-        let read = || {
-            let file = packs.file(id)?;
-            let len = file.metadata()?.len();
-            let header = read_pack_header(&file, len)?;
-            // this generation agrees with no index, so that a pack with a damaged header is scanned
-            let generation = header.map_or(u32::MAX, |header| header.generation);
-            io::Result::Ok(PackState { id, generation, good: len, len })
-        };
-        states.push(read().map_err(CacheError::io("read", &layout.pack(id)))?);
-    }
-    if let Some(last) = states.last().filter(|last| last.len < PackHeader::LEN as u64).copied() {
-        states.pop();
-        let path = layout.pack(last.id);
-        packs.close(last.id);
-        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
-    }
-    Ok(states)
-}
-
-/// Removes what an interrupted rewrite or rebuild left behind.
-pub(super) fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
-    remove_folder(&fresh_index(layout))?;
-    let folder = layout.packs();
-    for entry in fs::read_dir(&folder).map_err(CacheError::io("list", &folder))? {
-        let path = entry.map_err(CacheError::io("list", &folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "rewrite") {
-            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether the index lacks any entry of the packs.
-pub(super) fn lacks_entries(index: &DiskIndex, tables: &PackIndex) -> bool {
-    let lacks_record = tables.records.values().any(|record| match index.find(&record.key) {
-        Ok(Some(found)) => found.location != record.location,
-        Ok(None) | Err(_) => true,
-    });
-    lacks_record || !index.journal().is_ok_and(|journal| journal == tables.journal)
-}
-
-/// What is to be reported of an index that was rebuilt when the cache was opened.
-pub(in crate::cache) fn rebuilt(layout: &Layout, reason: &RebuildReason, tables: &PackIndex) -> Vec<String> {
-    let why = reason.0.iter().map(|why| {
+    };
+    let (why, is_new) = match reason {
+        // a new cache, or what a process left that was killed while it made one
+        RebuildReason::Unreadable(why) => (why, tables.items() == 0 && tables.damage.is_empty()),
+        RebuildReason::OtherPacks(why) => (why, false),
+    };
+    if tree.is_some() && !is_new {
         let (root, entries) = (layout.root().display(), tables.records.len());
-        format!("{root}: the index was rebuilt from the packs, {entries} entries ({why})")
-    });
-    let damage = tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it"));
-    why.chain(damage).collect()
+        notices.push(format!("{root}: the index was rebuilt from the packs, {entries} entries ({why})"));
+    }
+    notices.extend(damage_of(&tables));
+    tables.track_changes();
+    Ok(Opened { tables, tree, marks: Vec::new(), active })
+}
+
+fn damage_of(tables: &Tables) -> impl Iterator<Item = String> {
+    tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it"))
+}
+
+/// The numbers of the packs. If the newest has no complete header, its creation was interrupted: it is removed and
+/// created again.
+fn usable_packs(layout: &Layout) -> Result<Vec<u32>, CacheError> {
+    let mut ids = layout.pack_ids()?;
+    if let Some(newest) = ids.last().copied() {
+        let path = layout.pack(newest);
+        let len = fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+        if len < PackHeader::LEN as u64 {
+            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+            ids.pop();
+        }
+    }
+    Ok(ids)
+}
+
+/// Finishes or removes what a killed process left.
+pub(super) fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
+    for name in ["FORMAT.new", "CACHEDIR.new", "WRITERS.new", "IMPORTED.new"] {
+        base::files::remove_if_there(&layout.root().join(name))?;
+    }
+    finish_index(layout)
 }

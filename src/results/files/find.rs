@@ -106,12 +106,24 @@ pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<St
     }
 }
 
-/// All labels that have results, sorted.
+/// All labels that have results, sorted. What a process left half done that was killed while it published a label is
+/// finished first, so that the label is among them.
 ///
 /// # Errors
 /// Whatever the file system says, with the path.
 pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
-    let entries = entries(results)?;
+    for folder in [REPLACED, INCOMPLETE] {
+        for label in labels_in(&results.join(folder))? {
+            // Where this fails there is still something to read.
+            let _ = LabelFolders::of(results, &label).recover();
+        }
+    }
+    labels_in(results)
+}
+
+/// The labels of the sets in a folder, sorted.
+fn labels_in(folder: &Path) -> Result<Vec<Label>, FileError> {
+    let entries = entries(folder)?;
     let names = entries.iter().filter(|path| path.join(names::MANIFEST).is_file()).filter_map(|path| path.file_name());
     let mut labels: Vec<Label> = names.filter_map(|name| Label::new(&name.to_string_lossy()).ok()).collect();
     labels.sort();
@@ -125,7 +137,7 @@ pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
 pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
     let mut sets = Vec::new();
     for folder in [results.to_owned(), results.join(INCOMPLETE), results.join(REPLACED)] {
-        sets.extend(labels(&folder)?.iter().map(|label| ResultsFolder::of(&folder, label)));
+        sets.extend(labels_in(&folder)?.iter().map(|label| ResultsFolder::of(&folder, label)));
     }
     Ok(sets)
 }

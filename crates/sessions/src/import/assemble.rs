@@ -178,7 +178,7 @@ mod tests {
         let made = assemble(conversation, Format::Pi, &options, &|name| name == "a-b", &|_| Tokens(1));
         assert_eq!(made.fixture.name, "a-b-2");
         assert_eq!((made.fixture.messages.len(), made.fixture.points.as_slice()), (3, [2].as_slice()));
-        assert_eq!(made.fixture.notes["own_summaries"][0], "user@example.com wants mail");
+        assert_eq!(made.fixture.notes["own_summaries"][0], "contributor@example.com wants mail");
         assert_eq!(made.fixture.notes[PARAPHRASE], 1, "the first message of the person is marked");
         assert_eq!(made.suspicions, []);
     }

@@ -196,7 +196,7 @@ fn the_ten_steps_leave_a_fixture_that_reads() {
     let text = serde_json::to_string(&fixture).expect("JSON");
     let read = ParsedFixture::read(&text).expect("sound").fixture;
     assert_eq!(read.messages[0].content, SYSTEM_PLACEHOLDER);
-    assert_eq!(read.messages[1].content, "hi <@user>, write to user@example.com");
+    assert_eq!(read.messages[1].content, "hi <@user>, write to contributor@example.com");
     assert_eq!(read.messages.len(), 5);
     assert_eq!(read.messages[4].content, "user wants more");
     assert_eq!(read.points, [4, 5]);

@@ -31,6 +31,9 @@ pub enum SuspicionKind {
     #[error("public network address")]
     /// A public network address.
     NetworkAddress,
+    /// A tag of reasoning whose other end is not there.
+    #[error("reasoning tag")]
+    Reasoning,
     #[error("long random string")]
     /// A long text that looks random.
     Random,
@@ -48,6 +51,7 @@ impl SuspicionKind {
                 true
             }
             SuspicionKind::Machine
+            | SuspicionKind::Reasoning
             | SuspicionKind::NetworkAddress
             | SuspicionKind::Random
             | SuspicionKind::Password => false,
@@ -121,6 +125,7 @@ fn look(text: &str, message: Option<usize>, field: Field, found: &mut Vec<Suspic
     }));
     all.extend(personal::find_homes(text).map(|name| (name.range(), SuspicionKind::HomeFolder)));
     all.extend(personal::find_addresses(&plain).into_iter().map(|range| (range, SuspicionKind::Address)));
+    all.extend(personal::find_reasoning_tags(text).map(|range| (range, SuspicionKind::Reasoning)));
     all.extend(MENTION.find_iter(text).map(|mention| (mention.range(), SuspicionKind::Mention)));
     all.extend(MACHINE.find_iter(&plain).map(|name| (name.range(), SuspicionKind::Machine)));
     let public = NETWORK.find_iter(&plain).filter(|address| is_public(address.as_str()));

@@ -35,6 +35,24 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
 }
 
+/// The text without the characters of no width between two ASCII characters: nothing but a divided secret has them there.
+pub(super) fn joined(text: &str) -> Cow<'_, str> {
+    // Not U+FEFF, which begins files.
+    const WIDTHLESS: [char; 4] = ['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}'];
+    if !text.contains(WIDTHLESS) {
+        return text.into();
+    }
+    let is_ascii = |c: Option<char>| c.is_some_and(|c| c.is_ascii_graphic());
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let after = text.get(at..).unwrap_or_default().chars().find(|c| !WIDTHLESS.contains(c));
+        if !(WIDTHLESS.contains(&c) && is_ascii(out.chars().next_back()) && is_ascii(after)) {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
 /// The bytes of the escape that `rest` begins with, 0 if there is none, and what takes their place.
 fn escape(rest: &[u8]) -> (usize, u8) {
     let hex = |range: Range<usize>| rest.get(range).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
@@ -98,6 +116,11 @@ mod tests {
         assert_eq!(unescaped("a\u{1b}[32mb"), "a     b");
         assert_eq!(unescaped(r"\u001b[1;32mb"), format!("{}b", " ".repeat(12)));
         assert_eq!(unescaped(r#"{\"a\":\\\"b\\\"}"#), r#"{" a" :"   b"   }"#);
+    }
+
+    #[test]
+    fn only_what_divides_ascii_is_joined() {
+        assert_eq!(joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"), "ghp 喜\u{200b}欢 a\u{200b}欢");
     }
 
     #[test]

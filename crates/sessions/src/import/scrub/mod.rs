@@ -248,7 +248,7 @@ impl Scrubber {
 
     /// Steps 1 to 4 on one text.
     fn text(&mut self, text: &str, report: &mut ScrubReport) -> String {
-        let mut text = self.without_secrets(text, report);
+        let mut text = self.without_secrets(&edit::joined(text), report);
         let mut step = |kind: Replacement, scrub: &mut dyn FnMut(&str, &mut usize) -> String| {
             let mut count = 0;
             text = scrub(&text, &mut count);

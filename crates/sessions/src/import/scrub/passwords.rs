@@ -47,7 +47,7 @@ static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 /// (`是`, `改成了`, `ist`) or a note in brackets.
 static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r#"(?i)(密码|密碼|口令|密钥|密鑰|令牌|秘钥|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
+        r#"(?i)(密码|密碼|口令|密钥|密鑰|令牌|秘钥|私钥|私鑰|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
     )
 });
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
@@ -181,13 +181,17 @@ fn foreign(text: &str, found: &mut Vec<FoundSecret>) {
         let range = trimmed(text, cut(text, value.range(), false));
         let Some(inside) = text.get(range.clone()) else { continue };
         let is_assigned = between.as_str().contains([':', '：', '=', '＝']);
-        let class = if ["密钥", "密鑰", "令牌", "秘钥"].contains(&word.as_str()) {
+        let class = if ["密钥", "密鑰", "令牌", "秘钥", "私钥", "私鑰"].contains(&word.as_str()) {
             KeywordClass::Secret
         } else {
             KeywordClass::Password
         };
-        let is_value =
-            inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_code(text, inside, &range);
+        let is_path = ["/", "./", "~/"].iter().any(|start| inside.starts_with(start));
+        let is_value = inside.len() >= 3
+            && !is_path
+            && !is_blank(inside)
+            && !is_reference(inside)
+            && !is_code(text, inside, &range);
         // `密码是 X。`: a plain word is the password if the sentence ends with it.
         let said = ["是", "为", "成", "用", "は", "는", "은", "est", "ist", "es"]
             .iter()

@@ -11,7 +11,8 @@ use super::edit::{replaced, unescaped};
 use base::text::pattern;
 
 pub(super) const USER: &str = "user";
-pub(super) const ADDRESS: &str = "user@example.com";
+/// The address of the sessions that ship with the program.
+pub(super) const ADDRESS: &str = "contributor@example.com";
 
 /// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, also with doubled slashes; not the end of a longer path.
 static HOME: LazyLock<Regex> = LazyLock::new(|| {
@@ -31,11 +32,18 @@ static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
-static REASONING: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    ["think", "thinking", "reasoning", "scratchpad", "REASONING_SCRATCHPAD", "reflection", "inner_monologue"]
-        .map(|tag| pattern(&format!(r"(?s)(^|\n)[ \t]*<{tag}>.*?</{tag}>[ \t]*\n*")))
-        .to_vec()
+/// The names of reasoning tags. A name without an attribute or an end is so common in prose that it must be one of these.
+const REASONING_TAGS: &str = "think|thinking|thought|thoughts|reasoning|reasoning_scratchpad|scratchpad|reflection|inner_monologue|antml:thinking";
+/// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag of the list ends it.
+static REASONING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(r"(?is)<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*?</(?:{REASONING_TAGS})\s*>[ \t]*\n*"))
 });
+/// A block that begins a line and never ends: the log was cut.
+static UNCLOSED_REASONING: LazyLock<Regex> =
+    LazyLock::new(|| pattern(&format!(r"(?is)(?:^|\n)[ \t]*<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*$")));
+/// A tag that is left.
+static REASONING_TAG: LazyLock<Regex> =
+    LazyLock::new(|| pattern(&format!(r"(?i)</?(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>")));
 
 /// Names in home folders that are no person's.
 const NO_PERSON: [&str; 9] =
@@ -76,7 +84,8 @@ pub(super) fn addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     let plain = unescaped(text);
     let names = AUTHOR.captures_iter(&plain).flat_map(|captures| {
         let part = |index: usize, new: &'static str| captures.get(index).map(|part| (part.range(), new));
-        [part(1, USER), part(2, ADDRESS)].into_iter().flatten().collect::<Vec<_>>()
+        let is_placeholder = captures.get(2).is_some_and(|address| !is_person_address("", address.as_str(), ""));
+        [part(1, USER), part(2, ADDRESS).filter(|_| !is_placeholder)].into_iter().flatten().collect::<Vec<_>>()
     });
     let addresses = find_addresses(&plain).into_iter().map(|range| (range, ADDRESS));
     let edits = names.chain(addresses).collect();
@@ -122,22 +131,26 @@ pub(super) fn mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     })
 }
 
-/// Takes out reasoning that is in the text; a block that never ends stays.
+/// Takes out reasoning that is in the text: blocks with an end tag, anywhere in a line, and a block that begins a line
+/// and never ends. A tag in code marks is spoken about and stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
-    let mut text: Cow<'a, str> = text.into();
     if !text.contains('<') {
-        return text;
+        return text.into();
     }
-    for block in REASONING.iter() {
-        let replaced = block.replace_all(&text, |captures: &Captures<'_>| {
-            *count += 1;
-            captures.get(1).map_or("", |newline| newline.as_str()).to_owned()
-        });
-        if let Cow::Owned(replaced) = replaced {
-            text = replaced.into();
-        }
-    }
-    text
+    let is_quoted = |range: &Range<usize>| text.get(..range.start).is_some_and(|before| before.ends_with('`'));
+    let mut edits: Vec<(Range<usize>, &str)> = REASONING.find_iter(text).map(|found| (found.range(), "")).collect();
+    let ends = edits.last().map_or(0, |(range, _)| range.end);
+    let rest = text.get(ends..).unwrap_or_default();
+    edits.extend(UNCLOSED_REASONING.find(rest).map(|found| (found.start() + ends..text.len(), "")));
+    edits.retain(|(range, _)| !is_quoted(range));
+    replaced(text, edits, count)
+}
+
+/// The places of reasoning tags that are left in `text`, except in code marks.
+pub(super) fn find_reasoning_tags(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_spoken_about =
+        |found: &regex::Match<'_>| text.get(..found.start()).is_some_and(|before| before.ends_with('`'));
+    REASONING_TAG.find_iter(text).filter(move |found| !is_spoken_about(found)).map(|found| found.range())
 }
 
 /// The handles a person goes by, ready to be found in every variant of case and separation.
@@ -202,8 +215,8 @@ mod tests {
     #[test]
     fn addresses_and_authors_become_one() {
         let scrub = |text: &str| addresses(text, &mut 0).into_owned();
-        assert_eq!(scrub("Author: Jane Doe <jane@corp.io>"), "Author: user <user@example.com>");
-        assert_eq!(scrub("mail jane@corp.io, a@example.com"), "mail user@example.com, a@example.com");
+        assert_eq!(scrub("Author: Jane Doe <jane@corp.io>"), "Author: user <contributor@example.com>");
+        assert_eq!(scrub("mail jane@corp.io, a@example.com"), "mail contributor@example.com, a@example.com");
         for text in ["git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3", "redis://u@cache.corp.io/0"] {
             assert_eq!(scrub(text), text);
         }
@@ -221,6 +234,10 @@ mod tests {
     fn reasoning_and_mentions_go() {
         assert_eq!(without_reasoning("<think>hm\nhm</think>\nDone.", &mut 0), "Done.");
         assert_eq!(without_reasoning("The tag `<think>` is never closed", &mut 0), "The tag `<think>` is never closed");
+        assert_eq!(without_reasoning("So <Thinking budget=\"9\">hm</THINKING > done.", &mut 0), "So done.");
+        assert_eq!(without_reasoning("Done.\n<reasoning>and then the log", &mut 0), "Done.");
+        assert_eq!(without_reasoning("a <think>1</think> b <think>2</think> c", &mut 0), "a b c");
+        assert_eq!(find_reasoning_tags("rest</think> of `<think>` it").collect::<Vec<_>>(), [4..12]);
         assert_eq!(mentions("hi <@123> and <@***>, <@U0AB12CD|jane>", &mut 0), "hi <@user> and <@user>, <@user>");
     }
 }

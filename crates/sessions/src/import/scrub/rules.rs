@@ -59,6 +59,11 @@ pub(super) const RULES: &[TokenRule] = &[
     form("doppler-token", r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{40,}"),
     form("planetscale-token", r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}"),
     form("supabase-token", r"\bsb[ps]_[a-f0-9]{40}\b"),
+    form("supabase-key", r"\bsb_secret_[A-Za-z0-9_-]{20,}"),
+    form("render-key", r"\brnd_[A-Za-z0-9]{28,}"),
+    form("netlify-token", r"\bnf[bcopu]_[A-Za-z0-9]{36,}"),
+    form("tailscale-key", r"\btskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{20,}"),
+    place("google-key-id", r#"\bprivate_key_id["']?\s*[:=]\s*\\?["']?([0-9a-f]{32,40})\b"#),
     // Code hosts and package registries.
     form("github-token", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
     form("github-token", r"\bgithub_pat_[A-Za-z0-9_]{40,}"),
@@ -70,6 +75,8 @@ pub(super) const RULES: &[TokenRule] = &[
     form("rubygems-token", r"\brubygems_[a-f0-9]{48}\b"),
     form("crates-token", r"\bcio[A-Za-z0-9]{32}\b"),
     form("docker-token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    form("buildkite-token", r"\bbk(?:ua|ct|aj|at|pi|pt)_[A-Za-z0-9]{32,}"),
+    form("circleci-token", r"\bCCI(?:PAT|PRJ)_[A-Za-z0-9]{16,}_[a-f0-9]{40}\b"),
     // Messengers and mail.
     form("slack-token", r"\bxox[abeoprs](?:-[A-Za-z0-9]+)*-[A-Za-z0-9-]{10,}"),
     form("slack-token", r"\bxapp-[0-9]-[A-Za-z0-9-]{20,}"),
@@ -102,6 +109,9 @@ pub(super) const RULES: &[TokenRule] = &[
     form("shopify-token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b"),
     form("plaid-token", r"\baccess-(?:sandbox|development|production)-[0-9a-f-]{36}\b"),
     // Tools.
+    form("posthog-key", r"\bph[cxs]_[A-Za-z0-9]{32,}"),
+    form("asana-token", r"\b[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}\b"),
+    form("mapbox-token", r"\b[st]k\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}"),
     form("linear-key", r"\blin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
     form("notion-token", r"\b(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})\b"),
     form("figma-token", r"\bfig[dou]_[A-Za-z0-9_-]{36,}"),
@@ -113,6 +123,12 @@ pub(super) const RULES: &[TokenRule] = &[
     form("dropbox-token", r"\bsl\.[A-Za-z0-9_-]{100,}"),
     form("facebook-token", r"\bEAACEdEose0cBA[A-Za-z0-9]{20,}"),
     // Tokens in general.
+    place("fernet-key", r#"(?:^|[\s"'`=(,])([A-Za-z0-9_-]{43}=)(?:[^A-Za-z0-9=_-]|$)"#),
+    // The first bytes of RSA and elliptic keys, whose header got lost; certificates begin otherwise.
+    form(
+        "private-key",
+        r"\b(?:MII[A-Za-z0-9+/]{3}IBA(?:AK|DA)|MHcCAQEE|MIGHAgEA|MC4CAQAw|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{16,}(?:(?:\\r)?(?:\\n|\s){1,3}[A-Za-z0-9+/]{16,}={0,2})*={0,2}",
+    ),
     form("jwt", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     place("session-id", r#"(?i)\b(?:connect\.sid|PHPSESSID|JSESSIONID)=([A-Za-z0-9%._-]{20,})"#),
 ];
@@ -318,6 +334,60 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         "secret",
         &["api key", "api-key", "apikey", "api-schl", "api 密"],
         r#"(?i)\bapi[ -]?(?:key|schlüssel|密钥|キー)\s*(?:是|为|：|:|=|ist|lautet:?)\s*["'`]?([A-Za-z0-9_.~+/=-]{16,})"#,
+    ),
+    at(
+        &["code"],
+        r#"(?i)\b(?:recovery|backup|scratch)\s+codes?\b[^\n:]{0,40}:((?:[\s,;*`"'-]*[0-9a-z]{4,6}[ -]?[0-9a-z]{4,6}\b){2,})"#,
+    ),
+    // Twelve words or more, as a wallet gives them.
+    at(
+        &["phrase", "mnemonic", "words"],
+        r#"(?i)\b(?:(?:seed|recovery|secret|wallet|backup)\s+phrase|mnemonic|(?:twelve|12|twenty-four|24)\s+words)\b[^\n:="]{0,24}?(?:\s*[:=]\s*|\s+(?:is|are|was)\s+)["'`]?((?:[a-z]{3,8}[ ,]+){11,23}[a-z]{3,8})\b"#,
+    ),
+    // Codes that are valid for minutes.
+    at(
+        &["code", "otp"],
+        r#"(?i)\b(?:(?:verification|one[ -]time|security|login|sms|2fa|authentication|confirmation)\s+(?:pass)?code|otp)\b[^\n.,;:]{0,30}?(?:\s(?:is|was)\s+|:\s*)["'`]?([0-9]{4,8})\b"#,
+    ),
+    at(&["验证码", "驗證碼"], r"(?:验证码|驗證碼)[ \t]*(?:是|为|為|：|:)?[ \t]*([0-9]{4,8})(?:[^0-9.]|$)"),
+    // Of persons in China: the number of the identity card, the mobile phone.
+    PositionRule {
+        kind: "id-number",
+        hints: &["身份证", "身分證", "id card"],
+        pattern: r"(?i)(?:身份证|身分證|id card)[^0-9\n]{0,24}([1-9][0-9]{5}(?:19|20)[0-9]{2}[01][0-9][0-3][0-9]{4}[0-9x])\b",
+        must_be_strong: false,
+    },
+    PositionRule {
+        kind: "phone-number",
+        hints: &["手机", "手機", "电话", "電話", "联系方式", "微信"],
+        pattern: r"(?:手机|手機|电话|電話|联系方式|微信)[^0-9\n]{0,24}(1[3-9][0-9]{9})(?:[^0-9]|$)",
+        must_be_strong: false,
+    },
+    at(&["wifi:"], r"\bWIFI:[^\n]{0,120}?\bP:([^;\n]+);"),
+    strong(
+        "password",
+        &["wifi", "wlan", "wi-fi", "ssid", "network"],
+        r#"(?i)\b(?:wifi|wi-fi|wlan|ssid|network)\b[^\n.]{0,40}?\s(?:with|using|by|key|psk)\s+(?:the\s+key\s+|the\s+password\s+)?["'`]?([^\s"'`<>,;]{6,64})"#,
+    ),
+    strong(
+        "password",
+        &["pw "],
+        r#"(?i)\b(?:root|admin|the|my|our|user|login)\s+pw\s+(?:is|was|=|:)\s*["'`]?([^\s"'`<>,;]{4,64})"#,
+    ),
+    strong(
+        "password",
+        &["as password", "as the password"],
+        r#"(?i)\b(?:use|used|set|enter|type|with)\s+["'`]?([^\s"'`<>,;]{4,64})["'`]?\s+as\s+(?:the\s+)?password\b"#,
+    ),
+    strong(
+        "password",
+        &["password used", "password was", "password had"],
+        r#"(?i)\bpassword\s+(?:used\s+to\s+be|was|had\s+been)\s+["'`]?([^\s"'`<>,;]{4,64})"#,
+    ),
+    strong(
+        "secret",
+        &["key you need", "token you need", "key to use", "token to use"],
+        r#"(?i)\b(?:api\s+)?(?:key|token|secret)\s+(?:you\s+need|to\s+use|we\s+use|for\s+\w+)\s+is\s+["'`]?([A-Za-z0-9_.~+/=-]{16,})"#,
     ),
     // Files with fixed columns.
     at(

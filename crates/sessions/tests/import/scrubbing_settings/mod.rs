@@ -79,7 +79,7 @@ fn filled(settings: &str, secrets: &[String], each: usize, step: (usize, usize))
 }
 
 /// Line breaks, tabs and escape signs, which a line writes as in JSON. A text in JSON keeps its own.
-fn unfolded(line: &str) -> String {
+pub(crate) fn unfolded(line: &str) -> String {
     if line.starts_with("\"{") {
         return line.to_owned();
     }
@@ -89,6 +89,13 @@ fn unfolded(line: &str) -> String {
 fn fixture(text: &str) -> Fixture {
     let messages = vec![Message::text(Role::User, text)];
     serde_json::from_value(serde_json::json!({"name": "f", "messages": messages})).expect("a fixture")
+}
+
+/// What is left of a text.
+pub(crate) fn removed_from(text: &str) -> String {
+    let mut fixture = fixture(text);
+    scrub(&mut fixture, &ScrubSettings::default());
+    fixture.messages.first().map(|message| message.content.clone()).unwrap_or_default()
 }
 
 /// Scrubs every text of the corpus in a fixture of its own.

@@ -11,21 +11,23 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::prune::{FrameAction, LiveFrames, PruneCounts};
+use super::live_frames::LiveFrames;
+use super::prune::PruneCounts;
 use crate::action::{ActionKey, Digest};
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
-use crate::cache::index::index_folder::{fresh_index, remove_bad, remove_folder};
-use crate::cache::index::pack_index::PackIndex;
+use crate::cache::index::index_folder::{fresh_index, ready_index, remove_bad, remove_folder};
+use crate::cache::index::scan::scan;
+use crate::cache::index::tables::Tables;
 use crate::cache::packs::folder::{self, FolderKind, Layout, LockHolder};
-use crate::cache::packs::frame::PackHeader;
+use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use base::files::{is_out_of_space, open_options};
 
 /// Bytes of live frames that are moved at once; less where there is less room.
-const PART: usize = 1 << 20;
+const PART: u64 = 1 << 20;
 
 /// Removes entries from the cache in `dir` without an index and almost without room; like [`crate::cache::Store::prune`], but
 /// it remembers no removals. The index is built again when the cache is opened next.
@@ -44,12 +46,12 @@ pub fn prune_without_room(
         return Ok(PruneCounts::default());
     }
     let _lock = folder::lock(&layout.lock(), dir, holder)?;
-    for folder in [layout.index(), fresh_index(&layout)] {
+    for folder in [layout.index(), fresh_index(&layout), ready_index(&layout)] {
         remove_folder(&folder)?;
     }
     remove_bad(&layout)?;
     let packs = PackFiles::new(layout.clone());
-    let mut tables = PackIndex::scan(&layout, &packs)?;
+    let (mut tables, _) = scan(&layout, &packs)?;
     let mut counts = PruneCounts::default();
     for record in keys.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|key| tables.records.remove(key)) {
         counts.entries += 1;
@@ -59,9 +61,8 @@ pub fn prune_without_room(
     if let Some(used) = used_texts(&packs, &tables) {
         tables.texts.retain(|digest, _| used.contains(digest) || kept.contains(digest));
     }
-    let live = LiveFrames { index: &tables, older_rewritten: true, remember_from: None };
+    let live = LiveFrames { tables: &tables, older_go: true, remember_from: None };
     let ids = layout.pack_ids()?;
-    layout.admit_packed()?;
     let id = ids.last().map_or(1, |id| id + 1);
     let mut target = CompactedPack { layout: &layout, id, file: None, len: 0, numbers: FieldNumbers::default() };
     for id in ids {
@@ -72,7 +73,7 @@ pub fn prune_without_room(
 }
 
 /// The texts that entries were made from; `None` if a header cannot be read.
-fn used_texts(packs: &PackFiles, tables: &PackIndex) -> Option<HashSet<Digest>> {
+fn used_texts(packs: &PackFiles, tables: &Tables) -> Option<HashSet<Digest>> {
     let mut used = HashSet::new();
     for record in tables.records.values() {
         if let EntryOrigin::Known(meta) = packs.explained(record).ok()? {
@@ -99,7 +100,7 @@ impl CompactedPack<'_> {
             Some(file) => file,
             None => {
                 let mut file = open_options(&path).read(true).append(true).create(true).open(path)?;
-                let header = PackHeader { id: self.id, generation: 0 }.encode();
+                let header = PackHeader::new(self.id)?.encode();
                 file.set_len(0)?;
                 file.write_all(&header)?;
                 self.len = header.len() as u64;
@@ -131,28 +132,30 @@ fn empty_pack(
     let file = packs.file(id).map_err(failed())?;
     let len = file.metadata().map_err(failed())?.len();
     let mut scanner = PackScanner::new(id, &file, 0, len);
-    let (mut frames, mut has_dead) = (Vec::new(), false);
+    let mut frames = Vec::new();
     while let Some(found) = scanner.next().map_err(failed())? {
-        let PackItem::Frame(at, header) = found else { continue };
-        let fate = live.fate(at, &header);
-        let fate = fate.map_err(|fault| CacheError::Index { path: path.clone(), what: fault.text().to_owned() })?;
-        has_dead |= !matches!(fate, FrameAction::Copy | FrameAction::Remake);
-        frames.push((at, fate));
+        if let PackItem::Frame(at, header) = found {
+            frames.push((at, header));
+        }
     }
-    if !has_dead {
+    if !frames.iter().any(|(at, header)| live.is_dead(*at, header)) {
         return Ok(());
     }
     let shrinking = File::options().write(true).open(&path).map_err(CacheError::io("open", &path))?;
     let shared = packs.fields(id, len).map_err(failed())?;
     let mut most = PART;
     while !frames.is_empty() {
-        let (from, part) = last_part(&file, &frames, most).map_err(failed())?;
-        let size: usize = part.iter().map(Vec::len).sum();
-        let part: Vec<_> = part.into_iter().map(|frame| PortableFrame::read(frame, &shared)).collect();
+        let from = last_part(&frames, most);
+        let (_, moved) = frames.split_at(from);
+        let size: u64 = moved.iter().map(|(at, _)| at.len()).sum();
+        let mut part = Vec::new();
+        for (at, header) in moved {
+            part.extend(live.take_over(*at, header, || read_frame(&file, *at), &shared).map_err(failed())?);
+        }
         if !part.is_empty()
             && let Err(error) = target.append(part)
         {
-            if !is_out_of_space(&error) || frames.len() - from == 1 {
+            if !is_out_of_space(&error) || moved.len() == 1 {
                 return Err(CacheError::io("write to", &layout.pack(target.id))(error));
             }
             most = size / 2;
@@ -166,23 +169,15 @@ fn empty_pack(
     fs::remove_file(&path).map_err(CacheError::io("remove", &path))
 }
 
-/// The last frames that take at most so many bytes, but at least one: the place of the first, and those that are live.
-fn last_part(file: &File, frames: &[(FrameLocation, FrameAction)], most: usize) -> io::Result<(usize, Vec<Vec<u8>>)> {
-    let (mut parts, mut size, mut from) = (Vec::new(), 0, frames.len());
-    for (index, (at, fate)) in frames.iter().enumerate().rev() {
-        let bytes = match fate {
-            FrameAction::Drop | FrameAction::Remake => Vec::new(),
-            FrameAction::Replace(bytes) => bytes.clone(),
-            FrameAction::Copy => read_frame(file, *at)?,
-        };
-        if size + bytes.len() > most && from < frames.len() {
+/// Where the last frames begin that have at most so many bytes, but are at least one.
+fn last_part(frames: &[(FrameLocation, FrameHeader)], most: u64) -> usize {
+    let (mut size, mut from) = (0, frames.len());
+    for (index, (at, _)) in frames.iter().enumerate().rev() {
+        size += at.len();
+        if size > most && from < frames.len() {
             break;
         }
-        size += bytes.len();
         from = index;
-        parts.push(bytes);
     }
-    parts.retain(|part| !part.is_empty());
-    parts.reverse();
-    Ok((from, parts))
+    from
 }

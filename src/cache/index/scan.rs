@@ -1,0 +1,131 @@
+//! Filling the tables from the headers of the packs: all of them where there is no sled tree to read, or the frames that
+//! the tree does not have yet.
+
+use std::fs::File;
+use std::io;
+
+use super::item_key::Watermark;
+use super::tables::Tables;
+use super::tree::Watermarks;
+use crate::cache::entry::FrameLocation;
+use crate::cache::error::CacheError;
+use crate::cache::packs::folder::Layout;
+use crate::cache::packs::frame::PackHeader;
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_at, read_pack_header};
+
+/// A pack as it was when it was scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cache) struct PackState {
+    pub(in crate::cache) id: u32,
+    pub(in crate::cache) nonce: u64,
+    /// Where the last whole frame ends.
+    pub(in crate::cache) good: u64,
+    pub(in crate::cache) len: u64,
+}
+
+/// Scans the frame headers of all packs.
+pub(in crate::cache) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tables, Vec<PackState>), CacheError> {
+    /// A prune in another process removes packs after it wrote what they had to a new one.
+    const ATTEMPTS: usize = 5;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let mut tables = Tables::default();
+        match scan_all(&mut tables, &layout.pack_ids()?, packs) {
+            Err((_, e)) if e.kind() == io::ErrorKind::NotFound && attempt < ATTEMPTS => {}
+            Err((id, e)) => return Err(CacheError::io("read", &layout.pack(id))(e)),
+            Ok(states) => return Ok((tables, states)),
+        }
+    }
+}
+
+fn scan_all(tables: &mut Tables, ids: &[u32], packs: &PackFiles) -> Result<Vec<PackState>, (u32, io::Error)> {
+    let scanned = ids.iter().map(|id| {
+        let is_newest = ids.last() == Some(id);
+        scan_pack(tables, *id, PackHeader::LEN as u64, is_newest, packs).map_err(|error| (*id, error))
+    });
+    scanned.collect()
+}
+
+/// Applies the frames of a pack from an offset on. A cut-off end is damage, but in the newest pack, where it is an
+/// interrupted write.
+fn scan_pack(tables: &mut Tables, id: u32, from: u64, is_newest: bool, packs: &PackFiles) -> io::Result<PackState> {
+    let file = packs.file(id)?;
+    let len = file.metadata()?.len();
+    let damage = |offset, what: &str| packs.damage(None, FrameLocation { pack: id, offset, head: 0, body: 0 }, what);
+    let mut state = PackState { id, nonce: 0, good: len, len };
+    match read_pack_header(&file, len)? {
+        Ok(header) => state.nonce = header.nonce,
+        Err(what) => tables.damage.push(damage(0, what)),
+    }
+    let mut scanner = PackScanner::new(id, &file, from, len);
+    while let Some(item) = scanner.next()? {
+        match item {
+            PackItem::Frame(at, header) => tables.apply(at, &header),
+            PackItem::Damaged { from, what, .. } => tables.damage.push(damage(from, what)),
+            PackItem::Torn { from, what } => {
+                state.good = from;
+                if !is_newest {
+                    tables.damage.push(damage(from, what));
+                }
+            }
+        }
+    }
+    Ok(state)
+}
+
+/// How far a pack is in the tree when all before `good` is.
+pub(in crate::cache) fn watermark(file: &File, nonce: u64, good: u64) -> io::Result<Watermark> {
+    const TAIL: u64 = 64;
+    let covered = good.min(TAIL);
+    let mut bytes = vec![0; covered as usize];
+    read_at(file, &mut bytes, good - covered)?;
+    Ok(Watermark { nonce, good, tail: crc32fast::hash(&bytes) })
+}
+
+/// The watermarks of packs of which everything is in the tables.
+pub(in crate::cache) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<Watermarks> {
+    let marks = states.iter().map(|state| Ok((state.id, watermark(&*packs.file(state.id)?, state.nonce, state.good)?)));
+    marks.collect()
+}
+
+/// Adds the frames of the packs that the tree did not have. Returns the packs; the error says why the tree cannot be of
+/// these packs.
+pub(in crate::cache) fn catch_up(
+    tables: &mut Tables,
+    marks: &Watermarks,
+    ids: &[u32],
+    packs: &PackFiles,
+) -> Result<Vec<PackState>, String> {
+    if let Some((id, _)) = marks.iter().find(|(id, _)| !ids.contains(id) && tables.uses(**id)) {
+        return Err(format!("pack {id} is missing"));
+    }
+    let newest_mark = marks.keys().next_back().copied().unwrap_or(0);
+    let mut states = Vec::new();
+    for id in ids {
+        let from = match marks.get(id) {
+            Some(mark) => {
+                if !is_of_pack(mark, *id, packs).map_err(|e| e.to_string())? {
+                    return Err("it was built from other packs".into());
+                }
+                mark.good
+            }
+            None if *id > newest_mark => PackHeader::LEN as u64,
+            None => return Err("it was built from other packs".into()),
+        };
+        let is_newest = ids.last() == Some(id);
+        states.push(scan_pack(tables, *id, from, is_newest, packs).map_err(|e| e.to_string())?);
+    }
+    Ok(states)
+}
+
+/// Whether a pack has what the tree has of it.
+fn is_of_pack(mark: &Watermark, id: u32, packs: &PackFiles) -> io::Result<bool> {
+    let file = packs.file(id)?;
+    let len = file.metadata()?.len();
+    let has = |header: PackHeader| Ok(header.nonce == mark.nonce && *mark == watermark(&file, mark.nonce, mark.good)?);
+    match read_pack_header(&file, len)? {
+        Ok(header) if mark.good <= len => has(header),
+        _ => Ok(false),
+    }
+}

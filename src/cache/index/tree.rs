@@ -1,0 +1,179 @@
+//! The sled tree `actions`: the record of each key, written behind the packs. Only this file uses sled.
+//!
+//! A change of the tables and how far the packs are in the tree by then (`Watermark`) are one batch, which sled applies
+//! at once or not at all. A batch is written after its frames are on disk, so the tree may lag behind the packs, never the
+//! reverse. It is flushed now and then: what a killed process had not flushed is read from the ends of the packs again.
+//!
+//! sled can panic on damaged files and after failed writes, so every call runs in `catch_panics`; a fault only causes a
+//! rebuild from the packs. Values are small, because sled writes a page of sixteen anew when one of them changes.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
+use super::items::{item, take_item};
+use super::tables::Tables;
+use crate::cache::error::{IndexFault, IndexResult};
+use base::files::{close_files, create_private_folder, sync_folder};
+
+/// Two processes may open a cache shortly after one another.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of pages that sled may keep in memory: it is read once, in order.
+const CACHE: u64 = 8 << 20;
+/// Space is taken by the segment: with sled's default of 512 KB, a small cache would be waste.
+const SEGMENT: usize = 32 << 10;
+const TREE: &str = "actions";
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How far each pack is in the tree.
+pub(in crate::cache) type Watermarks = BTreeMap<u32, Watermark>;
+
+/// The tree, open for writing.
+#[derive(Debug)]
+pub(in crate::cache) struct ActionTree {
+    folder: PathBuf,
+    db: sled::Db,
+    actions: sled::Tree,
+}
+
+impl ActionTree {
+    /// Whether there is a tree in `folder`, sound or not.
+    pub(in crate::cache) fn is_in(folder: &Path) -> bool {
+        folder.join("db").exists()
+    }
+
+    /// Opens the tree in `folder`, or creates an empty one.
+    pub(in crate::cache) fn open(folder: &Path) -> IndexResult<ActionTree> {
+        create_private_folder(folder).map_err(IndexFault::broken)?;
+        remove_half_snapshots(folder).map_err(IndexFault::broken)?;
+        let began = Instant::now();
+        let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
+        let db = loop {
+            match catch_panics(|| config.open()) {
+                Err(IndexFault::Locked(_)) if began.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                opened => break opened?,
+            }
+        };
+        let actions = catch_panics(|| db.open_tree(TREE))?;
+        close_files(folder);
+        Ok(ActionTree { folder: folder.to_owned(), db, actions })
+    }
+
+    /// Reads the whole tree, in order.
+    pub(in crate::cache) fn load(&self) -> IndexResult<(Tables, Watermarks)> {
+        let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
+        let mut items = self.actions.iter();
+        while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
+            let key = ItemKey::decode(&key).ok_or_else(|| IndexFault::broken("a key in it is unknown"))?;
+            match key {
+                ItemKey::Total => total = Some(decoded::<u64>(&value)?),
+                ItemKey::Pack(id) => drop(packs.insert(id, decoded(&value)?)),
+                key => take_item(&mut tables, key, &value)?,
+            }
+        }
+        if total != Some(tables.items()) {
+            return Err(IndexFault::broken("entries are missing from it"));
+        }
+        Ok((tables, packs))
+    }
+
+    /// Writes all of `tables` into an empty tree.
+    pub(in crate::cache) fn fill(&self, tables: &Tables, packs: &Watermarks) -> IndexResult<()> {
+        const BATCH: usize = 2048;
+        let mut items = tables.item_keys().map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
+        items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let mut items = items.into_iter().peekable();
+        while items.peek().is_some() {
+            self.apply(items.by_ref().take(BATCH))?;
+        }
+        let marks = packs.iter().map(|(id, mark)| mark_of(*id, Some(mark))).collect::<IndexResult<Vec<_>>>()?;
+        self.apply(marks.into_iter().chain([item(tables, ItemKey::Total)?]))?;
+        self.flush()
+    }
+
+    /// Writes what changed in `tables`, together with how far a pack is in the tree by then; `None` for one that is gone.
+    pub(in crate::cache) fn update(&self, tables: &mut Tables, packs: &[(u32, Option<Watermark>)]) -> IndexResult<()> {
+        let changes = tables.take_changes().into_iter().chain([ItemKey::Total]);
+        let mut items = changes.map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
+        for (id, mark) in packs {
+            items.push(mark_of(*id, mark.as_ref())?);
+        }
+        self.apply(items)
+    }
+
+    fn apply(&self, items: impl IntoIterator<Item = Item>) -> IndexResult<()> {
+        let mut batch = sled::Batch::default();
+        for Item { key, value } in items {
+            match value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        catch_panics(|| self.actions.apply_batch(batch))
+    }
+
+    /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
+    pub(in crate::cache) fn flush(&self) -> IndexResult<()> {
+        catch_panics(|| self.db.flush())?;
+        // some systems sync only what is open for writing
+        let log = File::options().write(true).open(self.folder.join("db")).map_err(IndexFault::broken)?;
+        log.sync_data().map_err(IndexFault::broken)?;
+        sync_folder(&self.folder).map_err(IndexFault::broken)?;
+        close_files(&self.folder);
+        Ok(())
+    }
+}
+
+/// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged
+/// snapshot, and it needs none.
+fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "generating") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn mark_of(id: u32, mark: Option<&Watermark>) -> IndexResult<Item> {
+    Ok(Item { key: ItemKey::Pack(id).encode()?, value: mark.map(encoded).transpose()? })
+}
+
+/// Calls sled; a panic becomes a fault and is not printed.
+fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> IndexResult<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    let was = QUIET.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(call));
+    QUIET.set(was);
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(fault(&error)),
+        Err(_) => Err(IndexFault::broken("sled stopped on damaged data")),
+    }
+}
+
+fn fault(error: &sled::Error) -> IndexFault {
+    let text = error.to_string();
+    let text = text.split_once(" backtrace").map_or(text.as_str(), |(text, _)| text).to_owned();
+    if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
+}
