@@ -39,8 +39,19 @@ fn set(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
     ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap()
 }
 
+/// Probes of each fixture in comparisons: enough that the noise of grading does not decide.
+const PROBES: u32 = 10;
+
+/// The same set with so many probes, all of them graded alike.
+fn of_many(manifest: Manifest, rows: &[Row]) -> ResultSet {
+    let fixtures = design(&METHODS, &FIXTURES.map(|name| (name, PROBES)), 3).fixtures;
+    let design = Design { fixtures, ..manifest.design };
+    let probe = |n: u32| rows.iter().map(move |row| Row { probe: format!("p{n}"), ..row.clone() });
+    set(Manifest { design, ..manifest }, (1..=PROBES).flat_map(probe).collect())
+}
+
 fn compared(manifest_a: Manifest) -> Summary {
-    let (a, b) = (set(manifest_a, all_rows(3.1)), set(manifest("baseline"), all_rows(2.6)));
+    let (a, b) = (of_many(manifest_a, &all_rows(3.1)), of_many(manifest("baseline"), &all_rows(2.6)));
     let side = |set| Side { set, method: None };
     let comparison = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| vec![path.to_owned()]).unwrap();
     summarize(&a, Some(comparison))

@@ -244,23 +244,52 @@ fn a_copied_session_counts_once_and_the_copy_that_goes_on_counts() {
     assert_eq!((&compactions[0]["session"], &compactions[0]["turns"]), (&json!("c"), &json!(18)));
 }
 
-#[test]
-fn eight_sessions_with_controls_give_a_difference() {
-    let project = Project::offline();
-    for number in 0..8 {
+/// Sessions of 45 turns, the planted part, and as many turns again.
+fn with_controls(project: &Project, sessions: usize, turns_after: usize) {
+    for number in 0..sessions {
         let name = ["a", "b", "c", "d", "e", "f", "g", "h"][number];
-        let mut steps = vec![User(name)];
-        steps.extend((0..45).map(|_| Say("Working.")));
-        steps.push(User(name));
+        let mut steps = vec![User(name), Read("src/f.rs", 1, 20, "f")];
+        // every neighbour reads files that are known, in other lines
+        let quiet = |steps: &mut Vec<Step>, turns: usize| {
+            steps.extend((0..turns).map(|_| Say("Working.")));
+        };
+        quiet(&mut steps, 30);
+        steps.push(Read("src/f.rs", 100, 120, "f"));
+        quiet(&mut steps, 30);
         steps.extend(planted());
+        quiet(&mut steps, 30);
+        steps.push(Read("src/f.rs", 200, 220, "f"));
+        quiet(&mut steps, turns_after);
         project.write(&format!("logs/{number}.jsonl"), &log("pi", &steps));
     }
+}
+
+#[test]
+fn eight_sessions_with_controls_on_both_sides_give_a_difference_and_a_placebo() {
+    let project = Project::offline();
+    with_controls(&project, 8, 60);
     let found = observed(&project, "logs");
-    let rates = &found["difference"]["re_reads_per_turn"];
-    assert_eq!(found["difference"]["sessions"], 8, "{}", found["sessions"]);
-    assert_eq!((&found["sessions"][0]["controls_from"], &rates["control"]), (&json!("own"), &json!(0.0)));
-    assert!((rates["difference"].as_f64().unwrap() - 3.0 / 14.0).abs() < 1e-9, "{rates}");
-    assert!(rates["ci95"].is_array());
+    assert_eq!(found["coverage"], json!({"counted": 8, "with_controls": 8}), "{}", found["sessions"]);
+    let failures = &found["difference"]["repeated_failures_per_turn"];
+    assert_eq!(failures["sessions"], 8, "{found}");
+    assert!((failures["before"]["difference"].as_f64().unwrap() - 1.0 / 20.0).abs() < 1e-9, "{failures}");
+    assert!(failures["finding"].is_null(), "equal sessions have no interval: {failures}");
+    assert!(found["placebo"].is_object(), "{found}");
+    let ended = project.expect(0, "observe logs");
+    for text in ["8 of 8 counted compactions have a control on both sides", "around turns without a compaction"] {
+        assert!(ended.stdout.contains(text), "`{text}`: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn without_room_for_controls_there_are_only_counts() {
+    let project = Project::offline();
+    with_controls(&project, 8, 0);
+    let found = observed(&project, "logs");
+    assert_eq!(found["coverage"], json!({"counted": 8, "with_controls": 0}));
+    assert!(found["difference"].is_null() && found["placebo"].is_null());
+    let ended = project.expect(0, "observe logs");
+    assert!(ended.stdout.contains("Counts only: with controls at under half"), "{}", ended.stdout);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Student's t distribution with a whole number of degrees of freedom.
+//! Student's t distribution with a whole number of degrees of freedom, and the normal one.
 //!
 //! Probabilities go through the regularised incomplete beta function I_x(df/2, 1/2) with x = df / (df + t²), by its
 //! continued fraction (DLMF 8.17.22). Only halves of whole numbers occur as parameters, so the complete beta function
@@ -81,6 +81,15 @@ impl StudentT {
             if self.two_sided_p(middle) > both_tails { low = middle } else { high = middle }
         }
     }
+}
+
+/// P(Z ≤ z) of a standard normal variable, good to 1e-7 (Abramowitz and Stegun 1964, 7.1.26).
+pub(super) fn normal_cdf(z: f64) -> f64 {
+    let x = z.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let terms = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    let tail = terms.iter().fold(0.0, |sum, term| (sum + term) * t) * (-x * x).exp() / 2.0;
+    if z < 0.0 { tail } else { 1.0 - tail }
 }
 
 /// B(df/2, 1/2), from B(1/2, 1/2) = π or B(1, 1/2) = 2 by B(a+1, b) = B(a, b) · a / (a+b).

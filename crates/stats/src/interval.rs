@@ -1,13 +1,13 @@
 //! The cluster t interval: mean ± t(.975, G−1) · s/√G over the values of G clusters.
 //!
 //! Valid, and at worst too wide, when clusters differ in size and noise (Ibragimov and Müller 2010, Journal of Business
-//! & Economic Statistics 28). `tools/coverage.rs` measures how often it covers the truth.
+//! & Economic Statistics 28). `tools/coverage` measures how often it covers the truth.
 
 use serde::{Deserialize, Serialize};
 
-use super::center::{mean, sample_sd, usable};
+use super::center::{mean, sample_sd, sample_variance, usable};
 use super::distribution::StudentT;
-use super::thresholds::{SCALE, TINY, UPPER_TAIL};
+use super::thresholds::{MAX_VARIANCE_RATIO, PRIOR_DF, SCALE, TINY, UPPER_TAIL};
 
 /// A closed interval, `low` ≤ `high`, both finite. Written out as `[low, high]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,35 +68,76 @@ impl From<Interval> for [f64; 2] {
 pub struct Estimate {
     /// Mean of the clusters' values.
     pub center: f64,
-    /// 95% cluster t interval; `None` with one cluster.
+    /// 95% cluster t interval; `None` with one cluster, and where nothing tells how the values vary.
     pub ci95: Option<Interval>,
-    /// Two-sided p of a true mean of 0; `None` with one cluster, and for a level, where 0 is no hypothesis.
+    /// Two-sided p of a true mean of 0; `None` where there is no interval, unless the values are all 0, and for a level,
+    /// where 0 is no hypothesis.
     pub p: Option<f64>,
     /// Standard error of the mean; `None` with one cluster.
     pub se: Option<f64>,
+    /// Degrees of freedom of `se`.
+    pub df: usize,
     /// G, the number of clusters.
     pub clusters: usize,
-    /// All clusters gave the same value: the interval is a point, and says nothing of noise.
+    /// All clusters gave the same value, which says nothing of how others would vary.
     pub degenerate: bool,
+    /// The clusters vary less than the grading of so few items does: `se` is that of the grading.
+    pub floored: bool,
+}
+
+/// What is known of the noise besides how the values themselves vary.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct NoiseKnowledge {
+    /// The smallest standard error that the mean can have.
+    pub floor: Option<f64>,
+    /// The mean variance of measures like this one, this one included.
+    pub usual_variance: Option<f64>,
 }
 
 /// The mean of one value a cluster, with its interval and p.
 ///
-/// If all values are equal (sd under 1e-9) the interval is that point, and p is 1 for a mean of 0. For another mean p is
-/// the smaller one of a sign test, 2^(1−G), and of a t test with the spread that rounding alone causes: a sign test
-/// alone would need six clusters to see a loss of any size. `None` for no values, or if one of them is no usable
-/// number: silently leaving it out would change what is estimated.
+/// If all values are equal (sd under 1e-9) nothing tells how others would vary: there is no interval, and no p unless
+/// they are all 0. `None` for no values, or if one of them is no usable number: silently leaving it out would change
+/// what is estimated.
 pub fn interval(values: &[f64]) -> Option<Estimate> {
+    estimate(values, NoiseKnowledge::default())
+}
+
+/// The same with what else is known of the noise.
+///
+/// The variance of few values is itself uncertain. Where several measures vary about alike it is drawn towards their
+/// mean variance, which counts like [`PRIOR_DF`] further degrees of freedom (Smyth 2004, Statistical Applications in
+/// Genetics and Molecular Biology 3); a value that varies clearly more than the others keeps its own.
+pub(super) fn estimate(values: &[f64], known: NoiseKnowledge) -> Option<Estimate> {
     let center = mean(values)?;
     let clusters = values.len();
-    let lone = Estimate { center, ci95: None, p: None, se: None, clusters, degenerate: false };
-    let (Some(sd), Some(t)) = (sample_sd(values), StudentT::new(clusters - 1)) else { return Some(lone) };
-    if sd < TINY {
-        return Some(degenerate(center, clusters, t));
+    let lone = Estimate { center, ci95: None, p: None, se: None, df: 0, clusters, degenerate: false, floored: false };
+    let Some(own) = sample_variance(values) else { return Some(lone) };
+    let degenerate = own.sqrt() < TINY;
+    let center = if degenerate && center.abs() < TINY { 0.0 } else { center };
+    let (variance, df) = moderated(if degenerate { 0.0 } else { own }, clusters - 1, known.usual_variance);
+    let own_se = variance.sqrt() / (clusters as f64).sqrt();
+    let floored = known.floor.is_some_and(|floor| own_se < floor);
+    let se = if floored { known.floor.unwrap_or(own_se) } else { own_se };
+    let found = Estimate { center, se: Some(se), df, degenerate, floored, ..lone };
+    if se < TINY {
+        return Some(Estimate { p: (center == 0.0).then_some(1.0), ..found });
     }
-    let se = sd / (clusters as f64).sqrt();
+    let t = StudentT::new(df)?;
     let ci95 = Interval::around(center, t.quantile(UPPER_TAIL)? * se);
-    Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), se: Some(se), ..lone })
+    Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), ..found })
+}
+
+/// A variance of so many degrees of freedom, drawn towards the usual one unless it is clearly larger, with those it has
+/// then.
+fn moderated(own: f64, df: usize, usual: Option<f64>) -> (f64, usize) {
+    match usual.filter(|usual| own <= MAX_VARIANCE_RATIO * usual) {
+        Some(usual) => {
+            let (prior, weight) = (PRIOR_DF as f64, df as f64);
+            ((prior * usual + weight * own) / (prior + weight), PRIOR_DF + df)
+        }
+        None => (own, df),
+    }
 }
 
 /// The lower end of the one-sided 95% t interval of the mean of `values`, taken as independent; their mean if they do not
@@ -106,22 +147,8 @@ pub fn lower_bound(values: &[f64]) -> Option<f64> {
     Some(center - t.quantile(0.95)? * sd / (values.len() as f64).sqrt())
 }
 
-fn degenerate(center: f64, clusters: usize, t: StudentT) -> Estimate {
-    let center = if center.abs() < TINY { 0.0 } else { center };
-    let p = if center == 0.0 { 1.0 } else { p_of_equal(center, clusters, t) };
-    let ci95 = Interval::new(center, center);
-    Estimate { center, ci95, p: Some(p), se: Some(0.0), clusters, degenerate: true }
-}
-
-/// Equal values hide their spread. That of one pair of grades, each rounded to a whole number, bounds it from above:
-/// a cluster's value is a mean over several.
-fn p_of_equal(center: f64, clusters: usize, t: StudentT) -> f64 {
-    let sign = 0.5_f64.powf((clusters - 1) as f64);
-    let rounding_sd = (2.0_f64 / 12.0).sqrt();
-    sign.min(t.two_sided_p(center * (clusters as f64).sqrt() / rounding_sd))
-}
-
-/// The mean of one score a cluster, its interval clipped to the scale of 0 to 5. No p.
+/// The mean of one score a cluster, its interval clipped to the scale of 0 to 5. No p, and no interval where all are
+/// equal: levels at the ceiling often are.
 ///
 /// `None` for no values, or if one of them does not lie on the scale.
 pub fn level(values: &[f64]) -> Option<Estimate> {
@@ -152,7 +179,7 @@ fn bounded(values: &[f64], (floor, ceiling): (f64, f64)) -> Option<Estimate> {
         return None;
     }
     let estimate = interval(values)?;
-    let ci95 = estimate.ci95.filter(|_| !estimate.degenerate).map(|ci| ci.clipped((floor, ceiling)));
+    let ci95 = estimate.ci95.map(|ci| ci.clipped((floor, ceiling)));
     Some(Estimate { center: estimate.center.clamp(floor, ceiling), ci95, p: None, ..estimate })
 }
 
@@ -220,20 +247,33 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_a_point() {
+    fn equal_values_tell_nothing_of_noise() {
         let zero = interval(&[0.0, 0.0, 0.0]).unwrap();
-        assert_eq!((ends(&zero), zero.p, zero.degenerate), ([0.0, 0.0], Some(1.0), true));
+        assert_eq!((zero.ci95, zero.p, zero.degenerate), (None, Some(1.0), true));
         let half = interval(&[0.5; 5]).unwrap();
-        assert_eq!((ends(&half), half.degenerate), ([0.5, 0.5], true));
+        assert_eq!((half.ci95, half.p, half.degenerate), (None, None, true));
+        assert_eq!(level(&[5.0; 3]).unwrap().ci95, None, "a level at the ceiling");
     }
 
     #[test]
-    fn equal_small_losses_need_six_clusters_and_equal_large_ones_three() {
-        let p = |value: f64, clusters: usize| interval(&vec![value; clusters]).unwrap().p.unwrap();
-        // t = 0.5 √5 / √(2/12) = 2.7386 with 4 degrees of freedom
-        assert!((p(-0.5, 5) - 0.0519).abs() < 1e-4);
-        assert_eq!(p(-0.1, 6), 0.03125);
-        assert!(p(-4.0, 3) < 0.004 && p(-1.0, 3) > 0.05);
+    fn a_floor_stands_in_for_noise_that_clusters_do_not_show() {
+        let floor = |floor| NoiseKnowledge { floor: Some(floor), usual_variance: None };
+        // t = 1 / 0.0745 = 13.42 with 2 degrees of freedom
+        let even = estimate(&[-1.0; 3], floor(0.0745)).unwrap();
+        assert!((even.p.unwrap() - 0.00551).abs() < 1e-5 && even.floored && even.degenerate);
+        let noisy = estimate(&[-0.4, -0.6, -0.74], floor(0.0745)).unwrap();
+        assert!(!noisy.floored && noisy.p > even.p, "more consistent evidence counts more");
+    }
+
+    #[test]
+    fn a_usual_variance_is_shared_and_a_larger_one_is_not() {
+        let usual = |usual_variance| NoiseKnowledge { floor: None, usual_variance: Some(usual_variance) };
+        // own variance .0091667; (2 · .02 + 3 · .0091667) / 5 = .0135
+        let shared = estimate(&[0.6, 0.4, 0.4, 0.5], usual(0.02)).unwrap();
+        assert!((shared.se.unwrap().powi(2) * 4.0 - 0.0135).abs() < 1e-9);
+        assert_eq!(shared.df, 5);
+        let noisy = estimate(&[2.0, -2.0, 1.0, -1.0], usual(0.02)).unwrap();
+        assert_eq!((noisy.df, noisy.se), (3, interval(&[2.0, -2.0, 1.0, -1.0]).unwrap().se));
     }
 
     #[test]

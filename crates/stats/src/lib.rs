@@ -15,7 +15,9 @@ mod agreement;
 mod alpha;
 mod center;
 mod components;
+mod detectable;
 mod distribution;
+mod drift;
 mod exact;
 mod families;
 mod interval;
@@ -35,6 +37,7 @@ pub use agreement::{
 pub use alpha::krippendorff_alpha;
 pub use center::{MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
+pub use drift::{REGRADED_ANSWERS, Regrading};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{Estimate, Interval, interval, level, lower_bound, share, share_difference};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::center::{MissingCounts, RunValues, mean, usable};
-use super::interval::{Estimate, interval};
+use super::center::{MissingCounts, RunValues, mean, sample_variance, usable};
+use super::interval::{Estimate, NoiseKnowledge, estimate, interval};
 use super::rerun::{NoRerun, Rerun, rerun_interval};
+use super::thresholds::ROUNDING_VARIANCE;
 
 /// The paired differences of one measure over at least one cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,7 @@ pub struct Paired {
     pub(super) missing_share: f64,
     pub(super) confounded: bool,
     pub(super) unchanged: usize,
+    noise: NoiseKnowledge,
 }
 
 impl Paired {
@@ -27,9 +29,11 @@ impl Paired {
     }
 
     fn numbered(differences: Vec<(usize, f64)>) -> Option<Paired> {
-        let estimate = interval(&differences.iter().map(|(_, difference)| *difference).collect::<Vec<_>>())?;
+        let values: Vec<f64> = differences.iter().map(|(_, difference)| *difference).collect();
+        let estimate = interval(&values)?;
         let rerun = Err(NoRerun::NoRuns);
-        Some(Paired { differences, estimate, rerun, missing_share: 0.0, confounded: false, unchanged: 0 })
+        let noise = NoiseKnowledge::default();
+        Some(Paired { differences, estimate, rerun, missing_share: 0.0, confounded: false, unchanged: 0, noise })
     }
 
     /// The first side minus the second, cluster by cluster, with the re-run interval and the larger missing share of
@@ -63,7 +67,37 @@ impl Paired {
         }
         let means: Option<Vec<(usize, f64)>> =
             by_cluster.into_iter().map(|(at, differences)| Some((at, mean(&differences)?))).collect();
-        Paired::numbered(means?)
+        let floors = measures.iter().map(|measure| measure.noise.floor);
+        let floor = floors.flatten().reduce(f64::max);
+        Some(Paired::numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None }))
+    }
+
+    /// With the number of distinct items that were graded, over all clusters. Grades are whole numbers, and all criteria
+    /// and runs of an item share one reply or one rounding: the standard error is at least √(2/12)/√items.
+    pub fn with_graded_items(self, items: usize) -> Paired {
+        let floor = (items > 0).then(|| (ROUNDING_VARIANCE / items as f64).sqrt());
+        let noise = NoiseKnowledge { floor, ..self.noise };
+        self.knowing(noise)
+    }
+
+    /// With the mean variance of several methods, to which its own is drawn.
+    pub(super) fn with_usual_variance(self, usual_variance: f64) -> Paired {
+        let noise = NoiseKnowledge { usual_variance: Some(usual_variance), ..self.noise };
+        self.knowing(noise)
+    }
+
+    fn knowing(self, noise: NoiseKnowledge) -> Paired {
+        let estimate = estimate(&self.values(), noise).unwrap_or(self.estimate);
+        Paired { estimate, noise, ..self }
+    }
+
+    fn values(&self) -> Vec<f64> {
+        self.differences.iter().map(|(_, difference)| *difference).collect()
+    }
+
+    /// The variance of the differences over clusters; `None` with one.
+    pub(super) fn variance(&self) -> Option<f64> {
+        sample_variance(&self.values())
     }
 
     /// Beside these clusters, so many others in which nothing changed.

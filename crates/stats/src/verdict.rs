@@ -5,12 +5,12 @@
 
 use serde::Serialize;
 
-use super::distribution::StudentT;
+use super::detectable::Finding;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
 use super::thresholds::{
-    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
+    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, SHARE_MARGIN, TINY,
 };
 use base::named_enum;
 
@@ -76,8 +76,12 @@ pub struct DifferenceTest {
     pub p: Option<f64>,
     /// The same adjusted for its family, by Holm, and for the labels that were tried; `None` where it is not tested.
     pub p_adjusted: Option<f64>,
-    /// Smallest true difference that would get a verdict with 80% power. `None` where no difference on the scale would,
-    /// and where all clusters differ by the same, which leaves the noise unknown.
+    /// Degrees of freedom of the test: more than `clusters` − 1 where methods share their variances.
+    pub df: usize,
+    /// The clusters vary less than the grading of so few items does, and the noise of grading decided the test.
+    pub floored: bool,
+    /// Smallest true difference that would get a verdict in 80% of repetitions. `None` where no difference on the scale
+    /// would, and where nothing tells how clusters vary.
     pub mdd: Option<f64>,
     /// Improved, regressed, or neither shown.
     pub verdict: Verdict,
@@ -161,6 +165,8 @@ impl DifferenceTest {
             no_rerun: Some(NoRerun::NoRuns),
             p: Some(1.0),
             p_adjusted: None,
+            df: 0,
+            floored: false,
             mdd: None,
             verdict: Verdict::NoEvidence,
             reason: Some(NoEvidenceReason::Unchanged),
@@ -230,6 +236,8 @@ fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoE
         no_rerun: paired.rerun.as_ref().err().copied(),
         p: estimate.p,
         p_adjusted: adjusted,
+        df: estimate.df,
+        floored: estimate.floored,
         mdd: smallest_detectable(estimate, alpha, margin.0).filter(|mdd| *mdd <= DIFFERENCES.1),
         verdict,
         reason,
@@ -270,15 +278,12 @@ fn unproven(estimate: &Estimate) -> NoEvidenceReason {
     }
 }
 
-/// The smallest detectable difference (Bloom 1995, Evaluation Review 19): large enough to be significant at `alpha`,
-/// and to be at least the margin, each with the stated power. It depends on the noise alone, not on what was seen.
+/// The smallest detectable difference. It depends on the noise alone, not on what was seen.
 fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f64> {
-    if estimate.clusters < MIN_CLUSTERS || estimate.degenerate {
+    if estimate.clusters < MIN_CLUSTERS {
         return None;
     }
-    let (se, t) = (estimate.se?, StudentT::new(estimate.clusters - 1)?);
-    let power = t.quantile(POWER)?;
-    Some(((t.quantile(1.0 - alpha / 2.0)? + power) * se).max(margin + power * se))
+    Finding { df: estimate.df, alpha, margin }.smallest_estimated(estimate.se?)
 }
 
 /// Holm's adjusted p values, in the order given. What is no probability counts as 1.
@@ -326,16 +331,15 @@ mod tests {
         assert_eq!(said(&found), (Verdict::Improved, None));
         assert!((found.difference - 0.475).abs() < 1e-12);
         assert!((found.p_adjusted.unwrap() - 0.00217751).abs() < 5e-9);
-        assert!((found.mdd.unwrap() - 0.346841).abs() < 5e-7);
+        assert!((found.mdd.unwrap() - 0.3608).abs() < 1e-3, "{:?}", found.mdd);
         assert!((found.rerun_difference.unwrap() - 0.433333).abs() < 5e-7);
         assert_eq!((found.within_margin, found.no_rerun), (Some(false), None));
     }
 
     #[test]
     fn the_detectable_difference_is_limited_by_significance_or_by_the_margin() {
-        // t(.975, 3) = 3.182446, t(.8, 3) = 0.978472, se .047871: .199189 against .346841
         let wide = judged(&[6.0, 4.0, 4.0, 5.0]);
-        assert!((wide.mdd.unwrap() - 1.99189).abs() < 5e-6);
+        assert!((wide.mdd.unwrap() - 2.729).abs() < 2e-3, "5.702 standard errors of .47871");
         assert_eq!(judged(&[5.0, -5.0, 0.5]).mdd, None, "no difference on the scale would do");
         assert!(judged(&[5.0, -5.0, 0.5]).ci95.is_some_and(|ci| (ci.low(), ci.high()) == (-5.0, 5.0)));
         assert!(!wide.is_underpowered(), "a verdict was found");
@@ -393,10 +397,15 @@ mod tests {
     }
 
     #[test]
-    fn six_equal_differences_are_enough_and_negative_ones_regress() {
-        assert_eq!(judged(&[0.3; 6]).verdict, Verdict::Improved);
-        assert_eq!(judged(&[-0.3; 6]).verdict, Verdict::Regressed);
-        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(NoEvidenceReason::BelowMargin)));
+    fn a_loss_of_every_fixture_alike_is_a_regression_and_a_small_one_is_noise_of_grading() {
+        let graded =
+            |difference: f64, items| verdicts(&[Paired::new(&[difference; 3]).unwrap().with_graded_items(items)])[0];
+        let found = graded(-1.0, 30);
+        assert_eq!((found.verdict, found.floored, found.degenerate), (Verdict::Regressed, true, true));
+        assert!(found.ci95.is_some_and(|ci| ci.high() < -0.6) && found.mdd.is_some());
+        assert_eq!(said(&graded(-0.31, 30)), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(said(&graded(-1.0, 1)), (NONE, Some(NoEvidenceReason::Degenerate)), "one probe");
+        assert_eq!(said(&judged(&[-1.0; 6])), (NONE, Some(NoEvidenceReason::Degenerate)), "no items are known");
     }
 
     #[test]
@@ -423,6 +432,6 @@ mod tests {
         assert!(json["ci95"].is_null() && json["p"].is_null() && json["mdd"].is_null());
         assert_eq!(serde_json::to_value(NoEvidenceReason::BelowMargin).unwrap(), "below 0.3");
         assert_eq!(serde_json::to_value(NoEvidenceReason::Confounded).unwrap(), "answerer differs");
-        assert_eq!(serde_json::to_value(judged(&[0.3; 6]).verdict).unwrap(), "improved");
+        assert_eq!(serde_json::to_value(judged(&[0.6, 0.5, 0.6]).verdict).unwrap(), "improved");
     }
 }

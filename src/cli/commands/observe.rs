@@ -15,8 +15,8 @@ use base::files::write_whole;
 use base::threads::each;
 use sessions::import::{ImportError, ImportIssue, Log, log_files, read_session};
 use sessions::observe::{
-    FORMATS, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, SessionObservation, combine,
-    observe,
+    FORMATS, LocalDifference, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
+    SessionObservation, SideDifference, WindowFigures, combine, observe,
 };
 
 #[derive(Debug, Args)]
@@ -165,10 +165,9 @@ fn text(observation: &SessionObservation, worst: &[usize], others: usize, consol
 fn counts(observation: &SessionObservation, others: usize) -> String {
     let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
     let mut text = format!(
-        "{}, {}, {}",
+        "{}, {}",
         count(observation.sessions.len(), "session"),
         count(observation.compactions.len(), "compaction"),
-        count(observation.controls.len(), "control"),
     );
     if copies > 0 {
         text.push_str(&format!("; {} counted once", count(copies, "copied session")));
@@ -244,40 +243,70 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
 }
 
 fn compared(observation: &SessionObservation) -> String {
-    let after = observation.compactions.iter().filter(|one| one.not_counted.is_none()).map(|one| one.figures);
-    let control = observation.controls.iter().map(|one| one.figures);
-    let of = |figures: &mut dyn Iterator<Item = sessions::observe::WindowFigures>| {
-        figures.fold((0, 0), |(again, reads), one| (again + one.re_reads.unwrap_or(0), reads + one.reads.unwrap_or(0)))
-    };
-    let ((again, reads), (control_again, control_reads)) = (of(&mut { after }), of(&mut { control }));
-    let mut text = format!(
-        "Re-reads of unchanged lines: {again} of {} after counted compactions, {control_again} of {} at controls.",
-        count(reads, "read"),
-        count(control_reads, "read"),
-    );
-    match &observation.difference {
-        None => text.push_str(&format!(
-            "\nNo difference is given: {} can be compared, {SESSIONS_FOR_INTERVAL} are needed.",
-            count(observation.compared_sessions, "session"),
-        )),
-        Some(found) => {
-            let line = |name: &str, rate: Option<RateDifference>| {
-                rate.map(|rate| {
-                    let ci95 = rate.ci95.map(|ci| format!(" [{:.3}, {:.3}]", ci.low(), ci.high())).unwrap_or_default();
-                    let (after, control) = (number(Some(rate.after), 3), number(Some(rate.control), 3));
-                    format!(
-                        "\n{name} per turn: {after} after, {control} at controls; difference {:.3}{ci95}",
-                        rate.difference
-                    )
-                })
-                .unwrap_or_default()
-            };
-            text.push_str(&line("Re-reads", found.re_reads_per_turn));
-            text.push_str(&line("Repeated failures", found.repeated_failures_per_turn));
-            text.push_str(&format!("\nMeans over {}, with 95% intervals.", count(found.sessions, "session")));
+    let counted = observation.compactions.iter().filter(|one| one.not_counted.is_none());
+    let sum =
+        |of: fn(&WindowFigures) -> Option<usize>| counted.clone().filter_map(|one| of(&one.figures)).sum::<usize>();
+    let coverage = observation.coverage;
+    let mut lines = vec![
+        format!(
+            "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
+            sum(|figures| figures.re_reads),
+            count(sum(|figures| figures.reads_of_known_files), "read"),
+        ),
+        format!(
+            "{} of {} have a control on both sides.",
+            coverage.with_controls,
+            count(coverage.counted, "counted compaction")
+        ),
+    ];
+    match observation.difference {
+        None if !coverage.is_enough() => {
+            lines.push(
+                "Counts only: with controls at under half of the compactions, no difference is given.".to_owned(),
+            );
         }
+        None => lines.push(format!("Counts only: a difference needs {SESSIONS_FOR_INTERVAL} sessions with controls.")),
+        Some(found) => lines.extend(rates(&found, observation.placebo.as_ref())),
     }
-    text
+    lines.join("\n")
+}
+
+/// A rate among all of a kind of windows.
+type Rate = fn(&LocalDifference) -> Option<RateDifference>;
+
+/// The differences, each with its placebo.
+fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<String> {
+    let kinds: [(&str, Rate); 2] = [
+        ("Re-reads per read of a file read before", |found| found.re_reads_per_known_read),
+        ("Repeated failures per turn", |found| found.repeated_failures_per_turn),
+    ];
+    let mut lines = Vec::new();
+    for (name, rate) in kinds {
+        let Some(found) = rate(found) else { continue };
+        lines.push(format!("{name}: {}", rate_words(&found)));
+        lines.push(match placebo.and_then(rate) {
+            Some(placebo) => format!("  around turns without a compaction: {}", rate_words(&placebo)),
+            None => "  around turns without a compaction: too few sessions have room for such windows".to_owned(),
+        });
+    }
+    lines.push("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.".to_owned());
+    lines
+}
+
+/// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
+fn rate_words(found: &RateDifference) -> String {
+    let side = |side: SideDifference| {
+        let ci95 = side.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
+        format!("{:+.2}{ci95}", side.difference)
+    };
+    let finding = found.finding.map_or_else(|| "no difference found".to_owned(), |finding| format!("{finding:+.2}"));
+    format!(
+        "{finding} in {} (rate {}; less the control before {}, after {})",
+        count(found.sessions, "session"),
+        number(Some(found.rate), 2),
+        side(found.before),
+        side(found.after),
+    )
 }
 
 fn quotations(observation: &SessionObservation) -> Option<String> {

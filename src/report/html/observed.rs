@@ -17,11 +17,12 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> Strin
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" \
          content=\"width=device-width\">\n<title>compeval observe</title><style>{STYLE}</style></head><body>\n\
-         <h1>After {} compactions</h1>\n<p>{} sessions, {} controls. Worst first; counts are of the 20 turns after each \
+         <h1>After {} compactions</h1>\n<p>{} sessions; {} of {} counted compactions have a control on both sides. Worst first; counts are of the 20 turns after each \
          compaction.</p>\n",
         observation.compactions.len(),
         observation.sessions.len(),
-        observation.controls.len(),
+        observation.coverage.with_controls,
+        observation.coverage.counted,
     );
     let shown: Vec<&ObservedCompaction> = cases.iter().filter_map(|at| observation.compactions.get(*at)).collect();
     page.push_str(&overview(&shown));

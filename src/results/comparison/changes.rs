@@ -48,8 +48,12 @@ impl FixtureChanges {
         self.tested() + self.unchanged.len()
     }
 
-    /// Whether the fixture of this name has to be tested.
-    pub(super) fn is_tested(&self, fixture: &str) -> bool {
+    /// Whether the tests rest on the fixture of this name: on those that changed, and where none did, on all.
+    pub(super) fn has_part_in_tests(&self, fixture: &str) -> bool {
+        self.tested() == 0 || self.is_tested(fixture)
+    }
+
+    fn is_tested(&self, fixture: &str) -> bool {
         self.changed.iter().chain(&self.asked_again).any(|known| known == fixture)
     }
 }

@@ -13,6 +13,7 @@ use crate::results::Ordered;
 use crate::results::aggregates::needed::{compression_cost, have_same_contexts, paired_recall};
 use crate::results::files::edits::{ChangedLines, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
+use crate::results::result_set::grade::place;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};
 use stats::{self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
@@ -342,23 +343,33 @@ fn paired_differences(
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
     let (due_a, due_b) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
-    let a = Selection::new(scores_a, kept_a, due_a);
-    let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&a);
-    let (a, b) = (a.runs(pair.a.place), b.runs(pair.b.place));
+    let selected = Selection::new(scores_a, kept_a, due_a);
+    let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&selected);
+    let (a, b) = (selected.runs(pair.a.place), b.runs(pair.b.place));
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
-    let paired = |all: Vec<(usize, &str, RunValues, RunValues)>| {
-        let is_tested = |name: &str| fixtures.tested() == 0 || fixtures.is_tested(name);
-        let tested = all.iter().filter(|(_, name, ..)| is_tested(name));
+    let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
+        let tested = all.iter().filter(|(_, name, ..)| fixtures.has_part_in_tests(name));
         let clusters: Vec<_> = tested.map(|(at, _, a, b)| (*at, a.clone(), b.clone())).collect();
+        let items = graded_items(matched.judged, fixtures, &selected.kept, measured);
         let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
+        let paired = paired.with_graded_items(items);
         let paired = if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired };
         Some(if pair.has_same_answerer() { paired } else { paired.confounded() })
     };
-    let overall = paired(by_fixture(matched, fixtures, a.overall(), b.overall()));
+    let overall = paired(by_fixture(matched, fixtures, a.overall(), b.overall()), None);
     let dimension = |dimension: Dimension| {
-        Some((dimension, paired(by_fixture(matched, fixtures, a.dimension(dimension), b.dimension(dimension)))?))
+        let both = by_fixture(matched, fixtures, a.dimension(dimension), b.dimension(dimension));
+        Some((dimension, paired(both, Some(dimension))?))
     };
     (overall, Dimension::ALL.into_iter().filter_map(dimension).collect())
+}
+
+/// The probes of the tested fixtures that were graded, or graded on one dimension.
+fn graded_items(set: &ResultSet, fixtures: &FixtureChanges, kept: &Subset, measured: Option<Dimension>) -> usize {
+    let is_graded = |probe: &&usize| measured.is_none_or(|dimension| set.scores.measures(**probe, dimension));
+    let name = |probe: &usize| set.fixture_name(set.scores.fixture_of(*probe)?);
+    let names = kept.iter().filter(is_graded).filter_map(name);
+    names.filter(|name| fixtures.has_part_in_tests(name)).count()
 }
 
 /// The runs of both sides, fixture by fixture, where they have a cell in common. Fixtures are known by their names.
@@ -469,7 +480,8 @@ impl PairRow<'_> {
     }
 
     fn tests(&self) -> MethodDifferences {
-        let dimensions = self.dimensions.iter().map(|(_, paired)| paired.clone()).collect();
+        let dimensions =
+            self.dimensions.iter().map(|(dimension, paired)| (place(*dimension), paired.clone())).collect();
         MethodDifferences { overall: self.overall.clone(), dimensions }
     }
 

@@ -36,6 +36,16 @@ fn set(label: &str, values: &[RunScores]) -> ResultSet {
     gather(manifest(label, &[("mine", "command")]), rows("mine", values))
 }
 
+/// Probes enough that the noise of grading does not decide.
+const MANY: u32 = 20;
+
+/// The same rows for each of many probes.
+fn of_many(label: &str, rows: &[Row]) -> ResultSet {
+    let probe = |n: u32| rows.iter().map(move |row| Row { probe: format!("p{n}"), ..row.clone() });
+    let design = design(&[("mine", "command")], &FIXTURES.map(|name| (name, MANY)), 3);
+    gather(Manifest::begin(label, "t", design), (1..=MANY).flat_map(probe).collect())
+}
+
 fn side(set: &ResultSet) -> Side<'_> {
     Side { set, method: None }
 }
@@ -50,15 +60,15 @@ fn near(value: f64, expected: f64) -> bool {
 
 #[test]
 fn the_worked_comparison_comes_out_through_rows() {
-    let compared = against(&set("a", &A), &set("b", &B));
+    let compared = against(&of_many("a", &rows("mine", &A)), &of_many("b", &rows("mine", &B)));
     let overall = compared.overall.unwrap();
-    assert_eq!((overall.verdict, overall.reason), (Verdict::Improved, None));
+    assert_eq!((overall.verdict, overall.reason, overall.floored), (Verdict::Improved, None, false));
     assert!(near(overall.difference, 0.475) && near(overall.p.unwrap(), 0.0021775));
     let ci95 = overall.ci95.unwrap();
     assert!(near(ci95.low(), 0.322652) && near(ci95.high(), 0.627348));
     let rerun = overall.ci95_rerun.unwrap();
     assert!(near(rerun.low(), 0.267613) && near(rerun.high(), 0.599054));
-    assert!(near(overall.mdd.unwrap(), 0.346841));
+    assert!((overall.mdd.unwrap() - 0.3608).abs() < 1e-3);
     assert_eq!(compared.dimensions.len(), 2);
     let accuracy = compared.dimensions.get("accuracy").unwrap();
     assert!(near(accuracy.p_adjusted.unwrap(), 2.0 * accuracy.p.unwrap()));
@@ -66,12 +76,22 @@ fn the_worked_comparison_comes_out_through_rows() {
 
 #[test]
 fn swapping_the_sides_negates_and_a_set_does_not_differ_from_itself() {
-    let (a, b) = (set("a", &A), set("b", &B));
+    let (a, b) = (of_many("a", &rows("mine", &A)), of_many("b", &rows("mine", &B)));
     let (there, back) = (against(&a, &b).overall.unwrap(), against(&b, &a).overall.unwrap());
     assert_eq!((there.difference, there.p), (-back.difference, back.p));
     assert_eq!(back.verdict, Verdict::Regressed);
     let same = against(&a, &a).overall.unwrap();
     assert_eq!((same.difference, same.p, same.verdict), (0.0, Some(1.0), Verdict::NoEvidence));
+}
+
+#[test]
+fn few_probes_are_graded_too_coarsely_for_the_same_difference() {
+    let overall = against(&set("a", &A), &set("b", &B)).overall.unwrap();
+    assert_eq!(
+        (overall.verdict, overall.reason, overall.floored),
+        (Verdict::NoEvidence, Some(NoEvidenceReason::Noise), true)
+    );
+    assert!(near(overall.difference, 0.475));
 }
 
 #[test]
@@ -120,15 +140,15 @@ fn edited(values: &[RunScores], before: &[RunScores]) -> Vec<Row> {
 
 #[test]
 fn a_method_is_tested_over_the_fixtures_that_changed() {
-    let b = set("b", &A);
+    let b = of_many("b", &rows("mine", &A));
     let three = [B[0], B[1], B[2], A[3]];
-    let found = against(&gather(manifest("a", &[("mine", "command")]), edited(&three, &A)), &b);
+    let found = against(&of_many("a", &edited(&three, &A)), &b);
     assert_eq!((found.fixtures.changed.len(), found.fixtures.unchanged.as_slice()), (3, &["f4".to_owned()][..]));
     let overall = found.overall.unwrap();
     assert!(near(overall.difference, -1.4 / 3.0) && near(overall.difference_all, -1.4 / 4.0));
     assert_eq!((overall.clusters, overall.unchanged, overall.verdict), (3, 1, Verdict::Regressed));
     let two = [B[0], B[1], A[2], A[3]];
-    let found = against(&gather(manifest("a", &[("mine", "command")]), edited(&two, &A)), &b);
+    let found = against(&of_many("a", &edited(&two, &A)), &b);
     let overall = found.overall.unwrap();
     assert!(found.is_untestable() && overall.ci95_rerun.is_some());
     assert_eq!((overall.reason, overall.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
@@ -136,7 +156,7 @@ fn a_method_is_tested_over_the_fixtures_that_changed() {
 
 #[test]
 fn the_same_keys_with_other_grades_were_asked_again() {
-    let found = against(&set("a", &B), &set("b", &A));
+    let found = against(&of_many("a", &rows("mine", &B)), &of_many("b", &rows("mine", &A)));
     assert_eq!((found.fixtures.asked_again.len(), found.fixtures.changed.len()), (4, 0));
     assert_eq!(found.overall.unwrap().verdict, Verdict::Regressed);
     assert_eq!(found.differences.contexts, Some(SameContexts { same: 12, compared: 12 }));
@@ -273,7 +293,8 @@ fn many_missing_cells_forbid_a_verdict() {
 #[test]
 fn the_gate_names_what_got_worse_in_a_line() {
     let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
-    let gate = regressions(&compared(&set("a", &B), &set("b", &A)));
+    let (better, worse) = (of_many("b", &rows("mine", &A)), of_many("a", &rows("mine", &B)));
+    let gate = regressions(&compared(&worse, &better));
     assert_eq!(gate.iter().map(|r| r.what.as_str()).collect::<Vec<_>>(), ["overall", "accuracy", "completeness"]);
     assert_eq!(gate[0].why, "mine: overall -0.47 [-0.63, -0.32] on 4 fixtures, p 0.002, against b");
     assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());

@@ -76,7 +76,7 @@ impl Scores {
     }
 
     /// Whether a probe measures a dimension, whoever answers.
-    pub(super) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
+    pub(in crate::results) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
         self.measures.get(probe).and_then(|measured| measured.get(place(dimension))).is_some_and(|measured| *measured)
     }
 

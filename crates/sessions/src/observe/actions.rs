@@ -138,6 +138,12 @@ impl SessionActions {
         false
     }
 
+    /// Whether a read is of a file that was read before turn `point`, in whichever lines.
+    pub(super) fn is_known_file(&self, read: &FileAccess, point: usize) -> bool {
+        let accesses = self.by_name.get(&name_of(&read.path)).into_iter().flatten();
+        accesses.into_iter().any(|access| access.turn < point && !access.is_change)
+    }
+
     fn may_have_changed(&self, from: usize, until: usize) -> bool {
         let after = self.any_change.partition_point(|order| *order < from);
         self.any_change.get(after).is_some_and(|order| *order <= until)

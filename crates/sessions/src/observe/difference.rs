@@ -1,194 +1,162 @@
-//! All sessions together: copies taken out, and the difference between compactions and controls.
-
-use std::collections::{BTreeMap, HashMap, HashSet};
+//! What compactions change: the window after each of them less its two controls.
+//!
+//! Re-reads grow through a session, as they must: there is more and more that can be read again. And sessions have phases.
+//! So a window is compared with its own neighbours: with the nearest control before it, and with the nearest one after
+//! it. A trend moves the two differences in opposite directions, and a change of phase moves only one of them; a
+//! compaction moves both. An effect that lasts beyond the window looks like a change of phase, and is not found.
 
 use serde::Serialize;
 
-use super::session::{ObservedCompaction, SessionFindings};
-use super::window::{ControlWindow, WindowFigures};
-use stats::{Interval, interval};
+use super::window::{SurroundedWindow, WindowFigures};
+use stats::{Interval, interval, mean};
 
-/// Sessions with counted compactions from which on a difference is given.
+/// Sessions from which on a difference is given.
 pub const SESSIONS_FOR_INTERVAL: usize = 8;
 
-/// A session as it is listed.
-#[derive(Clone, Debug, Serialize)]
-pub struct ObservedSession {
-    pub session: String,
-    /// The log, as the caller names it.
-    pub file: String,
-    pub format: &'static str,
-    pub turns: usize,
-    pub compactions: usize,
-    pub controls: usize,
-    /// `own`, or `others` where the session has no point far from its compactions.
-    pub controls_from: Option<&'static str>,
-    /// The log of which it is a copy.
-    pub copy_of: Option<String>,
-    pub note: Option<&'static str>,
-}
-
-/// How a rate after compactions differs from the rate at controls; means over sessions.
+/// How a rate differs from that of the neighbours; means over sessions of means over their windows.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RateDifference {
-    pub after: f64,
-    pub control: f64,
+    /// Sessions that have a rate on all three sides.
+    pub sessions: usize,
+    /// In the windows.
+    pub rate: f64,
+    /// In the windows, less the control before each.
+    pub before: SideDifference,
+    /// In the windows, less the control after each.
+    pub after: SideDifference,
+    /// The smaller of the two, if both intervals lie on the same side of 0; else nothing was shown.
+    pub finding: Option<f64>,
+}
+
+/// The difference from one of the two controls.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SideDifference {
     pub difference: f64,
     pub ci95: Option<Interval>,
 }
 
-/// The difference per session.
+/// The differences of all rates; each is null where too few sessions have it.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Difference {
-    pub sessions: usize,
-    pub re_reads_per_turn: Option<RateDifference>,
+pub struct LocalDifference {
+    /// Reads of unchanged lines that were read before, per read of a file that was read before.
+    pub re_reads_per_known_read: Option<RateDifference>,
+    /// Commands that fail as they failed before, per turn.
     pub repeated_failures_per_turn: Option<RateDifference>,
 }
 
-/// What was found in all logs.
-#[derive(Clone, Debug, Serialize)]
-pub struct SessionObservation {
-    pub sessions: Vec<ObservedSession>,
-    pub compactions: Vec<ObservedCompaction>,
-    pub controls: Vec<ControlWindow>,
-    /// `None` below [`SESSIONS_FOR_INTERVAL`].
-    pub difference: Option<Difference>,
-    /// Sessions with counted compactions and with controls.
-    pub compared_sessions: usize,
-    /// The file of each compaction, for commands.
-    #[serde(skip)]
-    pub files: Vec<String>,
+/// A rate of a window; `None` where there is nothing that could have happened.
+type Rate = fn(&WindowFigures) -> Option<f64>;
+
+fn re_reads(figures: &WindowFigures) -> Option<f64> {
+    share(figures.re_reads?, figures.reads_of_known_files?)
 }
 
-struct Listed {
-    row: ObservedSession,
-    files_read: usize,
-    compactions: Vec<ObservedCompaction>,
-    controls: Vec<ControlWindow>,
+fn repeated_failures(figures: &WindowFigures) -> Option<f64> {
+    share(figures.repeated_failures?, figures.turns)
 }
 
-/// Puts sessions together, each with its file. What was copied from one session into another counts where most turns
-/// follow it, at first occurrence among equals, so the order of the files does not matter beyond that.
-pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservation {
-    sessions.sort_by(|(a, one), (b, other)| (a, &one.name).cmp(&(b, &other.name)));
-    let best = best_copies(&sessions);
-    let mut seen_sessions: HashMap<u64, String> = HashMap::new();
-    let mut seen_controls = HashSet::new();
-    let mut listed: Vec<Listed> = Vec::new();
-    for (place, (file, found)) in sessions.into_iter().enumerate() {
-        let copy_of = seen_sessions.get(&found.digest).cloned();
-        seen_sessions.entry(found.digest).or_insert_with(|| file.clone());
-        let mut compactions = found.compactions;
-        compactions.retain(|one| copy_of.is_none() && best.get(&one.identity).is_some_and(|(_, best)| *best == place));
-        let mut controls = found.controls;
-        controls.retain(|control| seen_controls.insert(control.identity));
-        let row = ObservedSession {
-            session: found.name,
-            file,
-            format: found.format.name(),
-            turns: found.turns,
-            compactions: compactions.len(),
-            controls: controls.len(),
-            controls_from: None,
-            copy_of,
-            note: found.note,
-        };
-        listed.push(Listed { row, files_read: found.files_read, compactions, controls });
-    }
-    let pairs = paired_rates(&mut listed);
-    let compared_sessions = pairs.len();
-    let mut all = SessionObservation {
-        sessions: Vec::new(),
-        compactions: Vec::new(),
-        controls: Vec::new(),
-        difference: difference(&pairs),
-        compared_sessions,
-        files: Vec::new(),
+fn share(part: usize, whole: usize) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The differences over sessions, each given by its windows; `None` below [`SESSIONS_FOR_INTERVAL`].
+pub fn local_difference(sessions: &[Vec<SurroundedWindow>]) -> Option<LocalDifference> {
+    let found = LocalDifference {
+        re_reads_per_known_read: rate_difference(sessions, re_reads),
+        repeated_failures_per_turn: rate_difference(sessions, repeated_failures),
     };
-    for one in listed {
-        all.files.extend(one.compactions.iter().map(|_| one.row.file.clone()));
-        all.compactions.extend(one.compactions);
-        all.controls.extend(one.controls);
-        all.sessions.push(one.row);
-    }
-    all
+    (found.re_reads_per_known_read.is_some() || found.repeated_failures_per_turn.is_some()).then_some(found)
 }
 
-/// For each compaction the session in which most turns follow it.
-fn best_copies(sessions: &[(String, SessionFindings)]) -> BTreeMap<u64, (usize, usize)> {
-    let mut best: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
-    for (place, (_, found)) in sessions.iter().enumerate() {
-        for one in &found.compactions {
-            let entry = best.entry(one.identity).or_insert((one.figures.turns, place));
-            if one.figures.turns > entry.0 {
-                *entry = (one.figures.turns, place);
-            }
-        }
-    }
-    best
+/// A rate of one session: in its windows, and less the control before and the one after.
+struct SessionRate {
+    rate: f64,
+    before: f64,
+    after: f64,
 }
 
-/// Re-reads and repeated failures per turn.
-type Rates = [f64; 2];
-
-/// For each session with counted compactions its rates after them and at its controls, or at those of similar sessions.
-fn paired_rates(listed: &mut [Listed]) -> Vec<(Rates, Rates)> {
-    let others: Vec<(&'static str, usize, Vec<WindowFigures>)> = listed
-        .iter()
-        .filter(|one| one.compactions.is_empty() && one.row.copy_of.is_none() && !one.controls.is_empty())
-        .map(|one| (one.row.format, one.files_read, one.controls.iter().map(|c| c.figures).collect()))
-        .collect();
-    let mut pairs = Vec::new();
-    for one in listed {
-        let counted = one.compactions.iter().filter(|compaction| compaction.not_counted.is_none());
-        let Some(after) = rates(counted.map(|compaction| compaction.figures)) else { continue };
-        let own = rates(one.controls.iter().map(|control| control.figures));
-        let similar = others.iter().filter(|(format, files, _)| {
-            *format == one.row.format && *files * 2 >= one.files_read && *files <= one.files_read * 2
-        });
-        let (control, from) = match own {
-            Some(own) => (Some(own), "own"),
-            None => (rates(similar.flat_map(|(_, _, figures)| figures.iter().copied())), "others"),
-        };
-        one.row.controls_from = control.map(|_| from);
-        pairs.extend(control.map(|control| (after, control)));
+impl SessionRate {
+    fn of(windows: &[SurroundedWindow], rate: Rate) -> Option<SessionRate> {
+        let rates = windows.iter().filter_map(|one| Some([rate(&one.window)?, rate(&one.before)?, rate(&one.after)?]));
+        let rates: Vec<[f64; 3]> = rates.collect();
+        let mean_of = |of: fn(&[f64; 3]) -> f64| mean(&rates.iter().map(of).collect::<Vec<f64>>());
+        Some(SessionRate {
+            rate: mean_of(|[own, ..]| *own)?,
+            before: mean_of(|[own, before, _]| own - before)?,
+            after: mean_of(|[own, _, after]| own - after)?,
+        })
     }
-    pairs
 }
 
-fn rates(windows: impl Iterator<Item = WindowFigures>) -> Option<Rates> {
-    let (mut turns, mut re_reads, mut failures) = (0, 0, 0);
-    for window in windows {
-        if let (Some(read), Some(failed)) = (window.re_reads, window.repeated_failures) {
-            turns += window.turns;
-            re_reads += read;
-            failures += failed;
-        }
-    }
-    let per_turn = |count: usize| count as f64 / turns as f64;
-    (turns > 0).then(|| [per_turn(re_reads), per_turn(failures)])
-}
-
-fn difference(pairs: &[(Rates, Rates)]) -> Option<Difference> {
-    if pairs.len() < SESSIONS_FOR_INTERVAL {
+fn rate_difference(sessions: &[Vec<SurroundedWindow>], rate: Rate) -> Option<RateDifference> {
+    let rates: Vec<SessionRate> = sessions.iter().filter_map(|windows| SessionRate::of(windows, rate)).collect();
+    if rates.len() < SESSIONS_FOR_INTERVAL {
         return None;
     }
-    let rate = |of: fn(&Rates) -> f64| {
-        let of_sessions =
-            |side: fn(&(Rates, Rates)) -> &Rates| -> Vec<f64> { pairs.iter().map(|pair| of(side(pair))).collect() };
-        let (after, control) = (of_sessions(|pair| &pair.0), of_sessions(|pair| &pair.1));
-        let differences: Vec<f64> = after.iter().zip(&control).map(|(after, control)| after - control).collect();
-        let estimate = interval(&differences)?;
-        Some(RateDifference {
-            after: interval(&after)?.center,
-            control: interval(&control)?.center,
-            difference: estimate.center,
-            ci95: estimate.ci95,
-        })
+    let side = |of: fn(&SessionRate) -> f64| {
+        let estimate = interval(&rates.iter().map(of).collect::<Vec<f64>>())?;
+        Some(SideDifference { difference: estimate.center, ci95: estimate.ci95 })
     };
-    Some(Difference {
-        sessions: pairs.len(),
-        re_reads_per_turn: rate(|[re_reads, _]| *re_reads),
-        repeated_failures_per_turn: rate(|[_, failures]| *failures),
-    })
+    let (before, after) = (side(|session| session.before)?, side(|session| session.after)?);
+    let rate = mean(&rates.iter().map(|session| session.rate).collect::<Vec<f64>>())?;
+    Some(RateDifference { sessions: rates.len(), rate, before, after, finding: finding(before, after) })
+}
+
+/// The smaller difference of two that both exclude 0 on the same side.
+fn finding(before: SideDifference, after: SideDifference) -> Option<f64> {
+    let sign = |side: SideDifference| side.ci95.filter(|ci| !ci.contains(0.0)).map(|ci| ci.low().signum());
+    let is_shown = sign(before)? == sign(after)?;
+    let smaller = if before.difference.abs() <= after.difference.abs() { before } else { after };
+    is_shown.then_some(smaller.difference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(re_reads: usize) -> WindowFigures {
+        let known = Some(10);
+        WindowFigures {
+            turns: 20,
+            reads: known,
+            reads_of_known_files: known,
+            re_reads: Some(re_reads),
+            ..Default::default()
+        }
+    }
+
+    /// Ten sessions with these re-reads before, in and after a window, a little more in every other one.
+    fn sessions([before, within, after]: [usize; 3]) -> Vec<Vec<SurroundedWindow>> {
+        let one = |number: usize| {
+            let window = figures(within + number % 2);
+            vec![SurroundedWindow { window, before: figures(before), after: figures(after + usize::from(number < 3)) }]
+        };
+        (0..10).map(one).collect()
+    }
+
+    fn re_reads_of(sessions: &[Vec<SurroundedWindow>]) -> RateDifference {
+        local_difference(sessions).unwrap().re_reads_per_known_read.unwrap()
+    }
+
+    #[test]
+    fn a_rise_that_ends_with_the_window_is_a_finding() {
+        let found = re_reads_of(&sessions([2, 6, 2]));
+        assert!((found.before.difference - 0.45).abs() < 1e-9 && (found.after.difference - 0.42).abs() < 1e-9);
+        assert!((found.finding.unwrap() - 0.42).abs() < 1e-9, "the smaller one");
+        assert_eq!(re_reads_of(&sessions([8, 2, 8])).finding.map(f64::signum), Some(-1.0));
+    }
+
+    #[test]
+    fn a_trend_a_phase_and_an_even_rate_are_no_findings() {
+        assert_eq!(re_reads_of(&sessions([1, 4, 8])).finding, None);
+        assert_eq!(re_reads_of(&sessions([2, 6, 6])).finding, None, "it stays as it became");
+    }
+
+    #[test]
+    fn too_few_sessions_and_windows_without_reads_give_nothing() {
+        assert!(local_difference(&sessions([2, 6, 2])[..7]).is_none());
+        let mut unknown = sessions([2, 6, 2]);
+        unknown.iter_mut().flatten().for_each(|one| one.before.reads_of_known_files = Some(0));
+        assert!(local_difference(&unknown).is_none());
+    }
 }

@@ -1,4 +1,4 @@
-//! One session: its compactions, its controls, and what is known about it.
+//! One session: its compactions with their controls, and what is known about it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::actions::SessionActions;
 use super::fetched::{ReferenceUses, reference_uses};
 use super::window::{
-    ControlWindow, FEWEST_TURNS, ReRead, RepeatedFailure, Window, WindowFigures, controls, findings, identity,
+    FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings, identity, placebos,
+    surrounded,
 };
 use crate::import::{CompactionKind, Conversation, Format, RecordedCompaction, RepairKind, full_length, scrub_texts};
 use crate::references::SessionNoise;
@@ -32,6 +33,10 @@ pub struct ObservedCompaction {
     pub references: Option<ReferenceUses>,
     #[serde(flatten)]
     pub figures: WindowFigures,
+    /// The nearest window before it without a compaction; null where it does not have one on both sides.
+    pub control_before: Option<WindowFigures>,
+    /// The nearest one after it, likewise.
+    pub control_after: Option<WindowFigures>,
     /// What the user wrote in the window that reads like a correction.
     pub corrections: Vec<String>,
     pub re_read: Vec<ReRead>,
@@ -51,9 +56,9 @@ pub struct SessionFindings {
     pub name: String,
     pub format: Format,
     pub turns: usize,
-    pub files_read: usize,
     pub compactions: Vec<ObservedCompaction>,
-    pub controls: Vec<ControlWindow>,
+    /// Windows at which nothing happened, with their controls.
+    pub placebos: Vec<SurroundedWindow>,
     /// Why there is little to see in it.
     pub note: Option<&'static str>,
     /// The same for copies of the whole session.
@@ -67,23 +72,21 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let copied = conversation.repairs.get(&RepairKind::Copied).copied().unwrap_or(0);
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
-    let of_control =
-        |(at, figures, identity)| ControlWindow { session: name.clone(), format: format.name(), at, figures, identity };
-    let controls = controls(messages, &actions, &borders, copied).into_iter().map(of_control).collect();
+    let start = actions.turn_at(copied);
+    let digest = identity_of_all(messages);
     let own: Vec<&RecordedCompaction> = conversation.recorded.iter().filter(|one| one.message > copied).collect();
     let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::of(messages) };
-    let session = Session { conversation, format, actions: &actions, borders: &borders, noise: &noise };
+    let session = Session { conversation, format, actions: &actions, borders: &borders, start, noise: &noise };
     let mut compactions: Vec<ObservedCompaction> = own.into_iter().map(|one| session.compaction(one)).collect();
     scrub(messages, &mut compactions);
     SessionFindings {
         turns: actions.turns.len(),
-        files_read: actions.files_read(),
         note: note(conversation, &actions),
-        digest: identity_of_all(messages),
+        digest,
         name,
         format,
         compactions,
-        controls,
+        placebos: placebos(&actions, &borders, start, digest),
     }
 }
 
@@ -93,7 +96,18 @@ struct Session<'s> {
     actions: &'s SessionActions,
     /// The turns that follow compactions.
     borders: &'s [usize],
+    /// The first turn that was not copied from another session.
+    start: usize,
     noise: &'s SessionNoise,
+}
+
+impl ObservedCompaction {
+    /// Its window with both controls; `None` if it does not count or lacks one.
+    pub(super) fn surrounded(&self) -> Option<SurroundedWindow> {
+        let is_counted = self.not_counted.is_none();
+        let (before, after) = self.control_before.zip(self.control_after).filter(|_| is_counted)?;
+        Some(SurroundedWindow { window: self.figures, before, after })
+    }
 }
 
 impl Session<'_> {
@@ -102,6 +116,7 @@ impl Session<'_> {
         let from = self.actions.turn_at(recorded.message);
         let window = Window::new(from, self.borders, self.actions.turns.len());
         let found = findings(self.actions, window);
+        let controls = surrounded(self.actions, window, self.borders, self.start);
         let is_readable = recorded.kind == CompactionKind::Summary && recorded.summary.is_some();
         let references = is_readable.then(|| reference_uses(messages, self.actions, recorded, window, self.noise));
         let end = self.actions.turns.get(window.until).copied().unwrap_or(messages.len());
@@ -122,6 +137,8 @@ impl Session<'_> {
             unexplained: references.and_then(ReferenceUses::unexplained_share),
             references,
             figures: found.figures,
+            control_before: controls.map(|controls| controls.before),
+            control_after: controls.map(|controls| controls.after),
             corrections: corrections(messages.get(recorded.message..end).unwrap_or_default()),
             re_read: found.re_read,
             repeated: found.repeated,

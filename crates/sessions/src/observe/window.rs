@@ -1,4 +1,4 @@
-//! Windows of turns and what happened in them; controls.
+//! Windows of turns and what happened in them; the controls on either side of a window.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,9 +12,10 @@ use crate::transcript::Message;
 pub const WINDOW_TURNS: usize = 20;
 /// A window with fewer turns is not counted.
 pub(super) const FEWEST_TURNS: usize = 10;
-const CONTROL_STEP: usize = 10;
-/// Turns between a control and any compaction.
-const CONTROL_DISTANCE: usize = 20;
+/// Turns between a window and its controls, and between a control and any other compaction.
+const DISTANCE: usize = 20;
+/// Turns between the places that are tried for a placebo.
+const PLACEBO_STEP: usize = 10;
 
 /// Turns `from..until`.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub struct WindowFigures {
     /// Turns of the assistant that were observed.
     pub turns: usize,
     pub reads: Option<usize>,
+    /// Those of them that read a file which was read before the window.
+    pub reads_of_known_files: Option<usize>,
     pub re_reads: Option<usize>,
     pub repeated_failures: Option<usize>,
     /// The turn, from 1, that first changes a file; `None` if none does.
@@ -69,18 +72,12 @@ pub struct RepeatedFailure {
     pub turn: usize,
 }
 
-/// A window at an ordinary point of a session.
-#[derive(Clone, Debug, Serialize)]
-pub struct ControlWindow {
-    pub session: String,
-    pub format: &'static str,
-    /// The message it begins with.
-    pub at: usize,
-    #[serde(flatten)]
-    pub figures: WindowFigures,
-    /// The same in all copies of a session.
-    #[serde(skip)]
-    pub(super) identity: u64,
+/// A window between two controls: windows of the same session without a compaction, the nearest before and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SurroundedWindow {
+    pub window: WindowFigures,
+    pub before: WindowFigures,
+    pub after: WindowFigures,
 }
 
 pub(super) struct WindowFindings {
@@ -112,6 +109,7 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
     let figures = WindowFigures {
         turns: window.turns(),
         reads: is_known.then_some(reads.len()),
+        reads_of_known_files: is_known.then(|| reads.iter().filter(|read| actions.is_known_file(read, from)).count()),
         re_reads: is_known.then_some(re_read.len()),
         repeated_failures: is_known.then_some(repeated.len()),
         turns_to_edit: edit.filter(|turn| window.has(*turn)).map(since),
@@ -123,23 +121,50 @@ fn bounds(lines: Lines) -> Option<[u64; 2]> {
     (lines.last != u64::MAX).then_some([lines.first, lines.last])
 }
 
-/// Windows at every tenth turn that is far from all compactions, outside the part copied from another session.
-pub(super) fn controls(
-    messages: &[Message],
+/// A window with its two controls; `None` where the session has no room for them. Another compaction nearer than 20 turns
+/// to a control would show in it.
+pub(super) fn surrounded(
+    actions: &SessionActions,
+    window: Window,
+    compactions: &[usize],
+    start: usize,
+) -> Option<SurroundedWindow> {
+    let end = actions.turns.len();
+    let earlier = compactions.iter().copied().filter(|border| *border < window.from).max();
+    let later = compactions.iter().copied().filter(|border| *border > window.from).min();
+    let before = Window { from: window.from.checked_sub(DISTANCE + WINDOW_TURNS)?, until: window.from - DISTANCE };
+    let after = Window { from: window.until + DISTANCE, until: (window.until + DISTANCE + WINDOW_TURNS).min(end) };
+    let has_room = before.from >= earlier.map_or(start, |border| border + DISTANCE).max(start)
+        && after.until >= after.from + FEWEST_TURNS
+        && later.is_none_or(|border| after.until <= border);
+    let figures = |window| findings(actions, window).figures;
+    has_room.then(|| SurroundedWindow { window: figures(window), before: figures(before), after: figures(after) })
+}
+
+/// Windows at which nothing happened, with their controls: at most as many as the session has compactions, at least one,
+/// and at places that `seed` alone decides.
+pub(super) fn placebos(
     actions: &SessionActions,
     compactions: &[usize],
-    copied: usize,
-) -> Vec<(usize, WindowFigures, u64)> {
+    start: usize,
+    seed: u64,
+) -> Vec<SurroundedWindow> {
     let end = actions.turns.len();
-    let is_far = |turn: &usize| compactions.iter().all(|other| turn.abs_diff(*other) >= CONTROL_DISTANCE);
-    let points = (CONTROL_STEP..end).step_by(CONTROL_STEP).filter(is_far);
-    let measured = points.filter_map(|turn| {
-        let at = actions.turns.get(turn).copied().filter(|at| *at >= copied)?;
-        let window = Window::new(turn, compactions, end);
-        let figures = findings(actions, window).figures;
-        (figures.turns >= FEWEST_TURNS).then(|| (at, figures, identity(messages, at)))
+    let is_quiet = |from: &usize| {
+        compactions.iter().all(|border| *border > *from || *border + DISTANCE <= *from)
+            && compactions.iter().all(|border| *border <= *from || *border >= *from + WINDOW_TURNS)
+    };
+    let at = |from: usize| {
+        let window = Window { from, until: (from + WINDOW_TURNS).min(end) };
+        (window.turns() >= FEWEST_TURNS).then(|| surrounded(actions, window, compactions, start)).flatten()
+    };
+    let mut places: Vec<usize> = (PLACEBO_STEP..end).step_by(PLACEBO_STEP).filter(is_quiet).collect();
+    places.sort_by_key(|place| {
+        let mut hasher = DefaultHasher::new();
+        (seed, place).hash(&mut hasher);
+        hasher.finish()
     });
-    measured.collect()
+    places.into_iter().filter_map(at).take(compactions.len().max(1)).collect()
 }
 
 /// A number that is the same at the same place of all copies of a session.

@@ -1,0 +1,109 @@
+//! All sessions together, with copies taken out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::difference::{LocalDifference, local_difference};
+use super::session::{ObservedCompaction, SessionFindings};
+use super::window::SurroundedWindow;
+
+/// A session as it is listed.
+#[derive(Clone, Debug, Serialize)]
+pub struct ObservedSession {
+    pub session: String,
+    /// The log, as the caller names it.
+    pub file: String,
+    pub format: &'static str,
+    pub turns: usize,
+    pub compactions: usize,
+    /// Counted compactions that have a control on both sides.
+    pub with_controls: usize,
+    /// The log of which it is a copy.
+    pub copy_of: Option<String>,
+    pub note: Option<&'static str>,
+}
+
+/// How many of the compactions that count have a control on both sides.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ControlCoverage {
+    pub counted: usize,
+    pub with_controls: usize,
+}
+
+impl ControlCoverage {
+    /// Whether at least half have: the others may differ from these.
+    pub fn is_enough(self) -> bool {
+        self.with_controls > 0 && 2 * self.with_controls >= self.counted
+    }
+}
+
+/// What was found in all logs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SessionObservation {
+    pub sessions: Vec<ObservedSession>,
+    pub compactions: Vec<ObservedCompaction>,
+    /// Compactions that count, and how many of these have a control on both sides.
+    pub coverage: ControlCoverage,
+    /// What the counted compactions with controls show; `None` where there are too few of them.
+    pub difference: Option<LocalDifference>,
+    /// The same around turns at which nothing happened: what the differences look like by chance.
+    pub placebo: Option<LocalDifference>,
+    /// The file of each compaction, for commands.
+    #[serde(skip)]
+    pub files: Vec<String>,
+}
+
+/// Puts sessions together, each with its file. What was copied from one session into another counts where most turns
+/// follow it, at first occurrence among equals, so the order of the files does not matter beyond that.
+pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservation {
+    sessions.sort_by(|(a, one), (b, other)| (a, &one.name).cmp(&(b, &other.name)));
+    let best = best_copies(&sessions);
+    let mut seen: HashMap<u64, String> = HashMap::new();
+    let mut all = SessionObservation::default();
+    let (mut surrounded, mut placebos) = (Vec::new(), Vec::new());
+    for (place, (file, found)) in sessions.into_iter().enumerate() {
+        let copy_of = seen.get(&found.digest).cloned();
+        seen.entry(found.digest).or_insert_with(|| file.clone());
+        let mut compactions = found.compactions;
+        compactions.retain(|one| copy_of.is_none() && best.get(&one.identity).is_some_and(|(_, best)| *best == place));
+        let windows: Vec<SurroundedWindow> = compactions.iter().filter_map(ObservedCompaction::surrounded).collect();
+        all.coverage.counted += compactions.iter().filter(|one| one.not_counted.is_none()).count();
+        all.coverage.with_controls += windows.len();
+        all.sessions.push(ObservedSession {
+            session: found.name,
+            file: file.clone(),
+            format: found.format.name(),
+            turns: found.turns,
+            compactions: compactions.len(),
+            with_controls: windows.len(),
+            copy_of: copy_of.clone(),
+            note: found.note,
+        });
+        if copy_of.is_none() {
+            surrounded.push(windows);
+            placebos.push(found.placebos);
+        }
+        all.files.extend(compactions.iter().map(|_| file.clone()));
+        all.compactions.extend(compactions);
+    }
+    if all.coverage.is_enough() {
+        all.difference = local_difference(&surrounded);
+        all.placebo = local_difference(&placebos);
+    }
+    all
+}
+
+/// For each compaction the session in which most turns follow it.
+fn best_copies(sessions: &[(String, SessionFindings)]) -> BTreeMap<u64, (usize, usize)> {
+    let mut best: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for (place, (_, found)) in sessions.iter().enumerate() {
+        for one in &found.compactions {
+            let entry = best.entry(one.identity).or_insert((one.figures.turns, place));
+            if one.figures.turns > entry.0 {
+                *entry = (one.figures.turns, place);
+            }
+        }
+    }
+    best
+}

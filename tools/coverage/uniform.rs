@@ -1,0 +1,72 @@
+//! Changes that are the same in every fixture: of the method, of the judge, or of nothing.
+
+use compeval_stats::{DifferenceTest, Paired, REGRADED_ANSWERS, Regrading, RunValues, Verdict, run_values, verdicts};
+
+use crate::model::{ASKED, Random, WEIGHTS, percent, print_row};
+
+const CLUSTERS: [usize; 4] = [3, 4, 8, 12];
+/// Quality of all answers, in points.
+const LEVEL: f64 = 4.0;
+/// The judge is off by a point in so many grades, up or down alike.
+const SLIPS: f64 = 0.25;
+
+/// The score of an answer of this quality: two criteria, weighted, each graded for itself.
+fn graded(random: &mut Random, quality: f64) -> f64 {
+    let mut criterion = || {
+        let slip = random.uniform();
+        let off = if slip < SLIPS / 2.0 { 1.0 } else { f64::from(slip < SLIPS) * -1.0 };
+        (quality + off).clamp(0.0, 5.0)
+    };
+    WEIGHTS.iter().map(|weight| weight * criterion()).sum()
+}
+
+/// What a comparison comes to if every answer is graded lower by so much, because it is worse or the judge is harsher.
+fn compared(random: &mut Random, lower_by: f64, clusters: usize) -> Option<DifferenceTest> {
+    let mut side = |level: f64| -> RunValues {
+        let rows: Vec<[Option<f64>; 1]> = (0..ASKED).map(|_| [Some(graded(random, level))]).collect();
+        run_values(&rows)
+    };
+    let pairs: Vec<_> = (0..clusters).map(|_| (side(LEVEL - lower_by), side(LEVEL))).collect();
+    verdicts(&[Paired::between(&pairs)?.with_graded_items(ASKED * clusters)]).into_iter().next()
+}
+
+/// Baseline answers graded again, by a judge that has become harsher by so much.
+fn regraded(random: &mut Random, harsher: f64) -> Option<Regrading> {
+    let mut grades = |level: f64| -> Vec<f64> { (0..REGRADED_ANSWERS).map(|_| graded(random, level)).collect() };
+    Regrading::between(&grades(LEVEL), &grades(LEVEL - harsher))
+}
+
+/// In how many of the simulations a loss is found, and in how many of these the judge is blamed, in percent.
+fn found_and_blamed(lower_by: f64, harsher: f64, clusters: usize, simulations: usize) -> [f64; 2] {
+    let mut random = Random::seeded(800 + clusters as u64);
+    let (mut found, mut blamed) = (0, 0);
+    for _ in 0..simulations {
+        let Some(test) = compared(&mut random, lower_by, clusters) else { continue };
+        let regrading = regraded(&mut random, harsher);
+        if test.verdict == Verdict::Regressed {
+            found += 1;
+            blamed += usize::from(regrading.is_some_and(|regrading| regrading.explains(test.difference)));
+        }
+    }
+    [percent(found, simulations), percent(blamed, found.max(1))]
+}
+
+/// Prints the table. Whether its claims hold.
+pub(crate) fn print_uniform(simulations: usize) -> bool {
+    println!("\nThe same change in every fixture, one method; a judge that is off by a point in one grade of four:\n");
+    print_row("", &CLUSTERS.map(|count| format!("{count:5}")));
+    let row = |name: &str, lower_by, harsher, place: usize| {
+        let found = CLUSTERS.map(|count| found_and_blamed(lower_by, harsher, count, simulations)[place]);
+        print_row(name, &found.map(|share| format!("{share:5.1}")));
+        found
+    };
+    let lost = row("every answer a point worse: found", 1.0, 0.0, 0);
+    let falsely = row("    and the judge is blamed", 1.0, 0.0, 1);
+    let drift = row("the judge a point harsher: drift is recognised", 1.0, 1.0, 1);
+    let noise = row("nothing changed but the judge's slips: false alarms", 0.0, 0.0, 0);
+    let all = |found: [f64; 4], holds: fn(f64) -> bool| found.into_iter().all(holds);
+    all(lost, |share| share >= 99.0)
+        && all(drift, |share| share >= 98.0)
+        && all(falsely, |share| share <= 1.0)
+        && all(noise, |share| share <= 2.5)
+}

@@ -1,0 +1,154 @@
+//! What `compeval observe` finds in sessions to which nothing happened, and in those to which something did, by simulation.
+//!
+//! `cargo run --release -p compeval-sessions --example observe [STUDIES]`
+//!
+//! Every study has 16 sessions with two compactions each. A session reads known files at six turns of ten, and each such
+//! read is a re-read with a chance that depends on the turn. Seeded: the same number of studies always prints the same.
+
+#![allow(clippy::print_stdout)]
+
+use compeval_sessions::observe::{SurroundedWindow, WINDOW_TURNS, WindowFigures, local_difference};
+
+const STUDIES: usize = 2_000;
+const SESSIONS: usize = 16;
+/// Turns of a session, and about where it is compacted.
+const TURNS: usize = 340;
+const COMPACTIONS: [usize; 2] = [90, 220];
+/// Turns between a window and its controls.
+const DISTANCE: usize = 20;
+const READS_PER_TURN: f64 = 0.6;
+
+/// Splitmix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// A session before it is read: its own share of re-reads, its compactions, and where its phase changes.
+struct Plan {
+    base: f64,
+    compactions: [usize; 2],
+    phase: usize,
+}
+
+impl Plan {
+    fn draw(random: &mut Random) -> Plan {
+        let mut jitter = |turn: usize| turn + (random.uniform() * 30.0) as usize;
+        let compactions = COMPACTIONS.map(&mut jitter);
+        // half of all changes of phase come with a compaction
+        let elsewhere = jitter(60);
+        let phase =
+            if random.uniform() < 0.5 { compactions[0] } else { elsewhere + (random.uniform() * 200.0) as usize };
+        Plan { base: 0.1 + 0.1 * random.uniform(), compactions, phase }
+    }
+
+    fn is_in_window(&self, turn: usize) -> bool {
+        self.compactions.iter().any(|at| (*at..at + WINDOW_TURNS).contains(&turn))
+    }
+}
+
+/// The chance that a read at this turn is a re-read.
+type Share = fn(&Plan, usize) -> f64;
+
+/// What sessions do, and whether anything is to be found.
+struct Kind {
+    name: &'static str,
+    share: Share,
+    effect: Option<f64>,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind { name: "healthy: the share stays the same", share: |plan, _| plan.base, effect: None },
+    Kind {
+        name: "healthy: it grows with what was read before",
+        share: |plan, turn| plan.base + 0.5 * turn as f64 / (turn as f64 + 80.0),
+        effect: None,
+    },
+    Kind {
+        name: "healthy: it rises evenly",
+        share: |plan, turn| plan.base + 0.6 * turn as f64 / TURNS as f64,
+        effect: None,
+    },
+    Kind {
+        name: "healthy: it changes once and stays",
+        share: |plan, turn| plan.base + if turn >= plan.phase { 0.3 } else { 0.0 },
+        effect: None,
+    },
+    Kind {
+        name: "planted: +.35 for 20 turns",
+        share: |plan, turn| plan.base + if plan.is_in_window(turn) { 0.35 } else { 0.0 },
+        effect: Some(0.35),
+    },
+    Kind {
+        name: "planted: +.10 for 20 turns",
+        share: |plan, turn| plan.base + if plan.is_in_window(turn) { 0.10 } else { 0.0 },
+        effect: Some(0.10),
+    },
+];
+
+fn window(random: &mut Random, plan: &Plan, share: Share, from: usize) -> WindowFigures {
+    let (mut reads, mut again) = (0, 0);
+    for turn in from..from + WINDOW_TURNS {
+        let is_read = random.uniform() < READS_PER_TURN;
+        reads += usize::from(is_read);
+        again += usize::from(is_read && random.uniform() < share(plan, turn));
+    }
+    WindowFigures {
+        turns: WINDOW_TURNS,
+        reads: Some(reads),
+        reads_of_known_files: Some(reads),
+        re_reads: Some(again),
+        repeated_failures: None,
+        turns_to_edit: None,
+    }
+}
+
+/// In how many of the studies re-reads are found to differ, and in how many a comparison with one control would say so.
+fn findings(kind: &Kind, studies: usize) -> [f64; 2] {
+    let mut random = Random(17);
+    let (mut found, mut naive) = (0, 0);
+    for _ in 0..studies {
+        let mut session = |_| -> Vec<SurroundedWindow> {
+            let plan = Plan::draw(&mut random);
+            let mut at = |from: usize| window(&mut random, &plan, kind.share, from);
+            let mut surrounded = |from: usize| SurroundedWindow {
+                window: at(from),
+                before: at(from - DISTANCE - WINDOW_TURNS),
+                after: at(from + WINDOW_TURNS + DISTANCE),
+            };
+            plan.compactions.iter().map(|from| surrounded(*from)).collect()
+        };
+        let sessions: Vec<_> = (0..SESSIONS).map(&mut session).collect();
+        let Some(rate) = local_difference(&sessions).and_then(|found| found.re_reads_per_known_read) else { continue };
+        found += usize::from(rate.finding.is_some());
+        naive += usize::from(rate.before.ci95.is_some_and(|ci| !ci.contains(0.0)));
+    }
+    [found, naive].map(|count| 100.0 * count as f64 / studies as f64)
+}
+
+fn main() {
+    let studies = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(STUDIES);
+    println!("{studies} studies of {SESSIONS} sessions; percent in which re-reads are found to differ:\n");
+    println!("| {:<45} | both controls | one before |", "sessions");
+    println!("| {:-<45} | ------------: | ---------: |", "");
+    let mut held = true;
+    for kind in &KINDS {
+        let [found, naive] = findings(kind, studies);
+        println!("| {:<45} | {found:13.1} | {naive:10.1} |", kind.name);
+        held &= match kind.effect {
+            None => found <= 3.0,
+            Some(effect) => effect < 0.35 || found >= 95.0,
+        };
+    }
+    println!(
+        "\nAt most 3% in healthy sessions, at least 95% where .35 is planted: {}.",
+        if held { "yes" } else { "NO" }
+    );
+}
