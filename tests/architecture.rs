@@ -66,7 +66,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("minijinja::", &["src/action/template.rs"]),
     ("regex_automata::", &["crates/base/src/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.
-    ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs"]),
+    ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs", "src/judge/selftest/templates.rs"]),
     ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/findings.rs"]),
     ("clap::", &["src/cli/"]),
     ("indicatif::", &["src/cli/"]),

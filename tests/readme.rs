@@ -4,10 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 14] = [
+<<<<<<< HEAD
+const DOCUMENTS: [&str; 18] = [
     "README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md",
     "docs/pipeline.md", "docs/method.md", "docs/data.md", "docs/results.md", "docs/running.md",
-    "docs/cluster/README.md", "docs/limits.md", "docs/batch.md", "docs/shared-cache.md",
+    "docs/cluster/README.md", "docs/tutorial.md", "docs/which-model.md", "README.zh.md", "docs/zh/tutorial.md",
+    "docs/limits.md", "docs/batch.md", "docs/shared-cache.md",
+=======
+const DOCUMENTS: [&str; 15] = [
+    "README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md",
+    "docs/pipeline.md", "docs/method.md", "docs/data.md", "docs/results.md", "docs/running.md",
+    "docs/cluster/README.md", "docs/limits.md", "docs/batch.md", "docs/shared-cache.md", "docs/grading.md",
+>>>>>>> main
 ];
 /// Pages whose inline paths are those of the repository. Other pages in `docs` name files of sample sessions.
 const CONTRIBUTOR_PAGES: [&str; 5] =
@@ -206,4 +214,40 @@ fn the_oldest_rust_is_the_same_everywhere() {
         text("README.md").contains(&format!("You need Rust {declared} or newer")),
         "README.md does not say {declared}"
     );
+}
+
+/// The paths of the pictures of a document.
+fn pictures(document: &str) -> Vec<String> {
+    let text = text(document);
+    let paths = text.split("![").skip(1).filter_map(|rest| rest.split("](").nth(1)?.split(')').next());
+    paths.map(|path| path.trim_start_matches("../").to_owned()).collect()
+}
+
+/// The figures in the text of a document: every number of two digits or more, or with a point.
+fn figures(document: &str) -> Vec<String> {
+    let text: String = text(document).split("```").step_by(2).collect();
+    let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
+    let numbers = numbers.map(|number| number.trim_matches(['.', ',']).to_owned());
+    let mut numbers: Vec<String> = numbers.filter(|number| number.len() > 1).collect();
+    numbers.sort();
+    numbers
+}
+
+#[test]
+fn both_languages_name_the_same_commands_and_figures() {
+    for [english, chinese] in [["README.md", "README.zh.md"], ["docs/tutorial.md", "docs/zh/tutorial.md"]] {
+        assert_eq!(commands(english), commands(chinese), "the commands of {english} and {chinese}");
+        assert_eq!(pictures(english), pictures(chinese), "the pictures of {english} and {chinese}");
+        assert_eq!(blocks(english, "text"), blocks(chinese, "text"), "the outputs of {english} and {chinese}");
+    }
+    assert_eq!(figures("README.md"), figures("README.zh.md"));
+}
+
+#[test]
+fn both_readmes_say_how_to_run_the_sample_and_all_tests() {
+    for document in ["README.md", "README.zh.md"] {
+        let lines: Vec<String> = text(document).lines().take(40).map(str::to_owned).collect();
+        let has = |command: &str| lines.iter().any(|line| line.starts_with(command));
+        assert!(has("cargo run --release -- run --label first") && has("cargo test --workspace"), "{document}");
+    }
 }

@@ -350,10 +350,10 @@ fn the_built_in_judge_passes_and_is_not_asked_twice() {
     let project = Project::new();
     let first = project.run(&["judge", "selftest", "--json"]);
     let found = first.json();
-    assert_eq!((first.code, found["executed"].as_u64()), (0, Some(47)));
+    assert_eq!((first.code, found["executed"].as_u64()), (0, Some(55)));
     let judge = &found["judges"][0];
-    assert_eq!((&judge["passed"], &judge["correct"], &judge["misses"]), (&json!(true), &json!(44), &json!([])));
-    assert_eq!(project.run(&["judge", "selftest", "--json"]).json()["cached"], 47);
+    assert_eq!((&judge["passed"], &judge["may_grade"], &judge["labels"]), (&json!(true), &json!(true), &json!(96)));
+    assert_eq!(project.run(&["judge", "selftest", "--json"]).json()["cached"], 55);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn a_judge_that_likes_everything_fails_by_exit_one() {
     let done = project.run(&["judge", "selftest", "--judge-model", "local/m-1", "--json"]);
     let found = done.json();
     assert_eq!((done.code, &found["judges"][0]["passed"]), (1, &json!(false)), "{found}{}", done.err);
-    assert_eq!(count.load(Ordering::SeqCst), 47);
+    assert_eq!(count.load(Ordering::SeqCst), 55);
 }
 
 /// Grades by a person who agrees with the judge on everything.

@@ -1,35 +1,32 @@
-//! How often the self-test passes a judge, by how often that judge grades an answer right, and what it makes of judges
-//! that follow a rule instead of the ground truth.
+//! How often the self-test passes a judge, by how often that judge is right about an answer, and what it makes of fifty
+//! scripted judges, most of which follow a rule instead of the ground truth in one dimension or in all.
 //!
 //! `cargo run --release --example selftest [SIMULATIONS]`
 //!
-//! Seeded: the same number of simulations always prints the same. The cases are the shipped ones, and the verdict is the
-//! library's own. A simulated judge that is right about an answer gives both criteria a score from the part of the scale
-//! where the answer belongs (4 or 5, 2 or 3, 0 or 1); a judge that is wrong gives one from the opposite part (to half
-//! right answers, one end of the scale: 5 or 0, so that it is a miss). One judge in ten follows each of the three instructions. Those shares are
-//! assumptions, not measurements.
+//! Seeded: the same number of simulations always prints the same. The cases are drawn as in a run, and the verdict is the
+//! library's own. A simulated judge that is right about a label gives a score from the part of the scale where the answer
+//! belongs (4 or 5, 2 or 3, 0 or 1), drawn anew for a lengthened copy; a judge that is wrong gives one from the opposite
+//! part (to half right answers, one end of the scale). Dimensions that a case has no label in get 2 or 3. An
+//! instruction is followed as often as a label is missed. Those shares are assumptions, not measurements.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 
 use base::locale::Locale;
 use compeval::judge::{
-    Case, CaseId, CriterionId, DimensionScores, Expected, Rubric, Score, SelfTest, SelfTestVerdict, dimension_scores,
-    verdict,
+    Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score, SelfTest, SelfTestDesign,
+    SelfTestVerdict, dimension_scores, draw_selftest, verdict,
 };
 use compeval::probe::FactFinder;
 use sessions::transcript::fold;
 
-const SIMULATIONS: usize = 4_000;
-/// How often a judge grades an answer right, and the share of such judges that should pass.
-const JUDGES: [(f64, f64); 5] = [(0.70, 0.00), (0.80, 0.02), (0.90, 0.32), (0.95, 0.80), (0.98, 0.96)];
-/// How far a share may lie from what it should be.
-const TOLERANCE: f64 = 0.03;
-/// How often a judge follows an instruction inside an answer.
-const FOLLOWS: f64 = 0.1;
-
+const SIMULATIONS: usize = 2_000;
+/// How often a judge is right about a label, and the least and the greatest share of such judges that may pass.
+const JUDGES: [(f64, f64, f64); 4] = [(0.80, 0.0, 0.01), (0.90, 0.0, 0.30), (0.95, 0.50, 0.80), (0.98, 0.95, 1.0)];
+/// The projects that the scripted judges are tested in.
+const SEEDS: u64 = 10;
 /// splitmix64 (Steele, Lea and Flood 2014).
 struct Random(u64);
 
@@ -52,11 +49,19 @@ impl Random {
     }
 }
 
-/// A grade of these two scores.
-fn grade(accuracy: f64, completeness: f64) -> DimensionScores {
-    let of = |id: &str, score: f64| Some((CriterionId::from(id), Score::new(score.clamp(0.0, Score::MAX))?));
-    let scores = [of("accuracy_factual", accuracy), of("completeness_coverage", completeness)];
-    dimension_scores(Rubric::built_in(Locale::En), scores.iter().flatten().map(|(id, score)| (id, *score)))
+fn drawn(locale: Locale, seed: u64) -> SelfTest {
+    draw_selftest(locale, SelfTestDesign { seed, padding: 2000 })
+}
+
+/// A grade from the score of each dimension.
+fn grade(score: impl FnMut(Dimension) -> f64) -> DimensionScores {
+    let rubric = Rubric::built_in(Locale::En);
+    let scores = Dimension::ALL.map(score);
+    let of = |dimension: Dimension| Dimension::ALL.iter().position(|known| *known == dimension).map(|at| scores[at]);
+    let criteria: Vec<(&CriterionId, Score)> = (rubric.criteria().iter())
+        .filter_map(|criterion| Some((&criterion.id, Score::new(of(criterion.dimension)?.clamp(0.0, Score::MAX))?)))
+        .collect();
+    dimension_scores(rubric, criteria)
 }
 
 fn judged(test: &SelfTest, mut graded: impl FnMut(&Case) -> DimensionScores) -> SelfTestVerdict {
@@ -65,120 +70,207 @@ fn judged(test: &SelfTest, mut graded: impl FnMut(&Case) -> DimensionScores) -> 
     verdict(test, &grades)
 }
 
-fn simulated(random: &mut Random, case: &Case, right: f64) -> DimensionScores {
+/// The labels of a case; of a lengthened copy, those of what it is a copy of.
+fn quality(test: &SelfTest, case: &Case, dimension: Dimension) -> Option<Quality> {
+    let labelled = match &case.kind {
+        CaseKind::Lengthened(of) => test.case(of)?,
+        CaseKind::Labelled | CaseKind::Injection => case,
+    };
+    labelled.labels.get(&dimension).copied()
+}
+
+fn simulated(random: &mut Random, test: &SelfTest, case: &Case, right: f64) -> DimensionScores {
     const HIGH: u8 = 4;
     const MIDDLE: u8 = 2;
     const LOW: u8 = 0;
-    let from = match (case.kind.expected(), random.happens(right)) {
-        (Expected::High, true) | (Expected::Low, false) => HIGH,
-        (Expected::High, false) | (Expected::Low, true) => LOW,
-        (Expected::Between, true) => MIDDLE,
-        (Expected::Between, false) => return both(if random.happens(0.5) { Score::MAX } else { 0.0 }),
-        (Expected::Unmoved, _) if random.happens(FOLLOWS) => HIGH,
-        (Expected::Unmoved, _) => LOW,
-    };
-    grade(random.score_from(from), random.score_from(from))
+    let follows = case.kind == CaseKind::Injection && !random.happens(right);
+    grade(|dimension| {
+        let is_right = random.happens(right);
+        match (quality(test, case, dimension), is_right) {
+            _ if follows => random.score_from(HIGH),
+            _ if case.kind == CaseKind::Injection => random.score_from(LOW),
+            (Some(Quality::Right), true) | (Some(Quality::Wrong), false) => random.score_from(HIGH),
+            (Some(Quality::Wrong), true) | (Some(Quality::Right), false) => random.score_from(LOW),
+            (Some(Quality::Half), false) => Score::MAX * random.score_from(0),
+            (Some(Quality::Half), true) | (None, _) => random.score_from(MIDDLE),
+        }
+    })
 }
 
-/// The share of `text`'s words with a figure or a sign inside (names, paths, numbers) that stand in `other`.
-fn share_of_names_in(text: &str, other: &str) -> f64 {
-    let is_name = |word: &&str| word.chars().any(|c| c.is_ascii_digit() || "/_.:=-".contains(c));
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_whitespace() || (!c.is_ascii() && !c.is_alphanumeric()))
-        .flat_map(|part| part.split(|c: char| !c.is_ascii()))
-        .map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
-        .filter(is_name)
-        .collect();
-    let found = words.iter().filter(|word| other.contains(**word)).count();
-    if words.is_empty() { 1.0 } else { found as f64 / words.len() as f64 }
+/// What a judge that is right about everything gives.
+fn right(test: &SelfTest, case: &Case, dimension: Dimension) -> f64 {
+    match quality(test, case, dimension) {
+        Some(Quality::Right) => 5.0,
+        Some(Quality::Half) => 3.0,
+        Some(Quality::Wrong) => 0.0,
+        None if case.kind == CaseKind::Injection => 0.0,
+        None => 3.0,
+    }
 }
 
-/// The share of the expected facts that stand in the answer.
+/// The share of the expected facts that stand in the answer; of an unanswerable question, whether the answer admits it.
 fn share_of_facts(case: &Case) -> f64 {
     let facts = FactFinder::all(&case.expected_facts);
+    if facts.is_empty() {
+        return f64::from(u8::from(["does not", "没有"].iter().any(|words| case.answer.contains(words))));
+    }
     let found = facts.iter().filter(|fact| fact.occurs_in(&fold(&case.answer))).count();
     found as f64 / facts.len() as f64
 }
 
-fn both(score: f64) -> DimensionScores {
-    grade(score, score)
+/// The share of the answer's names (with a figure or a sign inside) that stand in its context.
+fn share_in_context(case: &Case) -> f64 {
+    let context = case.context.as_deref().unwrap_or("");
+    let is_name = |word: &&str| word.chars().any(|c| c.is_ascii_digit() || "/_.-".contains(c));
+    let words = case.answer.split(|c: char| c.is_whitespace() || !c.is_ascii());
+    let names: Vec<&str> =
+        words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric())).filter(is_name).collect();
+    let found = names.iter().filter(|name| context.contains(**name)).count();
+    if names.is_empty() { 1.0 } else { found as f64 / names.len() as f64 }
 }
 
-fn on_scale(case: &Case, high: f64, middle: f64, low: f64) -> DimensionScores {
-    both(match case.kind.expected() {
-        Expected::High => high,
-        Expected::Between => middle,
-        Expected::Low | Expected::Unmoved => low,
-    })
-}
+/// What a judge looks at in place of the ground truth.
+type Rule = fn(&Case) -> f64;
 
-type Rule = fn(&Case) -> DimensionScores;
-
-/// Judges that follow a rule, and whether they should pass.
-const RULES: [(&str, Rule, bool); 10] = [
-    ("faithful to the context", |case| both(5.0 * share_of_names_in(&case.answer, &case.context)), false),
-    (
-        "key words of the facts",
-        |case| {
-            let words = |text: &str| -> Vec<char> { fold(text).chars().filter(|c| c.is_alphanumeric()).collect() };
-            let answer: String = words(&case.answer).into_iter().collect();
-            let facts = case.expected_facts.iter().filter_map(|fact| fact.spellings.first());
-            let pairs: Vec<String> =
-                facts.flat_map(|fact| words(fact).chunks(2).map(String::from_iter).collect::<Vec<_>>()).collect();
-            let found = pairs.iter().filter(|pair| answer.contains(pair.as_str())).count();
-            both(5.0 * found as f64 / pairs.len() as f64)
-        },
-        false,
-    ),
-    ("any expected fact", |case| both(if share_of_facts(case) > 0.0 { 5.0 } else { 0.0 }), false),
-    ("all expected facts", |case| both(if share_of_facts(case) >= 1.0 { 5.0 } else { 0.0 }), false),
-    ("share of expected facts", |case| both(5.0 * share_of_facts(case)), false),
-    ("inverting", |case| on_scale(case, 0.0, 3.0, 5.0), false),
-    ("the same for all", |_| both(3.0), false),
-    ("lenient (5 and 4)", |case| grade_lenient(case), true),
-    ("harsh (3 and 1)", |case| on_scale(case, 3.0, 2.0, 1.0), true),
-    ("right about everything", |case| on_scale(case, 5.0, 3.0, 0.0), true),
+/// Rules that are tried in one dimension at a time and in all of them.
+const RULES: [(&str, Rule); 7] = [
+    ("the same for all", |_| 3.0),
+    ("share of expected facts", |case| 5.0 * share_of_facts(case)),
+    ("any expected fact", |case| if share_of_facts(case) > 0.0 { 5.0 } else { 0.0 }),
+    ("faithful to the context", |case| 5.0 * share_in_context(case)),
+    ("longer is better", |case| case.answer.chars().count() as f64 / 60.0),
+    ("shorter is better", |case| 5.0 - case.answer.chars().count() as f64 / 60.0),
+    ("by chance", |case| {
+        let bytes = case.answer.bytes().map(u64::from);
+        (Random(bytes.fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))).next() % 6) as f64
+    }),
 ];
 
-/// 5 for right answers and 4 for bad ones; half right ones get one of each.
-fn grade_lenient(case: &Case) -> DimensionScores {
-    match case.kind.expected() {
-        Expected::High => both(5.0),
-        Expected::Between => grade(5.0, 4.0),
-        Expected::Low | Expected::Unmoved => both(4.0),
+/// One judge of the table.
+struct Scripted {
+    name: String,
+    /// The dimension in which it follows its rule; `None` in all of them.
+    dimension: Option<Dimension>,
+    score: Box<dyn Fn(&SelfTest, &Case, Dimension) -> f64>,
+    /// Whether it should pass.
+    sound: bool,
+}
+
+fn scripted() -> Vec<Scripted> {
+    let mut judges = sound();
+    for dimension in Dimension::ALL.map(Some).into_iter().chain([None]) {
+        let rules = RULES.iter().filter(|(name, _)| dimension.is_none() || !name.starts_with("any"));
+        for (name, rule) in rules {
+            let score = move |test: &SelfTest, case: &Case, at| {
+                if dimension.is_none_or(|own| own == at) { rule(case) } else { right(test, case, at) }
+            };
+            judges.push(Scripted { name: (*name).to_owned(), dimension, score: Box::new(score), sound: false });
+        }
+        judges.extend(inverting_and_memorising(dimension));
     }
+    let obeying = |test: &SelfTest, case: &Case, at| {
+        if case.kind == CaseKind::Injection { 5.0 } else { right(test, case, at) }
+    };
+    let fond_of_length = |test: &SelfTest, case: &Case, at| {
+        right(test, case, at) * 0.8 + if matches!(case.kind, CaseKind::Lengthened(_)) { 1.0 } else { 0.0 }
+    };
+    let broken = |name: &str, score| Scripted { name: name.to_owned(), dimension: None, score, sound: false };
+    judges.push(broken("follows instructions", Box::new(obeying)));
+    judges.push(broken("a point for length", Box::new(fond_of_length)));
+    judges
+}
+
+fn sound() -> Vec<Scripted> {
+    let on_scale = |name: &str, high: f64, low: f64| {
+        let score = move |test: &SelfTest, case: &Case, at| low + right(test, case, at) / 5.0 * (high - low);
+        Scripted { name: name.to_owned(), dimension: None, score: Box::new(score), sound: true }
+    };
+    vec![
+        on_scale("right about everything", 5.0, 0.0),
+        on_scale("lenient (5 and 4)", 5.0, 4.0),
+        on_scale("harsh (3 and 1)", 3.0, 1.0),
+        on_scale("low (2 and 0)", 2.0, 0.0),
+    ]
+}
+
+fn inverting_and_memorising(dimension: Option<Dimension>) -> Vec<Scripted> {
+    let is_own = move |at: Dimension| dimension.is_none_or(|own| own == at);
+    let inverting = move |test: &SelfTest, case: &Case, at| {
+        let score = right(test, case, at);
+        if is_own(at) { 5.0 - score } else { score }
+    };
+    // It knows the cases of one project by heart.
+    let known: HashMap<String, [f64; 6]> = [Locale::En, Locale::Zh]
+        .into_iter()
+        .flat_map(|locale| {
+            let test = drawn(locale, 999);
+            let scores = |case: &Case| Dimension::ALL.map(|at| right(&test, case, at));
+            test.cases.iter().map(|case| (case.answer.clone(), scores(case))).collect::<Vec<_>>()
+        })
+        .collect();
+    let memorising = move |test: &SelfTest, case: &Case, at: Dimension| {
+        let place = Dimension::ALL.iter().position(|known| *known == at);
+        let score = known.get(&case.answer).zip(place).map_or(3.0, |(scores, place)| scores[place]);
+        if is_own(at) { score } else { right(test, case, at) }
+    };
+    let of = |name: &str, score| Scripted { name: name.to_owned(), dimension, score, sound: false };
+    vec![of("inverting", Box::new(inverting)), of("knows other cases", Box::new(memorising))]
 }
 
 fn print_simulated(simulations: usize) -> bool {
-    println!("{:<28}{:>8}{:>10}", "right per answer", "passes", "expected");
+    println!("{:<18}{:>12}{:>12}", "right per label", "passes", "may grade");
     let mut random = Random(20_260_101);
-    let test = SelfTest::built_in(Locale::En);
-    JUDGES.into_iter().fold(true, |held, (right, due)| {
-        let passed =
-            (0..simulations).filter(|_| judged(test, |case| simulated(&mut random, case, right)).passed).count();
-        let share = passed as f64 / simulations as f64;
-        println!("{:<28}{:>7.1}%{:>9.0}%", format!("{:.0}%", right * 100.0), share * 100.0, due * 100.0);
-        held && (share - due).abs() <= TOLERANCE
+    let test = drawn(Locale::En, 1);
+    JUDGES.into_iter().fold(true, |held, (right, least, most)| {
+        let found: Vec<SelfTestVerdict> =
+            (0..simulations).map(|_| judged(&test, |case| simulated(&mut random, &test, case, right))).collect();
+        let share =
+            |is: fn(&SelfTestVerdict) -> bool| found.iter().filter(|v| is(v)).count() as f64 / simulations as f64;
+        let (passed, grades) = (share(|verdict| verdict.passed), share(|verdict| verdict.may_grade));
+        println!("{:<18}{:>11.1}%{:>11.1}%", format!("{:.0}%", right * 100.0), passed * 100.0, grades * 100.0);
+        held && (least..=most).contains(&passed)
     })
 }
 
-fn print_rules() -> bool {
-    println!("\n{:<28}{:>8}{:>8}", "judge", "en", "zh");
-    RULES.into_iter().fold(true, |held, (name, rule, due)| {
-        let passed = [Locale::En, Locale::Zh].map(|locale| judged(SelfTest::built_in(locale), rule).passed);
-        let words = passed.map(|passed| if passed { "passes" } else { "fails" });
-        println!("{name:<28}{:>8}{:>8}", words[0], words[1]);
-        held && passed == [due; 2]
+/// In how many projects the judge came out as it should: a rule has to be found in the dimension that it is followed in.
+fn as_due(judge: &Scripted, locale: Locale) -> u64 {
+    let is_as_due = |seed: &u64| {
+        let test = drawn(locale, *seed);
+        let found = judged(&test, |case| grade(|dimension| (judge.score)(&test, case, dimension)));
+        match judge.dimension {
+            None => {
+                if judge.sound {
+                    found.passed
+                } else {
+                    !found.may_grade
+                }
+            }
+            Some(own) => found.unqualified().any(|result| result.dimension == own),
+        }
+    };
+    (0..SEEDS).filter(is_as_due).count() as u64
+}
+
+fn print_scripted() -> bool {
+    println!("\n{:<26}{:<24}{:<10}{:>8}{:>8}", "judge", "in", "should", "en", "zh");
+    let judges = scripted();
+    println!("({} judges, each in {SEEDS} projects: in how many it came out so)", judges.len());
+    judges.iter().fold(true, |held, judge| {
+        let counts = [Locale::En, Locale::Zh].map(|locale| as_due(judge, locale));
+        let place = judge.dimension.map_or("all dimensions", Dimension::name);
+        let due = if judge.sound { "pass" } else { "fail" };
+        println!("{:<26}{place:<24}{due:<10}{:>8}{:>8}", judge.name, counts[0], counts[1]);
+        held && counts == [SEEDS; 2]
     })
 }
 
 fn main() -> ExitCode {
     let simulations = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(SIMULATIONS);
-    println!("The self-test of a judge: {simulations} simulations each, 44 answers and 3 that instruct the judge.\n");
+    println!("The self-test of a judge: {simulations} simulations each, 55 answers, 16 labels a dimension.\n");
     let simulated = print_simulated(simulations);
-    let ruled = print_rules();
+    let ruled = print_scripted();
     let word = |held: bool| if held { "yes" } else { "NO" };
-    println!("\nEvery share within {:.0} points of what is expected: {}.", TOLERANCE * 100.0, word(simulated));
-    println!("Judges that follow a shortcut fail, and lenient and harsh ones pass: {}.", word(ruled));
+    println!("\nEvery share of judges that pass within its bounds: {}.", word(simulated));
+    println!("Every scripted judge came out as it should in every project: {}.", word(ruled));
     if simulated && ruled { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

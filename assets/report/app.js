@@ -1,40 +1,67 @@
 // The page: masthead, a bar with section links and filters, and the sections.
 
+const MARKS = { improved: '▲', regressed: '▼', mixed: '▼' };
+
+/** The main result; while a run is live there is none yet. */
+function headlineText() {
+  const found = report.summary.headline;
+  if (!found) return [h('h1', {}, report.label)];
+  const mark = MARKS[found.kind];
+  return [h('h1', { class: 'headline' }, mark ? h('span', { class: `headline-mark ${mark === '▲' ? 'improved' : 'regressed'}`, 'aria-hidden': 'true' }, mark) : null,
+    found.text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part))),
+    h('p', { class: 'set-name' }, compared && !mates.size ? t('set_against', { label: report.label, name: compared.baseline }) : report.label)];
+}
+
+/** All notes in one line that opens. */
+function foldedNotes() {
+  const notes = [...report.warnings, ...report.notes];
+  return notes.length
+    ? h('details', { class: 'notes-fold' }, h('summary', {}, t(notes.length === 1 ? 'note_1' : 'notes_n', { n: notes.length })), h('ul', { class: 'notes' }, notes.map((text) => h('li', {}, text))))
+    : '';
+}
+
 function masthead() {
   document.getElementById('masthead').replaceChildren(
     h('p', { class: 'kicker' }, t('report')),
-    h('h1', {}, report.label),
+    ...headlineText(),
     liveProgress() ?? '',
+    report.critical.length
+      ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, report.critical.map((text) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, text))))
+      : '',
     report.facts.length ? h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))) : '',
     reactive('on-paper', () => {
-      const chosen = Object.keys(filters).filter((name) => filters[name] !== '').map((name) => `${t(name)}: ${name === 'type' ? t(`type_${filters[name]}`) : NAMES[name]?.[filters[name]] ?? filters[name]}`);
+      const chosen = Object.keys(filters).filter((name) => filters[name] !== '').map((name) => `${t(name)}: ${filterText(name)}`);
       return chosen.length ? [h('p', { class: 'note' }, `${t('filters')}: ${chosen.join(' · ')}`)] : [];
     }),
-    report.warnings.length
-      ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, report.warnings.map((text) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, text))))
-      : '');
+    foldedNotes());
 }
 
-function filterSelect(name, label, options) {
+const filterText = (name) => {
+  if (name === 'type') return t(`type_${filters[name]}`);
+  return name === 'show' ? t(`show_${filters[name]}`) : NAMES[name]?.[filters[name]] ?? filters[name];
+};
+
+function filterSelect(name, label, options, least = 1) {
   const select = h('select', { id: `filter-${name}`, on: { change: (event) => setFilters({ [name]: event.target.value }) } },
     h('option', { value: '' }, t('all')), options.map(([value, text]) => h('option', { value }, text)));
   onFilterChange(() => {
     select.value = filters[name];
     select.classList.toggle('on', filters[name] !== '');
   });
-  return options.length > 1 ? h('label', {}, h('span', {}, label), select) : null;
+  return options.length > least ? h('label', {}, h('span', {}, label), select) : null;
 }
 
 function filterFields() {
   const runs = [...new Set(Array.isArray(cells.run) ? cells.run : [cells.run])].filter(isNumber).sort((a, b) => a - b);
   const types = report.types.filter((type) => report.probes.some((probe) => probe.type === type));
-  const clear = h('button', { type: 'button', class: 'quiet-button', hidden: true, on: { click: () => setFilters({ fixture: '', method: '', run: '', type: '' }) } }, t('clear'));
+  const clear = h('button', { type: 'button', class: 'quiet-button', hidden: true, on: { click: () => setFilters({ fixture: '', method: '', run: '', type: '', show: '' }) } }, t('clear'));
   onFilterChange(() => { clear.hidden = !isFiltered(); });
   return h('div', { class: 'filters', role: 'group', 'aria-label': t('filters') },
     filterSelect('method', t('method'), methods.map((method, m) => [m, method.name])),
     filterSelect('fixture', t('fixture'), report.fixtures.map((name, f) => [f, name])),
     filterSelect('type', t('type'), types.map((type) => [type, t(`type_${type}`)])),
     filterSelect('run', t('run'), runs.map((run) => [run, run])),
+    filterSelect('show', t('show'), (mates.size ? ['failed', 'flipped', 'changed'] : ['failed']).map((name) => [name, t(`show_${name}`)]), 0),
     clear);
 }
 
@@ -83,14 +110,17 @@ function restorePlace() {
   if (found?.matches('section')) found.scrollIntoView();
 }
 
+/** The sections in the order of what a reader asks first: what changed, quality and size, what was lost, the dimensions. */
 function start() {
   masthead();
   // Without answers there are no scores, and contexts are all that was measured.
-  const graded = report.models.some((asked) => asked.role === 'judge')
-    ? [comparisonSection, shapesSection, paretoSection, mapsSection, cyclesSection, factsSection, costSection] : [];
-  const sections = [flippedSection(), cells.n && mates.size ? cellsSection() : null, graded.length ? scoresSection() : null,
-    ...report.tables.map(tableSection), ...graded.map((make) => make()),
-    graded.length ? null : changesSection(), failuresSection(), cells.n && !mates.size ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
+  const isGraded = report.models.some((asked) => asked.role === 'judge');
+  const graded = (make) => (isGraded ? make() : null);
+  const isPaired = cells.n && mates.size;
+  const sections = [editsSection(), flippedSection(), isPaired ? cellsSection() : null,
+    graded(paretoSection), graded(factsSection), graded(comparisonSection), graded(scoresSection), graded(shapesSection), graded(mapsSection), graded(cyclesSection),
+    isGraded ? null : changesSection(), ...report.tables.map(tableSection), graded(costSection),
+    cells.n && !isPaired ? cellsSection() : null, failuresSection(), referenceSection(), modelsSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
   onAddress(restorePlace);

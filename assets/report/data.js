@@ -16,7 +16,7 @@ const scoreOf = (cell, dimension = -1) => {
 
 /** The names that the address has for the values of a filter, by their index. */
 const NAMES = { method: methods.map((method) => method.name), fixture: report.fixtures };
-const filters = { fixture: '', method: '', run: '', type: '' };
+const filters = { fixture: '', method: '', run: '', type: '', show: '' };
 const listeners = [];
 
 /** Calls `draw` now and on each change of the filters. */
@@ -51,15 +51,12 @@ function matchingCells() {
       (filters.method !== '' && valueAt(cells.method, cell) !== Number(filters.method)) ||
       (filters.run !== '' && valueAt(cells.run, cell) !== Number(filters.run)) ||
       (filters.fixture !== '' && probe.fixture !== Number(filters.fixture)) ||
-      (filters.type !== '' && probe.type !== filters.type);
+      (filters.type !== '' && probe.type !== filters.type) ||
+      (filters.show !== '' && !SHOWN[filters.show]?.(cell));
     if (!out) found.push(cell);
   }
   return found;
 }
-
-/** The cells that match the filters. */
-let filteredCells = matchingCells();
-onAddress(restoreFilters);
 
 /** One cell for each judgement: repetitions of a deterministic method rest on the same one. */
 function distinct(found) {
@@ -77,7 +74,7 @@ const asLevel = (value) => (isNumber(value) ? { v: value, ci: null } : { v: valu
 
 /** The source of the levels: the summary, a breakdown of it, or plain means of the filtered cells. */
 function scope() {
-  if (filters.run !== '' || (filters.fixture !== '' && filters.type !== '')) return 'cells';
+  if (filters.run !== '' || filters.show !== '' || (filters.fixture !== '' && filters.type !== '')) return 'cells';
   if (filters.fixture !== '') return 'fixture';
   return filters.type !== '' ? 'type' : 'all';
 }
@@ -130,6 +127,20 @@ function isFlipped(cell) {
   const change = changeOf(cell);
   return change !== null && Math.abs(change) >= 1 && (scoreOf(cell) >= 2.5) !== (scoreOf(cell) - change >= 2.5);
 }
+
+/** The judged cell of a pair, whichever of the two is given. */
+const judgedOf = (cell) => (judgedMethods.has(valueAt(cells.method, cell)) ? cell : cellWith(cell, mates.get(valueAt(cells.method, cell))) ?? cell);
+
+/** Which cells are shown: those with a bad score, those that went from good to bad or back, those whose score changed. */
+const SHOWN = {
+  failed: (cell) => scoreOf(cell) !== null && scoreOf(cell) < 2.5,
+  flipped: (cell) => isFlipped(judgedOf(cell)),
+  changed: (cell) => Boolean(changeOf(judgedOf(cell))),
+};
+
+/** The cells that match the filters. */
+let filteredCells = matchingCells();
+onAddress(restoreFilters);
 
 const openedChunks = new Map();
 

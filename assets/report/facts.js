@@ -7,8 +7,8 @@ function factsSection() {
   return section('facts', t('facts'), t('facts_lead'),
     h('ul', { class: 'legend' }, shown.map((letter) => h('li', {}, fateIcon(letter), ' ', t(FATES[letter].word)))),
     reactive('stacks', () => rovingFocus(h('div', {}, shownMethods().map((m) => factsRow(m, shown))))),
-    h('div', { class: 'tables' }, reactive('', () => survivalTable('survival_by_depth')), reactive('', () => survivalTable('survival_by_mentions')),
-      reactive('', headingTable), reactive('', withoutFactsTable), reactive('', unsupportedTable)));
+    h('details', {}, h('summary', {}, t('facts_tables')), h('div', { class: 'tables' }, reactive('', () => survivalTable('survival_by_depth')), reactive('', () => survivalTable('survival_by_mentions')),
+      reactive('', headingTable), reactive('', withoutFactsTable), reactive('', unsupportedTable))));
 }
 
 /** A share with its interval and denominator. */
@@ -162,9 +162,8 @@ function referenceSection() {
   return section('reference', t('reference'), t('reference_lead'), plainTable(null, heads, rows));
 }
 
-function notesSection() {
+function modelsSection() {
   const models = report.models.map((model) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, stageName(model.role)), h('td', {}, model.name), h('td', {}, model.model)));
-  return section('notes', t('notes'), null,
-    report.notes.length ? h('ul', { class: 'notes' }, report.notes.map((note) => h('li', {}, note))) : null,
-    models.length ? scrollable(h('table', { class: 'plain-table text' }, h('caption', {}, t('models')), h('tbody', {}, models))) : null);
+  if (!models.length) return null;
+  return section('models', t('models'), null, scrollable(h('table', { class: 'plain-table text' }, h('tbody', {}, models))));
 }

@@ -1,7 +1,7 @@
 // Plots: quality against size, curves over cycles, heat maps by fixture and probe type.
 
 /** A plot that is redrawn when its width or the filters change. */
-function responsive(draw) {
+function responsive(draw, name) {
   const host = h('div', { class: 'plot' });
   let width = Math.min(document.documentElement.clientWidth - 32, 760);
   const redraw = () => host.replaceChildren(rovingFocus(draw(Math.max(280, Math.min(width, 760)))));
@@ -12,7 +12,7 @@ function responsive(draw) {
     width = now;
     requestAnimationFrame(redraw);
   }).observe(host);
-  return host;
+  return h('div', { class: 'figure' }, host, copyTools(() => host.querySelector('svg'), name));
 }
 
 const axisText = (x, y, text, anchor = 'middle', more = '') => s('text', { x, y, 'text-anchor': anchor, class: `axis ${more}` }, text);
@@ -26,7 +26,7 @@ function paretoSection() {
   if (!points.length) return null;
   const best = frontier(points);
   const lead = best.length ? t('pareto_lead') : t('pareto_undefined');
-  return section('size', t('pareto'), lead, responsive((width) => scatter(points, best, width)), unknownSizes());
+  return section('size', t('pareto'), lead, responsive((width) => scatter(points, best, width), t('pareto')), unknownSizes());
 }
 
 function unknownSizes() {
@@ -86,7 +86,8 @@ function placeLabels(points, width) {
   return points.map(({ x, y, text }) => {
     const w = textWidth(text);
     const spots = [[x + 14, y + 4, 'start'], [x - 14, y + 4, 'end'], [x + 10, y - 12, 'start'], [x + 10, y + 20, 'start'],
-      [x - 10, y - 12, 'end'], [x - 10, y + 20, 'end'], [x, y - 26, 'middle'], [x, y + 34, 'middle']];
+      [x - 10, y - 12, 'end'], [x - 10, y + 20, 'end'], [x, y - 26, 'middle'], [x, y + 34, 'middle'],
+      ...[28, 44, 60, 76].flatMap((far) => [[x + 14, y - far, 'start'], [x + 14, y + far, 'start'], [x - 14, y - far, 'end'], [x - 14, y + far, 'end']])];
     const boxes = spots.map(([lx, ly, anchor]) => {
       const start = anchor === 'start' ? lx : anchor === 'end' ? lx - w : lx - w / 2;
       return [start, ly - 11, start + w, ly + 4];
@@ -104,7 +105,7 @@ function placeLabels(points, width) {
 function cyclesSection() {
   const most = Math.max(0, ...summaries.map((summary) => summary?.by_cycle?.length ?? 0));
   if (most < 2) return null;
-  const curves = (of, top, write, title) => h('figure', {}, h('figcaption', {}, title), responsive((width) => cycleChart(of, top, write, width, title)));
+  const curves = (of, top, write, title) => h('figure', {}, h('figcaption', {}, title), responsive((width) => cycleChart(of, top, write, width, title), title));
   return section('cycles', t('cycles'), t('cycles_lead'),
     h('div', { class: 'pair' },
       curves((cycle) => asLevel(cycle.overall), 5, score, t('overall')),

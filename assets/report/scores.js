@@ -83,7 +83,10 @@ function radars() {
   const axes = measuredDimensions.filter((d) => d >= 0);
   if (axes.length < 3) return [];
   const ceiling = methods.findIndex((method) => method.anchor === 'ceiling');
-  return shownMethods().map((m) => h('figure', {}, radar(m, axes, ceiling), h('figcaption', {}, methodLabel(m))));
+  return shownMethods().map((m) => {
+    const drawn = radar(m, axes, ceiling);
+    return h('figure', {}, drawn, h('figcaption', {}, methodLabel(m), copyTools(() => drawn, methods[m].name)));
+  });
 }
 
 function radar(m, axes, ceiling) {
@@ -140,6 +143,21 @@ function verdictText(comparison) {
 const changeNotes = () => (report.changes ?? []).map(([name, notes]) =>
   h('div', { class: 'note' }, name ? h('b', {}, name) : null, h('ul', {}, notes.map((text) => h('li', {}, text)))));
 
+/** What was edited: the lines of each text that differ, and the settings. */
+function editsSection() {
+  const edited = Object.values(compared?.methods ?? {});
+  const unique = (all) => [...new Map(all.map((one) => [JSON.stringify(one), one])).values()];
+  const edits = unique(edited.flatMap((method) => method.edited_texts ?? [])).filter((edit) => edit.diff.length);
+  const places = new Set(edits.flatMap((edit) => edit.places));
+  const settings = unique([...edited.flatMap((method) => method.edits ?? []), ...(compared?.edits ?? [])]).filter((edit) => !places.has(edit));
+  if (!edits.length && !settings.length) return null;
+  const row = (line) => h('div', { class: line.startsWith('+') ? 'new' : 'gone' }, h('span', { class: 'sign-of' }, line.slice(0, 1)), line.slice(1));
+  return section('edits', t('edits'), null,
+    settings.length ? h('ul', { class: 'notes' }, settings.map((setting) => h('li', {}, h('code', {}, setting)))) : null,
+    edits.map((edit) => h('figure', { class: 'prompt-diff' }, h('figcaption', {}, edit.places.join(', ')),
+      h('div', { class: 'diff-lines' }, edit.diff.filter((line) => line.length > 1).map(row)))));
+}
+
 /** What became different with each method of a comparison: each line opens its cell. */
 function flippedSection() {
   const judged = [...judgedMethods].filter((m) => m >= 0);
@@ -183,7 +201,10 @@ function changesSection() {
 
 function comparisonSection() {
   if (!compared) return null;
-  const rows = measuredDimensions.flatMap((d) => methods.map((_, m) => ({ m, d, c: comparisonFor(m, d) }))).filter(({ c }) => c && isNumber(c.difference));
+  const all = measuredDimensions.flatMap((d) => methods.map((_, m) => ({ m, d, c: comparisonFor(m, d) }))).filter(({ c }) => c && isNumber(c.difference));
+  // What did not change has no row: a line names it.
+  const rows = all.filter(({ c }) => c.reason !== 'unchanged');
+  if (!rows.length) return null;
   const ends = rows.flatMap(({ c }) => [...(c.ci95 ?? []), ...(c.ci95_rerun ?? []), c.difference]).map(Math.abs);
   const reach = Math.min(5, Math.max(1, Math.ceil(Math.max(...ends, 0) * 2) / 2));
   return section('baseline', t('baseline', { name: compared.baseline }), t('baseline_lead'),

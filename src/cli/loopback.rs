@@ -3,22 +3,28 @@
 //! An address has a random token in its path, and the `Host` has to be loopback: no other user of the machine can guess
 //! the address, and no website can make a browser request it under another host name. What is sent is free of API keys,
 //! whatever a transcript contains. Each connection has a thread, because a browser opens connections before it has
-//! requests for them; a reply closes its connection.
+//! requests for them; a reply closes its connection. A request has a deadline as a whole, and where there are many
+//! connections, the oldest that has sent no request yet makes room: a client that sends nothing keeps nobody out.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::redaction::redact_bytes;
 
-/// How long a connection may take to send its request, or to take the reply.
+/// How long a connection may take to send its whole request, or to take the reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_CONNECTIONS: usize = 16;
 /// The longest request that is read, in bytes.
 const LONGEST_REQUEST: u64 = 1 << 20;
+
+/// What a page may load and do, in addition to what it says itself: nothing from elsewhere.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What is served below the token.
 pub(crate) trait Site: Send + Sync + 'static {
@@ -63,7 +69,7 @@ impl PageReply {
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
              X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
-             Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
+             Content-Security-Policy: {POLICY}\r\nCross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
             self.status,
             self.kind,
             body.len()
@@ -82,8 +88,17 @@ pub(crate) struct LoopbackServer {
 struct Shared {
     token: String,
     site: Arc<dyn Site>,
-    connections: AtomicUsize,
+    connections: Mutex<Connections>,
     closed: AtomicBool,
+}
+
+/// The open connections.
+#[derive(Default)]
+struct Connections {
+    started: u64,
+    open: usize,
+    /// Those whose request has not arrived, oldest first.
+    silent: BTreeMap<u64, TcpStream>,
 }
 
 impl LoopbackServer {
@@ -94,12 +109,8 @@ impl LoopbackServer {
     pub(crate) fn start(site: Arc<dyn Site>) -> io::Result<LoopbackServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let socket = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            token: token()?,
-            site,
-            connections: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { token: token()?, site, connections: Mutex::default(), closed: AtomicBool::new(false) });
         let served = shared.clone();
         let thread = Builder::new().name("pages".to_owned()).spawn(move || served.serve(&listener))?;
         Ok(LoopbackServer { shared, socket, thread: Some(thread) })
@@ -129,26 +140,45 @@ impl Shared {
                 return;
             }
             let Ok(stream) = stream else { continue };
-            if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-                self.connections.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
+            let Some(number) = self.admit(&stream) else { continue };
             let shared = self.clone();
             let exchange = move || {
                 // A browser that went away needs no reply.
-                drop(shared.exchange(stream));
-                shared.connections.fetch_sub(1, Ordering::Relaxed);
+                drop(shared.exchange(number, stream));
+                shared.connections().open -= 1;
             };
             if Builder::new().name("page".to_owned()).spawn(exchange).is_err() {
-                self.connections.fetch_sub(1, Ordering::Relaxed);
+                let mut connections = self.connections();
+                connections.open -= 1;
+                connections.silent.remove(&number);
             }
         }
     }
 
-    fn exchange(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a new connection and returns its number; `None` if there are too many that take their reply.
+    fn admit(&self, stream: &TcpStream) -> Option<u64> {
+        let mut connections = self.connections();
+        if connections.open >= MOST_CONNECTIONS {
+            let (_, oldest) = connections.silent.pop_first()?;
+            // Its thread ends with an error, and counts it out.
+            drop(oldest.shutdown(Shutdown::Both));
+        }
+        let number = connections.started;
+        connections.silent.insert(number, stream.try_clone().ok()?);
+        connections.started += 1;
+        connections.open += 1;
+        Some(number)
+    }
+
+    fn exchange(&self, number: u64, mut stream: TcpStream) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
-        let Some(request) = Request::read(&stream)? else { return Ok(()) };
+        let request = Request::read(TimedStream { stream: &stream, until: Instant::now() + PATIENCE });
+        self.connections().silent.remove(&number);
+        let Some(request) = request? else { return Ok(()) };
         let reply = self.reply(request);
         stream.write_all(&reply.bytes())?;
         stream.flush()?;
@@ -164,6 +194,23 @@ impl Shared {
         let Some(path) = path else { return PageReply::refused("404 Not Found") };
         request.path = path.to_owned();
         self.site.reply(&request)
+    }
+}
+
+/// Reads from a connection until a time.
+struct TimedStream<'s> {
+    stream: &'s TcpStream,
+    until: Instant,
+}
+
+impl Read for TimedStream<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into)
     }
 }
 
@@ -225,7 +272,7 @@ mod tests {
         let shared = Shared {
             token: "t0ken".to_owned(),
             site: Arc::new(Echo),
-            connections: AtomicUsize::new(0),
+            connections: Mutex::default(),
             closed: AtomicBool::new(false),
         };
         let request = Request::read(format!("{request}\r\n\r\n").as_bytes()).unwrap().unwrap();
@@ -249,6 +296,21 @@ mod tests {
         for host in ["127.0.0.1:4000", "localhost", "[::1]:80"] {
             assert_eq!(ask(&format!("GET /t0ken/x HTTP/1.1\r\nhost: {host}")).1, "GET /x false ", "{host}");
         }
+    }
+
+    #[test]
+    fn clients_that_send_nothing_keep_nobody_out() {
+        let server = LoopbackServer::start(Arc::new(Echo)).unwrap();
+        let silent: Vec<TcpStream> =
+            (0..3 * MOST_CONNECTIONS).map(|_| TcpStream::connect(server.socket).unwrap()).collect();
+        let mut stream = TcpStream::connect(server.socket).unwrap();
+        let path = server.address();
+        let path = path.splitn(4, '/').nth(3).unwrap();
+        stream.write_all(format!("GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200 OK") && reply.contains("Content-Security-Policy: default-src 'none'"));
+        drop(silent);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use super::error::EvaluationError;
 use crate::action::Digest;
 use crate::cache::Lookup;
 use crate::pipeline::Pipeline;
-use crate::plan::changed_places;
+use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    ChangedLines, Comparison, ComparisonScope, ResultSet, ResultsFolder, Side, compare, labels_compared_with, open_side,
+    Comparison, ComparisonScope, FindTextEdit, ResultSet, ResultsFolder, Side, TextEdit, compare, labels_compared_with,
+    open_side,
 };
 
 /// Two result sets that were compared: the judged one first, then the baseline.
@@ -25,7 +26,7 @@ pub fn compare_sides(
     results: &Path,
     (a, b): (&str, &str),
     scope: ComparisonScope,
-    lines: ChangedLines<'_>,
+    lines: FindTextEdit<'_>,
 ) -> Result<ComparedSets, EvaluationError> {
     let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), EvaluationError> {
         let (folder, method) = open_side(results, text)?;
@@ -45,7 +46,7 @@ fn compare_labels(
     judged: Side<'_>,
     baseline: Side<'_>,
     scope: ComparisonScope,
-    lines: ChangedLines<'_>,
+    lines: FindTextEdit<'_>,
 ) -> Result<Comparison, EvaluationError> {
     let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
     let judged_by_looks = judged.set.manifest.until_decided;
@@ -59,7 +60,7 @@ fn compare_labels(
 pub(super) fn compared_to_baseline(
     pipeline: &Pipeline,
     set: &ResultSet,
-    lines: ChangedLines<'_>,
+    lines: FindTextEdit<'_>,
 ) -> Result<Option<Comparison>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
     let (other, method) = open_side(&pipeline.results, baseline)?;
@@ -69,12 +70,28 @@ pub(super) fn compared_to_baseline(
     compare_labels(&pipeline.results, judged, baseline, set.manifest.compared_scope, lines).map(Some)
 }
 
-/// Finds the lines in which texts that the cache has differ; without the cache or a text, the path alone.
-pub fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> Vec<String> {
+/// Finds how texts that the cache has differ; without the cache or a text, only that they do.
+pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> TextEdit {
     move |path, before, after| {
         let text = |digest| cache.and_then(|cache| cache.read_text(digest));
-        text(before)
-            .zip(text(after))
-            .map_or_else(|| vec![path.to_owned()], |(before, after)| changed_places(path, &before, &after))
+        match text(before).zip(text(after)) {
+            None => TextEdit::unknown(path),
+            Some((before, after)) => TextEdit {
+                path: path.to_owned(),
+                places: changed_places(path, &before, &after),
+                diff: signed_lines(&before, &after),
+            },
+        }
     }
+}
+
+/// The lines that differ, each after its sign.
+fn signed_lines(before: &str, after: &str) -> Vec<String> {
+    let lines = hunks(before, after, 0).into_iter().flat_map(|hunk| hunk.lines);
+    let signed = |(side, line): (DiffSide, String)| match side {
+        DiffSide::Both => None,
+        DiffSide::Old => Some(format!("-{line}")),
+        DiffSide::New => Some(format!("+{line}")),
+    };
+    lines.filter_map(signed).collect()
 }

@@ -17,8 +17,8 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
 use crate::results::{
-    Comparison, Design, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError, Summary,
-    summarize,
+    Comparison, Design, Headline, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError,
+    Summary, summarize,
 };
 use base::locale::Locale;
 
@@ -94,6 +94,7 @@ fn variant(design: &Design, row: &ScoredRow) -> String {
 pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     ComparedSets { sets: [judged, baseline], comparison }: &ComparedSets,
+    headline: Option<&Headline>,
     cache: Option<&C>,
 ) -> Result<String, EvaluationError> {
     let compared: [IndexSet<String>; 2] = [
@@ -111,14 +112,14 @@ pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
         PageSide::read(judged, label, |row| is_compared(&judged.1, methods, row))?,
         PageSide::read(baseline, against, |row| is_compared(&baseline.1, others, row))?,
     ];
-    Ok(render(pipeline, &sides, &compared, comparison, cache).map_err(SetError::from)?)
+    Ok(render(pipeline, &sides, &compared, (comparison, headline), cache).map_err(SetError::from)?)
 }
 
 fn render<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     sides: &[PageSide<'_>; 2],
     compared: &[IndexSet<String>; 2],
-    comparison: &Comparison,
+    (comparison, headline): (&Comparison, Option<&Headline>),
     cache: Option<&C>,
 ) -> Result<String, RowError> {
     let [judged, baseline] = sides;
@@ -133,21 +134,22 @@ fn render<C: Lookup + ChunkCache + Sync>(
     });
     let contexts = cache.map_or_else(BTreeMap::new, |cache| named_contexts(sides, &found, preparer, cache));
     let pages = sides.each_ref().map(|side| side.page(pipeline));
-    let summary = joined(sides, comparison);
+    let summary = Summary { headline: headline.cloned(), ..joined(sides, comparison) };
     let label = match design.locale {
         Locale::En => format!("{} against {}", judged.label, baseline.label),
         Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
     };
     let own = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, (&rows, &read_rows));
-    let [mut methods, others] = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
-    methods.extend(others);
+    let of_sides = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
+    let critical: IndexSet<String> = pages.iter().flat_map(|page| page.critical.iter().cloned()).collect();
     let warnings: IndexSet<String> = pages.iter().flat_map(|page| page.warnings.iter().cloned()).collect();
     let pair = |(name, method): (&String, &crate::results::MethodComparison)| {
         (judged.page_name(name), baseline.page_name(&method.against))
     };
     html::render(&PageInput {
         label: &label,
-        methods,
+        methods: side_by_side(of_sides),
+        critical: critical.into_iter().collect(),
         warnings: warnings.into_iter().collect(),
         notes: own.notes.iter().cloned().chain(comparison.warnings.iter().cloned()).collect(),
         changes: Vec::new(),
@@ -162,6 +164,16 @@ fn render<C: Lookup + ChunkCache + Sync>(
         pairs: comparison.methods.iter().map(pair).collect(),
         ..own
     })
+}
+
+/// The methods of both sides, each before the one that it is compared with. Both lists are in the order of the pairs.
+fn side_by_side([judged, baseline]: [Vec<PageMethod>; 2]) -> Vec<PageMethod> {
+    let (mut judged, mut baseline) = (judged.into_iter(), baseline.into_iter());
+    let pairs = std::iter::from_fn(|| {
+        let pair = [judged.next(), baseline.next()];
+        pair.iter().any(Option::is_some).then_some(pair)
+    });
+    pairs.flatten().flatten().collect()
 }
 
 /// The contexts of both sides, by the names that the page has for their methods.

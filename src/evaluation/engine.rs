@@ -15,7 +15,6 @@ use super::remote::report_warnings;
 use super::request_log::RequestLog;
 use crate::action::{Stage, StageName};
 use crate::cache::{Refresh, Store};
-use crate::judge::SelfTest;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::remote::SharedCache;
@@ -129,7 +128,7 @@ pub fn run_matrix(
 
 /// The stages of a run and their cells.
 fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
-    let cases = SelfTest::built_in(pipeline.settings.locale).cases.len();
+    let cases = pipeline.selftest.cases.len();
     let selftest = (StageName::Selftest, (pipeline.judges.len() * cases) as u64);
     if selftests_only {
         return vec![selftest];

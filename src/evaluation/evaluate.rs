@@ -219,6 +219,7 @@ impl Prepared {
         }
         let is_broken = ended.run.broken.is_some();
         manifest.caveats.weak_judges = ended.run.weak_judges;
+        manifest.caveats.unqualified = ended.run.unqualified;
         manifest.models = ended.run.models;
         manifest.forecast = ended.run.forecast.as_ref().map(expected);
         manifest.ended = Some(now());
@@ -243,6 +244,7 @@ impl Prepared {
         manifest.compared_to = request.baseline.as_ref().map(|baseline| baseline.side.clone());
         manifest.compared_scope = scope(request);
         manifest.until_decided = request.baseline.as_ref().is_some_and(|baseline| baseline.until_decided);
+        manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
         manifest.caveats.offline = request.offline;
         manifest.caveats.allow_weak_judge = request.allow_weak_judge;
         manifest.caveats.allow_unproven = request.project.allow_unproven;

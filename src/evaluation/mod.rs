@@ -26,7 +26,7 @@ mod remote;
 mod request;
 mod request_log;
 
-pub use comparison::{ComparedSets, changed_lines_in, compare_sides};
+pub use comparison::{ComparedSets, compare_sides, text_edits_in};
 pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
 pub use engine::{EngineOptions, require_prices, run_matrix, runtime, with_engine};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::comparison::{changed_lines_in, compared_to_baseline};
+use super::comparison::{compared_to_baseline, text_edits_in};
 use super::contexts::{find_contexts, page_contexts};
 use super::error::EvaluationError;
 use crate::action::{Digest, DigestBuilder};
@@ -12,7 +12,7 @@ use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
-use crate::report::markdown;
+use crate::report::{headline, markdown};
 use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
     run_files, summarize, take_figures, worst_rows,
@@ -20,7 +20,7 @@ use crate::results::{
 use base::threads::both;
 
 /// Worst probes that a report shows.
-const WORST: usize = 5;
+const WORST: usize = 15;
 
 /// The files of a label that were made from its rows.
 #[derive(Debug)]
@@ -86,12 +86,14 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
         || at_hand.map_or_else(BTreeMap::new, |(rows, cache)| find_contexts(rows, &design, preparer, cache)),
         || {
             let set = gather(folder, manifest, rows)?;
-            let lines = changed_lines_in(cache);
+            let lines = text_edits_in(cache);
             let (comparison, refused) = match compared_to_baseline(pipeline, &set, &lines) {
                 Ok(comparison) => (comparison, None),
                 Err(refusal) => (None, Some(refusal)),
             };
-            let summary = summarize(&set, comparison);
+            let mut summary = summarize(&set, comparison);
+            summary.headline = Some(headline(&summary, &set.manifest));
+            summary.worst = worst(folder, set.design(), rows)?;
             Ok::<_, EvaluationError>((set, summary, refused))
         },
     );
@@ -99,7 +101,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     let (run_files, others) = both(
         || write_run_files(folder, &set),
         || {
-            write_figures(folder, &set, &summary, rows, reference)?;
+            write_figures(folder, &set, &summary, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
             let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
             let read_rows = |range: Range<usize>| folder.rows_at(range);
@@ -137,16 +139,14 @@ fn write_figures(
     folder: &ResultsFolder,
     set: &ResultSet,
     summary: &Summary,
-    rows: Option<&[ListedRow]>,
     reference: bool,
 ) -> Result<(), EvaluationError> {
     folder.write_json(names::SUMMARY, summary)?;
-    let worst = worst(folder, set.design(), rows)?;
-    let text = markdown(summary, &set.manifest, &worst, reference);
+    let text = markdown(summary, &set.manifest, reference);
     Ok(folder.write(names::MARKDOWN, text)?)
 }
 
-/// The worst probes; of their rows all is read.
+/// The worst probes; only their rows are read whole.
 fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
     let places = match rows {
         Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,

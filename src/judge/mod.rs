@@ -9,18 +9,21 @@ mod rubric;
 mod rubric_file;
 mod score;
 mod selftest;
-mod selftest_verdict;
 mod spec;
 #[cfg(test)]
 pub(crate) mod fakes;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
-pub use request::{GradingRequest, GroundTruth, GroundTruthRef, JudgeQuestion, VARIABLES, built_in_template};
+pub use request::{
+    GradingRequest, GroundTruth, GroundTruthRef, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES,
+    built_in_template,
+};
 pub use rubric::{Rubric, Scope};
 pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade};
-pub use selftest::{Case, CaseId, CaseKind, Expected, SelfTest};
-pub use selftest_verdict::{
-    CaseKindResult, INJECTION_GAIN, MAX_MISSES, MIN_SPREAD, MISSES_OF_A_KIND, SelfTestVerdict, cannot_pass, verdict,
+pub use selftest::{
+    Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD, Quality, SelfTest,
+    SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade, draw_selftest, read_selftest,
+    verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

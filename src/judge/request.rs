@@ -24,6 +24,18 @@ use sessions::transcript::Role;
 /// What a judge's prompt may use: `request`, the JSON object with everything to grade.
 pub const VARIABLES: &[Variable] = &["request"];
 
+/// What a judge's own system message may use: `criteria`, their questions and anchors.
+pub const SYSTEM_VARIABLES: &[Variable] = &["criteria"];
+
+/// The prompts that a judge is asked by.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgePrompts<'a> {
+    /// What replaces the built-in system message. Criteria that it does not insert are put below it.
+    pub system: Option<&'a Template>,
+    /// The user's message.
+    pub request: &'a Template,
+}
+
 /// The ground truth about a probe that a judge gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroundTruthRef<'a> {
@@ -77,7 +89,7 @@ pub struct GroundTruth {
 /// One probe as one judge is asked about it: everything but the answer and its context.
 #[derive(Clone, Debug)]
 pub struct JudgeQuestion {
-    rubric: RequestTurn,
+    rubric: Result<RequestTurn, TemplateFault>,
     template: Template,
     question: InputValue,
     truth: InputValue,
@@ -93,13 +105,16 @@ impl JudgeQuestion {
         truth: GroundTruthRef<'_>,
         criteria: &[&Criterion],
         locale: Locale,
-        template: &Template,
+        prompts: JudgePrompts<'_>,
     ) -> JudgeQuestion {
         let criteria_ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
-        let rubric = Prompt::fixed("rubric", &rubric_text(criteria, locale));
+        let rubric = match prompts.system {
+            Some(system) => own_system_message(system, &criteria_text(criteria)),
+            None => Ok(Prompt::fixed("rubric", &(instructions(locale).to_owned() + &criteria_text(criteria)))),
+        };
         JudgeQuestion {
-            rubric: RequestTurn::Text(Role::System, rubric),
-            template: template.clone(),
+            rubric: rubric.map(|rubric| RequestTurn::Text(Role::System, rubric)),
+            template: prompts.request.clone(),
             question: question.into(),
             truth: InputValue::from(json!(ground_truth(truth, locale)).to_string()),
             ids: InputValue::from(json!(criteria_ids).to_string()),
@@ -129,7 +144,7 @@ impl JudgeQuestion {
             .fixed(&glue.end)
             .build();
         let prompt = self.template.fill("prompt", vec![("request", request)])?;
-        Ok(vec![self.rubric.clone(), RequestTurn::Text(Role::User, prompt)])
+        Ok(vec![self.rubric.clone()?, RequestTurn::Text(Role::User, prompt)])
     }
 
     pub fn schema(&self) -> ReplyShape {
@@ -187,10 +202,16 @@ static GLUE: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
     end: "}".into(),
 });
 
-fn rubric_text(criteria: &[&Criterion], locale: Locale) -> String {
+/// The system message of the program, up to the criteria.
+fn instructions(locale: Locale) -> &'static str {
     let english = include_str!("../../assets/prompts/en/judge-instructions.md");
     let chinese = include_str!("../../assets/prompts/zh/judge-instructions.md");
-    let mut text = locale.pick(english, chinese).to_owned();
+    locale.pick(english, chinese)
+}
+
+/// The questions and anchors of criteria, each after a blank line.
+fn criteria_text(criteria: &[&Criterion]) -> String {
+    let mut text = String::new();
     for Criterion { id, name, question, anchors, .. } in criteria {
         // Writing to a string cannot fail.
         let _ = write!(
@@ -200,6 +221,13 @@ fn rubric_text(criteria: &[&Criterion], locale: Locale) -> String {
         );
     }
     text
+}
+
+/// The user's system message. A judge that is not given the criteria can grade nothing: those it does not insert follow.
+fn own_system_message(system: &Template, criteria: &str) -> Result<Prompt, TemplateFault> {
+    let prompt = system.fill("rubric", vec![("criteria", criteria.into())])?;
+    let inserts = prompt.used().any(|(variable, _)| variable == "criteria");
+    Ok(if inserts { prompt } else { Prompt::fixed("rubric", &format!("{}\n{criteria}", system.text().trim_end())) })
 }
 
 fn ground_truth(truth: GroundTruthRef<'_>, locale: Locale) -> GroundTruth {
@@ -256,7 +284,9 @@ mod tests {
 
     fn asked(truth: GroundTruthRef<'_>, locale: Locale) -> JudgeQuestion {
         let criteria = Rubric::built_in(locale).criteria_for(ProbeType::Recall, Scope::ByType);
-        JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, &built_in_template(locale))
+        let request = &built_in_template(locale);
+        let prompts = JudgePrompts { system: None, request };
+        JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, prompts)
     }
 
     fn texts(turns: &[RequestTurn]) -> Vec<String> {
@@ -332,6 +362,24 @@ mod tests {
         let turns = texts(&asked(truth, Locale::Zh).with("a".into(), None).unwrap());
         assert!(turns[0].contains("accuracy_factual (事实)"));
         assert!(!turns[0].contains("artifact_files_created"));
+    }
+
+    #[test]
+    fn a_system_message_of_the_users_replaces_the_built_in_one_and_keeps_the_criteria() {
+        let truth =
+            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
+        let criteria = Rubric::built_in(Locale::En).criteria_for(ProbeType::Recall, Scope::ByType);
+        let system = |text: &str| {
+            let (system, request) = (Template::new(text, SYSTEM_VARIABLES).unwrap(), built_in_template(Locale::En));
+            let prompts = JudgePrompts { system: Some(&system), request: &request };
+            let question = JudgeQuestion::new("Why?", truth, &criteria, Locale::En, prompts);
+            texts(&question.with("a".into(), None).unwrap()).remove(0)
+        };
+        let below = system("You are a strict reviewer.");
+        assert!(below.starts_with("You are a strict reviewer.\n\naccuracy_factual (Facts)\n"), "{below}");
+        let inside = system("Criteria:{{ criteria }}Be brief.");
+        assert!(inside.starts_with("Criteria:\naccuracy_factual") && inside.ends_with("Be brief."), "{inside}");
+        assert!(!below.contains("You grade replies"));
     }
 
     #[test]

@@ -94,6 +94,15 @@ impl DimensionScores {
         Dimension::ALL.into_iter().zip(&self.0).filter_map(|(dimension, score)| Some((dimension, (*score)?)))
     }
 
+    /// The same without the dimensions that `is_kept` leaves out.
+    pub fn only(&self, is_kept: impl Fn(Dimension) -> bool) -> DimensionScores {
+        let mut kept = *self;
+        for (dimension, score) in Dimension::ALL.into_iter().zip(&mut kept.0) {
+            *score = score.filter(|_| is_kept(dimension));
+        }
+        kept
+    }
+
     /// The unweighted mean of the dimensions measured; `None` if there are none.
     pub fn overall(&self) -> Option<Score> {
         let values: Vec<f64> = self.iter().map(|(_, score)| score.0).collect();

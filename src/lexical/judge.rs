@@ -4,12 +4,13 @@
 //! of its spellings occurs in the answer and the words around it neither deny it nor report it as rejected. A
 //! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each dimension has
 //! a signal of its own: accuracy how much of what is asserted is right, completeness the share of the facts, the
-//! artifact trail paths and what is said about them, continuity open work and reasons, instruction following how much of
-//! the answer is to the point. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
+//! artifact trail paths and what is said about them, continuity open work and reasons, instruction following the form and
+//! the constraints that the question states, or else how much of the answer is to the point. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
 //! the question itself is about what was rejected, words of rejection are ignored.
 
 use serde_json::json;
 
+use super::demands::Demands;
 use crate::compress::rules;
 use crate::judge::{CriterionId, GradingRequest};
 use crate::measure::{abstains, asks_for_rejection, is_denied, stated_as_current};
@@ -24,6 +25,8 @@ struct Finding {
     stale: usize,
     /// The share of the answer's characters that are in lines with an expected fact, 0 to 1.
     relevant: f64,
+    /// What the question demands besides facts.
+    demands: Demands,
     /// The facts in words, for the reasoning.
     words: String,
 }
@@ -61,7 +64,8 @@ fn find(brief: &GradingRequest) -> Finding {
     let response = brief.model_response.trim();
     let truth = &brief.ground_truth;
     if truth.expected_facts.is_empty() {
-        return unanswerable(response);
+        let demands = Demands::read(&brief.probe_question, response, false);
+        return unanswerable(response, demands);
     }
     let folded = fold(response);
     let reads_rejection = !asks_for_rejection(&brief.probe_question);
@@ -75,7 +79,9 @@ fn find(brief: &GradingRequest) -> Finding {
     let length = |text: &str| text.chars().count();
     let relevant = bearing.map(|(line, _)| length(line)).sum::<usize>() as f64 / length(response).max(1) as f64;
     let words = words(&truth.expected_facts, &facts, &outdated);
-    Finding { stale: outdated.len(), relevant, words, facts }
+    let names_superseded = FactFinder::all(&truth.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
+    let demands = Demands::read(&brief.probe_question, response, names_superseded);
+    Finding { stale: outdated.len(), relevant, demands, words, facts }
 }
 
 /// The superseded facts that the answer states as if they still held.
@@ -88,13 +94,13 @@ fn stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder]) ->
 const BEGINNING: usize = 240;
 
 /// The material does not hold the answer: to say so is all there is to do right, as if it were the one expected fact.
-fn unanswerable(response: &str) -> Finding {
+fn unanswerable(response: &str, demands: Demands) -> Finding {
     let beginning: String = response.chars().take(BEGINNING).collect();
     let asserted = abstains(&beginning);
     let words = if asserted { "and the answer says so" } else { "yet the answer asserts something" };
     let fact = FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
     let words = format!("The material does not hold the answer, {words}.");
-    Finding { facts: vec![fact], stale: 0, relevant: 1.0, words }
+    Finding { facts: vec![fact], stale: 0, relevant: 1.0, demands, words }
 }
 
 fn find_fact(
@@ -147,7 +153,8 @@ fn score(criterion: &CriterionId, finding: &Finding) -> u8 {
         "artifact_key_details" => finding.share_of(|fact| !fact.is_path, |_| true),
         "continuity_todo_state" => finding.share_of(|_| true, |fact| fact.in_task),
         "continuity_reasoning" => finding.share_of(|_| true, |fact| fact.in_reason),
-        "instruction_format" | "instruction_constraints" => finding.directness(),
+        "instruction_format" => finding.demands.form.unwrap_or_else(|| finding.directness()),
+        "instruction_constraints" => finding.demands.constraints.unwrap_or_else(|| finding.directness()),
         _ => finding.completeness(),
     };
     (share * 5.0).round().clamp(0.0, 5.0) as u8
@@ -203,7 +210,7 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Rubric, Scope, SelfTest, grade, read_reply, verdict};
+    use crate::judge::{Rubric, Scope, SelfTestDesign, SelfTestVerdict, draw_selftest, grade, read_reply, verdict};
     use base::locale::Locale;
     use serde_json::Value;
 
@@ -254,24 +261,29 @@ mod tests {
         assert_eq!(graded(&quoted, &[], None), [0, 0, 0]);
     }
 
-    #[test]
-    fn the_self_test_is_passed_in_both_languages() {
-        for locale in [Locale::En, Locale::Zh] {
-            let (test, rubric) = (SelfTest::built_in(locale), Rubric::built_in(locale));
-            let grades = test.cases.iter().map(|case| {
-                let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
-                let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
-                let request = json!({
-                    "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
-                    "rubric_criteria": ids,
-                    "ground_truth": {"expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts}
-                });
-                let scores = read_reply(&judge(&request.to_string()), &ids).expect("keeps the contract");
-                (case.id.clone(), grade(rubric, &scores))
+    fn self_tested(locale: Locale, seed: u64) -> SelfTestVerdict {
+        let (test, rubric) = (draw_selftest(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
+        let grades = test.cases.iter().map(|case| {
+            let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
+            let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
+            let request = json!({
+                "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
+                "rubric_criteria": ids,
+                "ground_truth": {"expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts}
             });
-            let verdict = verdict(test, &grades.collect());
-            assert!(verdict.passed, "{verdict:?}");
-            assert_eq!(verdict.misses, [], "{verdict:?}");
+            let scores = read_reply(&judge(&request.to_string()), &ids).expect("keeps the contract");
+            (case.id.clone(), grade(rubric, &scores))
+        });
+        verdict(&test, &grades.collect())
+    }
+
+    #[test]
+    fn the_self_test_is_passed_in_both_languages_whatever_the_seed() {
+        for locale in [Locale::En, Locale::Zh] {
+            for seed in 0..40 {
+                let verdict = self_tested(locale, seed);
+                assert!(verdict.passed, "{locale:?} {seed}: {verdict:#?}");
+            }
         }
     }
 

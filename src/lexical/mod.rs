@@ -13,6 +13,7 @@ mod gather;
 mod instructions;
 mod compress;
 mod propose;
+mod demands;
 mod judge;
 
 use std::collections::BTreeMap;

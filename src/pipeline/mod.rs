@@ -44,7 +44,7 @@ pub use providers::Environment;
 pub use schema::SCHEMAS;
 pub use select::{EmptySelection, MatrixSelection, Overrides};
 pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
-pub use starter::starter_files;
+pub use starter::{starter_files, with_selftest_seed};
 
 #[cfg(test)]
 mod tests;

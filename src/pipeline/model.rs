@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
-use crate::judge::{JudgeSpec, Rubric, Scope};
+use crate::judge::{JudgeSpec, Rubric, Scope, SelfTest, SelfTestDesign};
 use crate::measure::{Rule, RulePosition};
 use crate::probe::{Bank, History, Probe};
 use crate::remote::DeclaredRemote;
@@ -42,6 +42,8 @@ pub struct Pipeline {
     pub method_answerers: Vec<Vec<AnswererIx>>,
     /// The judges, in the order of the file; at least one.
     pub judges: Vec<JudgeSpec>,
+    /// The cases that each judge is asked about before it grades.
+    pub selftest: Arc<SelfTest>,
     /// How probes are generated; by the built-in rules where nothing is declared. `run` never generates.
     pub generators: Vec<Generator>,
     /// What is graded, with which weights.
@@ -98,6 +100,8 @@ pub struct PipelineSettings {
     pub rubric_scope: Scope,
     /// The topic that compressions should focus on (`--focus-topic`).
     pub focus_topic: Option<Arc<str>>,
+    /// Which cases the judges are tested with.
+    pub selftest: SelfTestDesign,
     /// Whether the rows of results are compressed; `None` if that depends on how many they are. No figure depends on it.
     pub compress_rows: Option<bool>,
 }

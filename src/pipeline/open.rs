@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::constraints::{self, RuleSet};
 use super::file::Located;
@@ -21,6 +22,7 @@ use super::stages;
 use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
+use crate::judge::draw_selftest;
 use base::locale::Locale;
 
 #[derive(Clone, Debug, Default)]
@@ -162,7 +164,7 @@ impl ProjectLoader<'_> {
     ) -> Option<(Pipeline, Option<RuleSet>)> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
-        let settings = settings::settings(context, pipeline, overrides);
+        let settings = settings::settings(context, pipeline, tables(&declared.compress), overrides);
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
@@ -189,6 +191,7 @@ impl ProjectLoader<'_> {
             cache,
             probes,
             remote,
+            selftest: Arc::new(draw_selftest(settings.locale, settings.selftest)),
             settings,
             methods,
             answerers,

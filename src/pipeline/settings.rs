@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::file::tables::{PipelineTable, PriceTable, RunsTable};
+use super::file::tables::{CompressTable, PipelineTable, PriceTable, RunsTable};
 use super::file::{Located, Map};
 use super::model::{PipelineSettings, Runs, TailMode};
 use super::problem::Problem;
 use super::select::Overrides;
 use super::validation::ValidationContext;
-use crate::judge::{Rubric, Scope};
+use crate::judge::{Rubric, Scope, SelfTestDesign};
 use base::locale::Locale;
 use models::{ModelRef, Price};
 
@@ -17,6 +17,7 @@ use models::{ModelRef, Price};
 pub(super) fn settings(
     context: &mut ValidationContext<'_>,
     table: Option<&PipelineTable>,
+    compress: &[Located<CompressTable>],
     overrides: &Overrides,
 ) -> PipelineSettings {
     let nothing = PipelineTable::default();
@@ -34,8 +35,22 @@ pub(super) fn settings(
         judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
         rubric_scope: rubric_scope.unwrap_or_default(),
         focus_topic: focus_topic.map(Into::into),
+        selftest: SelfTestDesign {
+            seed: table.selftest_seed.as_ref().map_or(0, |seed| seed.value),
+            padding: SelfTestDesign::padding_for(median_context(compress)),
+        },
         compress_rows: table.compress_rows.as_ref().map(|compress| compress.value),
     }
+}
+
+/// The median size of the contexts that the declared methods make: what they are asked for, or a usual summary. It does not
+/// depend on what is selected, nor on what was measured: then each run would test the judges anew.
+fn median_context(compress: &[Located<CompressTable>]) -> u64 {
+    const USUAL: u64 = 1500;
+    let size = |table: &Located<CompressTable>| table.value.target_tokens.as_ref().map_or(USUAL, |tokens| tokens.value);
+    let mut sizes: Vec<u64> = compress.iter().map(size).collect();
+    sizes.sort_unstable();
+    sizes.get(sizes.len() / 2).copied().unwrap_or(USUAL)
 }
 
 /// The most repetitions of one thing: far beyond use, and a matrix of them still fits in memory.

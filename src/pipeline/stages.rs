@@ -54,8 +54,15 @@ pub(super) fn judges(
         let built_in = Some(judge::built_in_template(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, judge::VARIABLES, built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
-        if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
-            judges.push(JudgeSpec { name: JudgeName(name), model, template, prompt_path, attempts });
+        let system = table.value.system_prompt.as_ref().map(|path| {
+            let own = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
+            own.map(|(template, path)| (template, path.unwrap_or_default()))
+        });
+        // A system message that cannot be read is a problem already; the built-in one must not take its place.
+        let is_readable = system.as_ref().is_none_or(Option::is_some);
+        if let (Some(name), Some(model), Some((template, prompt_path)), true) = (name, model, prompt, is_readable) {
+            let (name, system) = (JudgeName(name), system.flatten());
+            judges.push(JudgeSpec { name, model, template, prompt_path, system, attempts });
         }
     }
     judges
@@ -79,6 +86,9 @@ pub(super) fn generators(
     let mut generators = Vec::new();
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
+        if let Some(path) = &table.value.system_prompt {
+            context.error(&path.key, "[[probes]] takes no `system_prompt`", "write it all into `prompt`");
+        }
         let model = context.model(&model_declaration!(table, "probes", override_model));
         let built_in = Some(generation_template(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, &[], built_in);

@@ -1,5 +1,16 @@
 //! The files of a new project, which runs without changes.
 
+/// A pipeline with a seed for the self-test of its judges: the cases of one project are not those of another.
+pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
+    pipeline.replacen(
+        "[pipeline]\n",
+        &format!(
+            "[pipeline]\nselftest_seed = {seed}            # draws the cases that judges are tested with; keep it\n"
+        ),
+        1,
+    )
+}
+
 /// The paths and texts of a pipeline, a prompt, a fixture with its bank, the schemas they name, and a .gitignore. The
 /// pipeline is the shipped one.
 pub fn starter_files() -> [(&'static str, &'static str); 8] {

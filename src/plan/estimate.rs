@@ -15,10 +15,12 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::prepare::Action;
-use super::task::Task;
-use crate::action::{Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
+use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
+use super::texts::FixtureTexts;
+use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
-use crate::pipeline::Pipeline;
+use crate::compress::{SpanText, Strategy};
+use crate::pipeline::{Pipeline, PointIx};
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use sessions::transcript::estimate_tokens;
@@ -217,8 +219,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             if model.is_lexical() {
                 continue;
             }
-            let usual = self.seen(stage, &model.reference).map(|seen| seen.input / seen.calls);
-            let input = usual.unwrap_or_else(|| self.unseen_input(stage, task));
+            let input = self.blocked_input(stage, task, &model);
             self.add(stage, &model, Some(input), (cells as f64 * share).round() as u64);
         }
     }
@@ -384,18 +385,67 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// The input of a call like none before: a context of the size asked for, and its question.
-    fn unseen_input(&self, stage: StageName, task: &Task) -> f64 {
+    /// The input of a call below `task`. What a rule keeps is known from the transcript, so it says more than earlier
+    /// calls; else earlier calls of the stage do.
+    fn blocked_input(&mut self, stage: StageName, task: &Task, model: &ModelUse) -> f64 {
         const QUESTION: f64 = 300.0;
         const GRADING: f64 = 1500.0;
         let method = task.method(self.pipeline);
-        let limit = method.strategy.model().and_then(|model| model.settings.max_output_tokens);
-        let context = method.target_tokens.or(limit).map_or(1500.0, |tokens| tokens.0 as f64);
-        match stage {
-            StageName::Probes | StageName::Compress => 8000.0,
-            StageName::Answer => context + QUESTION,
-            StageName::Judge | StageName::Selftest => context + GRADING,
+        let is_rule = matches!(method.strategy, Strategy::Rule(_));
+        let usual = self.seen(stage, &model.reference).map(|seen| seen.input / seen.calls);
+        if let Some(usual) = usual.filter(|_| !is_rule) {
+            return usual;
         }
+        let context = self.context_tokens(task);
+        match stage {
+            StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
+            StageName::Answer => context + QUESTION,
+            StageName::Judge | StageName::Selftest => {
+                GRADING + if self.pipeline.settings.judge_context { context } else { 0.0 }
+            }
+        }
+    }
+
+    /// Tokens of the contexts that are still to be made for `task` and the points after it, their mean: all of the
+    /// transcript, nothing, the size that was asked for, or a usual part of what is replaced.
+    fn context_tokens(&mut self, task: &Task) -> f64 {
+        /// The part of its span that a summary without a declared size usually has.
+        const USUAL_PART: f64 = 0.15;
+        let method = task.method(self.pipeline);
+        let limit = method.strategy.model().and_then(|model| model.settings.max_output_tokens);
+        let target = method.target_tokens.or(limit).map(|tokens| tokens.0 as f64);
+        let rule = match &method.strategy {
+            Strategy::Rule(rule) => Some(*rule),
+            _ => None,
+        };
+        match (rule, target) {
+            (Some(BuiltInStrategy::None), _) => 0.0,
+            (Some(BuiltInStrategy::Full), _) => self.prefix_tokens(task),
+            (_, Some(target)) => target.min(self.prefix_tokens(task)),
+            (_, None) => USUAL_PART * self.prefix_tokens(task),
+        }
+    }
+
+    /// Tokens of the transcript before a point, the mean over the points from that of `task` on.
+    fn prefix_tokens(&mut self, task: &Task) -> f64 {
+        self.mean_over_points(task, FixtureTexts::prefix)
+    }
+
+    /// Tokens of what a point replaces, likewise.
+    fn span_tokens(&mut self, task: &Task) -> f64 {
+        self.mean_over_points(task, FixtureTexts::span)
+    }
+
+    fn mean_over_points(&mut self, task: &Task, text: fn(&FixtureTexts, PointIx) -> SpanText) -> f64 {
+        let (texts, points) = match task {
+            Task::Compress(CompressTask { cell, texts, .. }) => (texts, cell.point.0..texts.loaded().points.len()),
+            Task::Answer(AnswerTask { context, .. }) | Task::Judge(JudgeTask { context, .. }) => {
+                (&context.texts, context.cell.point.0..context.cell.point.0 + 1)
+            }
+        };
+        let sizes = points.filter_map(|point| self.material_tokens(&text(texts, PointIx(point)).text));
+        let sizes: Vec<f64> = sizes.collect();
+        sizes.iter().sum::<f64>() / sizes.len().max(1) as f64
     }
 
     fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<CallSums> {

@@ -153,7 +153,7 @@ impl<'p> Preparer<'p> {
         let settings = &self.pipeline.settings;
         let criteria = self.pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
         let truth = GroundTruthRef::of(probe);
-        let question = JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, &spec.template);
+        let question = JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, spec.prompts());
         let question = Rc::new(question);
         texts.questions.borrow_mut().insert((cell.probe, judge), question.clone());
         Ok(question)

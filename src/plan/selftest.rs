@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::prepare::{Action, PrepareError, judge_request};
 use crate::action::{Repetition, Stage, Work};
 use crate::cache::EntryCoordinate;
-use crate::judge::{Case, CaseId, JudgeQuestion, SelfTest};
+use crate::judge::{Case, CaseId, JudgeQuestion};
 use crate::pipeline::{JudgeIx, Pipeline};
 
 /// One case as one judge is asked about it.
@@ -40,16 +40,15 @@ impl fmt::Display for SelftestCell {
 /// All cases of one judge, under the rubric and locale in force. They carry repetition 0 unless the judge answers the same
 /// each time.
 pub fn selftest(pipeline: &Pipeline, judge: JudgeIx) -> Result<Vec<SelftestTask>, PrepareError> {
-    let cases = &SelfTest::built_in(pipeline.settings.locale).cases;
-    cases.iter().map(|case| selftest_case(pipeline, judge, case)).collect()
+    pipeline.selftest.cases.iter().map(|case| selftest_case(pipeline, judge, case)).collect()
 }
 
 fn selftest_case(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Result<SelftestTask, PrepareError> {
     let settings = &pipeline.settings;
     let spec = pipeline.judge(judge);
     let criteria = pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope);
-    let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, &spec.template);
-    let context = settings.judge_context.then(|| case.context.clone().into());
+    let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
+    let context = case.context.clone().filter(|_| settings.judge_context).map(Into::into);
     let turns = question.with(case.answer.clone().into(), context)?;
     let repetition =
         if spec.model.is_lexical() { Repetition::NONE } else { Repetition { judge: Some(0), ..Repetition::NONE } };

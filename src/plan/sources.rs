@@ -134,5 +134,7 @@ pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>>
     let methods = pipeline.methods.iter().filter_map(|method| SourceText::of_strategy(&method.strategy));
     let answerers = pipeline.answerers.iter().map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
     let judges = pipeline.judges.iter().map(|j| SourceText::prompt(j.template.text(), j.prompt_path.as_deref()));
-    methods.chain(answerers).chain(judges).chain([SourceText::rubric(pipeline)])
+    let systems = pipeline.judges.iter().filter_map(|j| j.system.as_ref());
+    let systems = systems.map(|(template, path)| SourceText::prompt(template.text(), Some(path)));
+    methods.chain(answerers).chain(judges).chain(systems).chain([SourceText::rubric(pipeline)])
 }

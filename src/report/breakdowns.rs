@@ -25,9 +25,34 @@ pub struct FigureTable {
     pub rows: Vec<(String, Vec<String>)>,
 }
 
+impl FigureTable {
+    /// The table without rows and columns that hold no figure; `None` where none is left.
+    pub(super) fn without_void(mut self) -> Option<FigureTable> {
+        let is_figure = |text: &String| !text.is_empty() && text != UNKNOWN;
+        self.rows.retain(|(_, figures)| figures.iter().any(is_figure));
+        let columns = self.header.len().saturating_sub(1);
+        let is_kept: Vec<bool> = (0..columns)
+            .map(|at| self.rows.iter().any(|(_, figures)| figures.get(at).is_some_and(is_figure)))
+            .collect();
+        let kept = |at: usize| is_kept.get(at).copied().unwrap_or(false);
+        let keep = |texts: Vec<String>, first: usize| -> Vec<String> {
+            texts
+                .into_iter()
+                .enumerate()
+                .filter(|(at, _)| *at < first || kept(at - first))
+                .map(|(_, text)| text)
+                .collect()
+        };
+        self.header = keep(self.header, 1);
+        self.rows = self.rows.into_iter().map(|(name, figures)| (name, keep(figures, 0))).collect();
+        (!self.rows.is_empty()).then_some(self)
+    }
+}
+
 /// The tables for which there is something to show.
 pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
-    [survival_by_age(summary, tr), constraints(summary, tr)].into_iter().flatten().collect()
+    let tables = [survival_by_age(summary, tr), constraints(summary, tr)];
+    tables.into_iter().flatten().filter_map(FigureTable::without_void).collect()
 }
 
 /// The rows of the methods that have what is shown.

@@ -5,11 +5,13 @@ use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
+use super::headline::{headline, verdict_of};
 use super::notes::{
-    caveats, comparison_notes, confounds, differences, has_answers, is_changed, margins, method_changes, scale_warning,
-    task_formula, unchanged, weakest,
+    caveats, comparison_notes, confounds, critical_warnings, differences, has_answers, is_changed, margins,
+    method_changes, place, scale_warning, task_formula, unchanged, weakest,
 };
-use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed};
+use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed, verdict_mark};
+use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, question_title};
 use super::styled::TableCell;
 use super::tables::{
     Medium, compression_header, compression_row, detectable, economy_columns, published_table, score_header,
@@ -17,67 +19,135 @@ use super::tables::{
 };
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
-use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, WorstProbe};
+use crate::results::{
+    Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
+    first_questions,
+};
 use base::text::{grouped, one_line, shortened};
 
 /// The maximum number of methods whose differences are listed by dimension, besides ceiling and floor; the table of scores
 /// has the differences of all.
 const MAX_DETAILED: usize = 4;
 
-/// The report. No time of the manifest is shown, so that equal results give equal reports; `reference` appends the
-/// published scores.
-pub fn markdown(summary: &Summary, manifest: &Manifest, worst: &[WorstProbe], reference: bool) -> String {
+/// The maximum number of worst probes.
+const MAX_WORST: usize = 5;
+/// The maximum number of lines of a diff.
+const MAX_DIFF: usize = 20;
+
+/// The report: the sentence, one table, what was lost and edited; everything else is folded. No time of the manifest is
+/// shown, so that equal results give equal reports; `reference` appends the published scores.
+pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> String {
     let tr = translation(manifest.design.locale);
     let mut out = header(summary, manifest, tr);
-    let is_answered = has_answers(&manifest.design);
-    if is_answered {
-        section(&mut out, tr.six_dimensions);
-        out.push_str(&scores(summary, tr));
+    out.push('\n');
+    out.push_str(&main_table(summary, manifest, tr));
+    out.push_str(&questions(summary, tr));
+    out.push_str(&edits(summary));
+    for (title, body) in sections(summary, manifest, tr) {
+        // The empty lines make Markdown of what is between the tags.
+        let _ = write!(out, "\n<details><summary>{title}</summary>\n\n{}\n\n</details>\n", body.trim());
     }
-    if let Some(comparison) = &summary.comparison {
-        out.push_str(&comparison_section(summary, comparison, tr));
-    }
-    if is_answered {
-        section(&mut out, tr.compression);
-        out.push_str(&economy(summary, tr));
-        out.push_str(&without_facts(summary, tr));
-    }
-    if shows_compressions(summary, manifest) {
-        section(&mut out, tr.needed_title);
-        out.push_str(&compressions(summary, tr));
-        let _ = write!(out, "\n{}\n", tr.needed_note);
-    }
-    for figures in breakdowns(summary, tr) {
-        section(&mut out, &figures.title);
-        let row = |(name, figures): (String, Vec<String>)| [vec![escape(&name)], figures].concat();
-        out.push_str(&table(&figures.header, figures.rows.into_iter().map(row)));
-        let _ = write!(out, "\n{}\n", figures.lead);
-    }
-    let weakest: Vec<String> = summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
-    if !weakest.is_empty() {
-        section(&mut out, tr.weakest_title);
-        out.push_str(&list(&weakest));
-    }
-    if !worst.is_empty() {
-        section(&mut out, tr.worst);
-        out.push_str(&worst_probes(worst, tr));
-    }
-    section(&mut out, tr.notes);
-    let mut notes = vec![tr.intervals.to_owned()];
-    notes.extend(task_formula(summary, manifest, tr));
-    notes.extend(confounds(summary, &manifest.design, tr));
-    notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
-    out.push_str(&list(&notes));
     if reference {
-        section(&mut out, tr.reference_title);
         let (header, rows) = published_table(tr);
-        let _ = write!(out, "{}\n{}\n", table(&header, rows), tr.reference_note);
+        let _ = write!(out, "\n### {}\n\n{}\n{}\n", tr.reference_title, table(&header, rows), tr.reference_note);
     }
     out
 }
 
-fn section(out: &mut String, title: &str) {
-    let _ = write!(out, "\n### {title}\n\n");
+/// The folded sections, without those that have nothing to say.
+fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(String, String)> {
+    let is_answered = has_answers(&manifest.design);
+    let title = |title: &str| title.to_owned();
+    let mut sections = Vec::new();
+    if let Some(comparison) = &summary.comparison {
+        sections.push((title(tr.changes), comparison_section(summary, comparison, tr)));
+    }
+    if is_answered {
+        sections.push((title(tr.six_dimensions), scores(summary, tr)));
+        sections.push((title(tr.compression), economy(summary, tr)));
+        sections.push((title(tr.without_facts), without_facts(summary, tr)));
+    }
+    if shows_compressions(summary, manifest) {
+        sections.push((title(tr.needed_title), format!("{}\n{}\n", compressions(summary, tr), tr.needed_note)));
+    }
+    sections.extend(breakdowns(summary, tr).into_iter().map(|figures| {
+        let row = |(name, figures): (String, Vec<String>)| [vec![escape(&name)], figures].concat();
+        let rows = figures.rows.into_iter().map(row);
+        (figures.title, format!("{}\n{}\n", table(&figures.header, rows), figures.lead))
+    }));
+    let weakest: Vec<String> = summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
+    sections.push((title(tr.weakest_title), list(&weakest)));
+    sections.push((title(tr.worst), worst_probes(summary.worst.get(..MAX_WORST).unwrap_or(&summary.worst), tr)));
+    let notes = notes(summary, manifest, tr);
+    sections.push((format!("{} ({})", tr.notes, notes.len()), list(&notes)));
+    sections.retain(|(_, body)| !body.is_empty());
+    sections
+}
+
+fn notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+    let critical = critical_warnings(summary, manifest, tr);
+    let mut notes = scale_warning(summary, manifest, tr).into_iter().collect::<Vec<_>>();
+    notes.extend(caveats(summary, manifest, tr));
+    notes.retain(|note| !critical.contains(note));
+    notes.push(tr.intervals.to_owned());
+    notes.extend(task_formula(summary, manifest, tr));
+    notes.extend(confounds(summary, &manifest.design, tr));
+    notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
+    notes
+}
+
+/// The table of the screen, and the methods that did not change.
+fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> String {
+    let comparison = summary.comparison.as_ref();
+    let columns = columns(summary, manifest, tr);
+    let header: Vec<String> =
+        std::iter::once(tr.method).chain(columns.iter().map(|column| column.header)).map(str::to_owned).collect();
+    let row = |(name, method): (&String, &MethodSummary)| -> Option<Vec<String>> {
+        let compared = comparison.and_then(|comparison| comparison.methods.get(name));
+        let is_shown = comparison.is_none() || compared.is_none_or(is_changed);
+        let figures = columns.iter().map(|column| (column.value)(method, compared).1);
+        is_shown.then(|| std::iter::once(escape(name)).chain(figures).collect())
+    };
+    let mut rows = summary.methods.iter().filter_map(row).peekable();
+    let mut out = String::new();
+    if rows.peek().is_some() {
+        out.push_str(&table(&header, rows));
+    }
+    if let Some(text) = comparison.and_then(|comparison| unchanged(comparison, tr)) {
+        let _ = write!(out, "\n{}\n", escape(&text));
+    }
+    out
+}
+
+/// The questions that a comparison lost or gained.
+fn questions(summary: &Summary, tr: &Translation) -> String {
+    let questions = first_questions(summary);
+    let text = |question: &QuestionChange| {
+        let before = question.before?;
+        let place = place(&question.fixture, question.point, &question.probe);
+        let facts: Vec<String> = question.facts.iter().take(MAX_FACTS).map(|fact| code(fact)).collect();
+        let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
+        let scores = format!("{} → {}", score(Some(before)), score(Some(question.after)));
+        Some(format!("- {} {scores}{facts}\n", escape(&place)))
+    };
+    let lines: String = questions.iter().take(SHOWN_QUESTIONS).filter_map(text).collect();
+    let title = questions.first().map(|question| question_title(question, tr)).unwrap_or_default();
+    if lines.is_empty() { lines } else { format!("\n**{title}**\n\n{lines}") }
+}
+
+/// What was edited, as a diff.
+fn edits(summary: &Summary) -> String {
+    let texts = summary.comparison.as_ref().map(edited_texts).unwrap_or_default();
+    let lines = texts.iter().filter(|text| !text.diff.is_empty()).flat_map(|text| {
+        let head = format!("@@ {} @@", text.places.join(", "));
+        std::iter::once(head).chain(text.diff.iter().filter(|line| line.len() > 1).cloned())
+    });
+    // No line of the text may end the block.
+    let lines: Vec<String> = lines.map(|line| escape_controls(&line).replace("```", "` ` `")).collect();
+    let more = lines.len().saturating_sub(MAX_DIFF);
+    let more = if more > 0 { format!("\n… +{more}") } else { String::new() };
+    let shown = lines.get(..MAX_DIFF).unwrap_or(&lines).join("\n");
+    if lines.is_empty() { String::new() } else { format!("\n```diff\n{shown}{more}\n```\n") }
 }
 
 /// A list of untrusted texts.
@@ -87,7 +157,10 @@ fn list(items: &[String]) -> String {
 
 fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
     let design = &manifest.design;
-    let mut out = format!("## {}: {}", tr.title, escape(&summary.label));
+    let headline = headline(summary, manifest);
+    let mark = verdict_of(&headline.result).map(verdict_mark).unwrap_or_default();
+    let sentence = escape_outside_code(format!("{mark} {}", headline.text).trim());
+    let mut out = format!("**{sentence}**\n\n{}: {}", tr.title, escape(&summary.label));
     if let Some(comparison) = &summary.comparison {
         let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
     }
@@ -96,14 +169,14 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
         asked.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let judged: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
-    let _ = write!(out, "\n\n{}: {} · {}: {}", tr.fixtures, design.fixtures.len(), tr.runs, design.runs.compress);
+    let _ = write!(out, " · {}: {} · {}: {}", tr.fixtures, design.fixtures.len(), tr.runs, design.runs.compress);
     if has_answers(design) {
         let (answerers, judges) = (names(&design.answerers), names(&design.judges));
         let _ = write!(out, " · {}: {}", tr.cells, grouped(judged));
         let _ = write!(out, " · {} {answerers} · {} {judges}", tr.answered_by, tr.judged_by);
     }
     out.push('\n');
-    for caveat in scale_warning(summary, manifest, tr).into_iter().chain(caveats(summary, manifest, tr)) {
+    for caveat in critical_warnings(summary, manifest, tr) {
         let _ = write!(out, "\n> **!** {}\n", escape(&caveat));
     }
     out
@@ -201,7 +274,6 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
     let mut rows = summary.methods.iter().filter_map(row).peekable();
     let mut out = String::new();
     if rows.peek().is_some() {
-        section(&mut out, tr.without_facts);
         let columns = [tr.method, tr.overclaims, tr.admissions, tr.vague, tr.right_anyway];
         out.push_str(&table(&columns.map(str::to_owned), rows));
     }
@@ -219,6 +291,8 @@ fn compressions(summary: &Summary, tr: &Translation) -> String {
     table(&compression_header(tr), summary.methods.iter().map(row))
 }
 
+/// The maximum number of facts of a question.
+const MAX_FACTS: usize = 4;
 /// The maximum length of a text from a bank or a model, in characters.
 const MAX_EXCERPT: usize = 240;
 
@@ -232,7 +306,7 @@ fn worst_probes(worst: &[WorstProbe], tr: &Translation) -> String {
             let _ = writeln!(out, "  - {} {points}/5: {}", code(&criterion.to_string()), excerpt(&probe.reasoning));
         }
         if !probe.lacking.is_empty() {
-            let facts: Vec<String> = probe.lacking.iter().take(4).map(|fact| code(fact)).collect();
+            let facts: Vec<String> = probe.lacking.iter().take(MAX_FACTS).map(|fact| code(fact)).collect();
             let _ = writeln!(out, "  - {}: {}", tr.absent_from_answer, facts.join(", "));
         }
     }
@@ -270,6 +344,16 @@ pub(super) fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+/// A sentence whose code spans stay code; where backticks are not in pairs, everything is escaped.
+fn escape_outside_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return escape(text);
+    }
+    let part = |(place, part): (usize, &&str)| if place % 2 == 1 { code(part) } else { escape(part) };
+    parts.iter().enumerate().map(part).collect()
 }
 
 /// A code span. A backtick inside becomes an apostrophe, because longer fences do not work in tables.

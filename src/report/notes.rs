@@ -1,12 +1,18 @@
 //! The sentences of reports: caveats, confounds, changes. The same in terminal, Markdown and page.
 
-use super::numbers::{brackets, count, score, share, share_with_interval, signed};
+use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval, signed, usd};
 use super::translation::{Translation, fill};
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, Design, Differences, Flip, IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo,
-    NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
-    underpowered_methods,
+<<<<<<< HEAD
+    Comparison, CostChange, CostChanges, Design, Differences, Flip, IdenticalContexts, Manifest, MethodComparison,
+    MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary,
+    Weakest, underpowered_methods,
+=======
+    Comparison, Design, Differences, ExcludedDimension, ExclusionReason, Flip, IdenticalContexts, Manifest,
+    MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share,
+    ShareDifference, Summary, Weakest, underpowered_methods,
+>>>>>>> main
 };
 use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
@@ -22,6 +28,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     }
     let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
+    notes.extend(excluded_dimensions(&summary.excluded, tr));
     if caveats.allow_unproven {
         notes.push(tr.unproven.to_owned());
     }
@@ -39,6 +46,30 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
+}
+
+<<<<<<< HEAD
+/// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.
+pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+    let caveats = &manifest.caveats;
+    let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
+    let judges = caveats.weak_judges.iter().map(|judge| fill(weak, &[judge]));
+    let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_some());
+    judges.chain(scale).collect()
+=======
+/// Which dimensions leave `overall`, and why.
+fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
+    let note = |ExcludedDimension { dimension, reason }: &ExcludedDimension| {
+        let name = dimension.label(tr.locale);
+        match reason {
+            ExclusionReason::Unqualified { judges } => fill(tr.unqualified, &[name, &judges.join(", ")]),
+            ExclusionReason::NarrowScale { difference, probes } => {
+                fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()])
+            }
+        }
+    };
+    excluded.iter().map(note).collect()
+>>>>>>> main
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.
@@ -240,6 +271,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     if comparison.until_decided {
         notes.push(tr.until_decided.to_owned());
     }
+    notes.extend(excluded_dimensions(&comparison.excluded, tr));
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
         if !compared.has_common_part() {
@@ -311,7 +343,7 @@ const MAX_LISTED: usize = 5;
 
 /// What changed for a method: edits, and their effects on contexts, probes and facts.
 pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> Vec<String> {
-    let mut notes: Vec<String> = tested_fixtures(compared, tr).into_iter().collect();
+    let mut notes: Vec<String> = tested_fixtures(compared, tr).into_iter().chain(cost_changes(compared, tr)).collect();
     let fixtures = &compared.fixtures;
     let lists = [
         (tr.asked_again, &fixtures.asked_again),
@@ -337,6 +369,34 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     notes.extend(share_change(tr.fabrication_change, fabrication, tr));
     notes.extend(share_change(tr.constraint_change, constraints, tr));
     notes
+}
+
+/// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: what a method takes on both sides, where it
+/// differs.
+fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let CostChanges { tokens, tokens_per_task, usd: dollars, seconds } = &compared.costs;
+    let figures: [(&str, &CostChange, fn(Option<f64>) -> String); 4] = [
+        (tr.context_tokens, tokens, count),
+        (tr.tokens_per_task, tokens_per_task, count),
+        (tr.cost, dollars, usd),
+        // Under a second the figure says more about the machine than about the method.
+        (tr.seconds, seconds, |value| {
+            value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}", value.max(1.0)))
+        }),
+    ];
+    let texts: Vec<String> = figures
+        .into_iter()
+        .filter_map(|(name, change, text)| Some(format!("{name} {}", change_text(change, text)?)))
+        .collect();
+    (!texts.is_empty()).then(|| texts.join(tr.locale.pick(", ", "，")) + tr.locale.pick(".", "。"))
+}
+
+/// `1,884 → 3,303 (+75%)`; `None` where a side is unknown, or both look the same.
+pub(super) fn change_text(change: &CostChange, text: fn(Option<f64>) -> String) -> Option<String> {
+    let part = change.relative().filter(|part| part.abs() >= 0.005)?;
+    let (before, after) = (text(change.before), text(change.after));
+    let part = format!("{:+.0}%", 100.0 * part).replace('-', "−");
+    (before != after).then(|| format!("{before} → {after} ({part})"))
 }
 
 /// How a share differs; `None` where it does not or there is nothing to count.
@@ -434,7 +494,7 @@ fn list(pattern: &str, entries: &[String], tr: &Translation) -> Option<String> {
     (!entries.is_empty()).then(|| fill(pattern, &[&entries.len().to_string(), &shown.join("; ")]))
 }
 
-fn place(fixture: &str, point: u32, probe: &str) -> String {
+pub(super) fn place(fixture: &str, point: u32, probe: &str) -> String {
     if point > 1 { format!("{fixture} · {point} · {probe}") } else { format!("{fixture} · {probe}") }
 }
 

@@ -68,9 +68,13 @@ pub(super) fn share_with_interval(found: &Share, tr: &Translation) -> String {
 
 /// `▲` for an improvement, `▼` for a regression.
 pub(super) fn mark(judged: Option<&DifferenceTest>) -> &'static str {
-    match judged.map(|judged| judged.verdict) {
-        Some(Verdict::Improved) => "▲",
-        Some(Verdict::Regressed) => "▼",
-        Some(Verdict::NoEvidence) | None => "",
+    judged.map_or("", |judged| verdict_mark(judged.verdict))
+}
+
+pub(super) fn verdict_mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Improved => "▲",
+        Verdict::Regressed => "▼",
+        Verdict::NoEvidence => "",
     }
 }

@@ -2,6 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use stats::Verdict;
+
 /// What a piece of text means to the reader, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextStyle {
@@ -17,6 +19,16 @@ pub enum TextStyle {
     Warning,
     /// A command to type next.
     Hint,
+}
+
+impl TextStyle {
+    pub(super) fn of_verdict(verdict: Verdict) -> TextStyle {
+        match verdict {
+            Verdict::Improved => TextStyle::Good,
+            Verdict::Regressed => TextStyle::Bad,
+            Verdict::NoEvidence => TextStyle::Plain,
+        }
+    }
 }
 
 /// A piece of text in one style.
@@ -133,6 +145,18 @@ impl TextTable {
         out
     }
 
+    /// The table without the last columns that do not fit next to the others.
+    pub(super) fn without_last_columns(mut self, width: usize) -> TextTable {
+        let mut kept = self.header.len();
+        let used = |kept: usize| (0..kept).map(|column| self.column_width(column) + GAP).sum::<usize>() - GAP;
+        while kept > 2 && used(kept) > width {
+            kept -= 1;
+        }
+        self.header.truncate(kept);
+        self.rows.iter_mut().for_each(|row| row.truncate(kept));
+        self
+    }
+
     fn column_width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).flatten().map(|(_, text)| text.width());
         let widest = cells.chain(self.header.get(column).map(|header| header.width())).max().unwrap_or(0);
@@ -164,6 +188,11 @@ fn aligned((style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
     } else {
         vec![(TextStyle::Plain, " ".repeat(GAP) + &padding), (style, text)]
     }
+}
+
+/// A text that is at most `width` wide, with `…` where it was cut.
+pub(super) fn fitted(text: &str, width: usize) -> String {
+    if text.width() > width { shortened(text, width) } else { text.to_owned() }
 }
 
 fn shortened(text: &str, width: usize) -> String {

@@ -113,12 +113,8 @@ fn level_cell(level: Option<&ScoreEstimate>, judged: Option<&DifferenceTest>) ->
     vec![(verdict_style(judged), format!("{}{value}", mark(judged))), (TextStyle::Dim, interval)]
 }
 
-fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {
-    match judged.map(|judged| judged.verdict) {
-        Some(Verdict::Improved) => TextStyle::Good,
-        Some(Verdict::Regressed) => TextStyle::Bad,
-        Some(Verdict::NoEvidence) | None => TextStyle::Plain,
-    }
+pub(super) fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {
+    judged.map_or(TextStyle::Plain, |judged| TextStyle::of_verdict(judged.verdict))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -282,7 +278,7 @@ fn retention(method: &MethodSummary, tr: &Translation) -> String {
 }
 
 /// The cost of all distinct actions of a method; `None` if one price is unknown.
-fn cost(method: &MethodSummary) -> Option<f64> {
+pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
     let stages: Option<Vec<f64>> = method.economy.usd.values().copied().collect();
     stages.filter(|stages| !stages.is_empty()).map(|stages| stages.iter().sum())
 }

@@ -53,15 +53,14 @@ fn of_many(manifest: Manifest, rows: &[Row]) -> ResultSet {
 fn compared(manifest_a: Manifest) -> Summary {
     let (a, b) = (of_many(manifest_a, &all_rows(3.1)), of_many(manifest("baseline"), &all_rows(2.6)));
     let side = |set| Side { set, method: None };
-    let comparison = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| vec![path.to_owned()]).unwrap();
+    let comparison = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
     summarize(&a, Some(comparison))
 }
 
 fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
     let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), 2).unwrap();
-    let worst: Vec<WorstProbe> =
-        places.into_iter().map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score)).collect();
-    markdown(&compared(manifest.clone()), manifest, &worst, reference)
+    let worst = places.into_iter().map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score)).collect();
+    markdown(&Summary { worst, ..compared(manifest.clone()) }, manifest, reference)
 }
 
 fn widest(text: &str) -> usize {
@@ -83,9 +82,11 @@ fn cells_that_were_not_begun_are_missing_and_not_failed() {
         let of =
             |line: &&str| ["method", "full"].iter().any(|word| line.trim_start_matches(['|', ' ']).starts_with(word));
         let end = |line: &str| line.replace(bars, " ").split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
-        text.lines().filter(of).map(end).skip(2).collect::<Vec<_>>()
+        let found: Vec<String> = text.lines().filter(of).map(end).collect();
+        let at = found.iter().position(|cells| cells.starts_with("missing")).unwrap();
+        found[at..].to_vec()
     };
-    assert_eq!(cells(markdown(&summary, &manifest, &[], false), "|"), ["missing failed", "4 0"]);
+    assert_eq!(cells(markdown(&summary, &manifest, false), "|"), ["missing failed", "4 0"]);
     assert_eq!(cells(summary_table(&summary, &manifest, 120).plain(), "|"), ["missing failed", "4 0"]);
 }
 
@@ -108,7 +109,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     manifest.caveats.allow_weak_judge = true;
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     let table = summary_table(&summary, &manifest, 100).plain();
-    for text in [table, markdown(&summary, &manifest, &[], false)] {
+    for text in [table, markdown(&summary, &manifest, false)] {
         assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
         assert!(text.contains("weak judge: judge failed its self-test"), "{text}");
     }
@@ -157,4 +158,79 @@ fn text_of_models_cannot_break_out_of_the_report() {
     assert!(!text.contains("<script>") && !text.contains("![x]") && !text.contains("@team"), "{text}");
     assert!(!text.lines().any(|line| line.starts_with("# ")), "{text}");
     assert!(text.contains("&lt;script&gt;"));
+}
+
+const SCREEN: usize = 21;
+
+#[test]
+fn the_screen_says_what_was_shown_within_its_lines() {
+    let manifest = manifest("after");
+    let shown = screen(&compared(manifest.clone()), &manifest, 80, SCREEN).plain();
+    assert!(shown.lines().count() <= SCREEN && widest(&shown) <= 80, "{shown}");
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_screen_of_many_methods_keeps_its_lines() {
+    let names: Vec<String> = (0..40).map(|number| format!("method-{number}")).collect();
+    let methods: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "anchored-iterative")).collect();
+    let manifest = Manifest::begin("many", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
+    let all = names.iter().flat_map(|name| rows(name, 2.0, 1_500)).collect();
+    let summary = summarize(&set(manifest.clone(), all), None);
+    let shown = screen(&summary, &manifest, 60, SCREEN).plain();
+    assert!(shown.lines().count() <= SCREEN && widest(&shown) <= 60, "{shown}");
+    assert!(shown.contains("and 32 more (--all)"), "{shown}");
+}
+
+fn sentence(manifest: &Manifest, summary: &Summary) -> String {
+    headline(summary, manifest).text
+}
+
+#[test]
+fn the_sentence_names_what_changed_in_both_languages() {
+    let mut manifest = manifest("after");
+    let summary = compared(manifest.clone());
+    let english = sentence(&manifest, &summary);
+    assert!(english.starts_with("Improved: anchored +0.49"), "{english}");
+    manifest.design.locale = Locale::Zh;
+    let chinese = sentence(&manifest, &summary);
+    assert!(chinese.starts_with("提升：anchored +0.49"), "{chinese}");
+}
+
+#[test]
+fn an_improvement_that_takes_more_tokens_says_so() {
+    let longer = [rows("anchored", 3.1, 3_150), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat();
+    let (a, b) = (set(manifest("after"), longer), set(manifest("before"), all_rows(2.6)));
+    let side = |set| Side { set, method: None };
+    let compared = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    let text = sentence(&manifest("after"), &summarize(&a, Some(compared)));
+    assert!(text.starts_with("Improved, but 75% longer: anchored"), "{text}");
+}
+
+#[test]
+fn the_sentence_of_one_set_claims_no_order_between_overlapping_intervals() {
+    let methods =
+        [("anchored", "anchored-iterative"), ("mask", "mask"), ("cut", "truncate"), ("full", "full"), ("none", "none")];
+    let manifest = Manifest::begin("first", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
+    let all = [
+        rows("anchored", 3.1, 1_800),
+        rows("mask", 3.05, 1_800),
+        rows("cut", 1.2, 1_800),
+        rows("full", 4.2, 40_000),
+        rows("none", 0.6, 0),
+    ];
+    let summary = summarize(&set(manifest.clone(), all.concat()), None);
+    let text = sentence(&manifest, &summary);
+    assert!(text.contains("; mask is not distinguishable from it ("), "{text}");
+    assert!(text.contains("; cut is lower ("), "{text}");
+}
+
+#[test]
+fn an_incomplete_set_says_only_that() {
+    let mut manifest = manifest("after");
+    let half: Vec<Row> = all_rows(3.1).into_iter().filter(|row| row.run == 1).collect();
+    let text = sentence(&manifest, &summarize(&set(manifest.clone(), half), None));
+    assert_eq!(text, "Incomplete: 12 of 36 cells are graded and 0 failed, so nothing is concluded.");
+    manifest.outcome = Outcome::Budget;
+    assert!(sentence(&manifest, &compared(manifest.clone())).starts_with("Incomplete: 36 of 36"));
 }

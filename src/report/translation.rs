@@ -27,6 +27,9 @@ pub fn translation(locale: Locale) -> &'static Translation {
 texts! {
     method: "method", "方法";
     overall: "overall", "总分";
+    overall_interval: "overall (95%)", "总分（95%）";
+    change: "change", "变化";
+    changes: "Changes in detail", "变化详情";
     dimension: "dimension", "维度";
     difference: "difference", "差值";
     interval: "95% interval", "95% 区间";
@@ -162,6 +165,12 @@ texts! {
     weak_judge_stopped:
         "weak judge: {} failed its self-test, so it graded nothing more.",
         "评审不可靠：{} 未通过自检，因此不再请它评分。";
+    unqualified:
+        "{} leaves overall and the gate: {} is not qualified in it (`compeval judge selftest`).",
+        "{}不计入总分和门禁：{} 在这一维度上未通过自检（`compeval judge selftest`）。";
+    narrow_dimension:
+        "{} leaves overall and the gate: full − none is only {} in it, over {} probes.",
+        "{}不计入总分和门禁：在这一维度上 full − none 仅为 {}（{} 个问题）。";
     unproven:
         "some expected facts do not occur in the transcript (--allow-unproven).",
         "放行了记录中不存在的预期事实（--allow-unproven）。";

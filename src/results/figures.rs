@@ -27,7 +27,10 @@ pub fn figures_digest(
         return Ok(None);
     }
     let path = folder.file(names::MANIFEST);
-    let made_from = (&manifest.label, &manifest.design, &manifest.caveats, &manifest.failures, &manifest.models);
+    let made_from = (
+        (&manifest.label, &manifest.design, &manifest.outcome),
+        (&manifest.caveats, &manifest.failures, &manifest.models),
+    );
     let made_from = serde_json::to_vec(&made_from).map_err(|source| FolderError::Broken { path, source })?;
     let mut digest = DigestBuilder::new("compeval figures v2");
     digest.field("version", env!("CARGO_PKG_VERSION")).field("format", FORMAT.to_le_bytes());

@@ -14,6 +14,8 @@ mod result_set;
 mod aggregates;
 mod comparison;
 
+mod headline;
+mod main_result;
 mod summary;
 mod run_files;
 mod figures;
@@ -26,6 +28,7 @@ pub use aggregates::age::SurvivalByAge;
 pub use aggregates::cells::CellCounts;
 pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
+pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
 pub use aggregates::needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
@@ -34,6 +37,7 @@ pub use aggregates::spending::{difference_variances, mean_call_costs};
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
+pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{Regression, newly_failing, regressions, underpowered_methods};
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use figures::{figures_digest, take_figures};
@@ -43,7 +47,7 @@ pub use files::design::{
     CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo,
 };
 pub use files::design_change::DesignChange;
-pub use files::edits::ChangedLines;
+pub use files::edits::{FindTextEdit, TextEdit};
 pub use files::failure::{Blame, FailedAction, FailureLocation};
 pub use files::find::{
     all_sets, find_results, incomplete_beside, labels, labels_compared_with, lock_reports, newest, open_results,
@@ -57,11 +61,16 @@ pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
-    StageCounts, Unused, WriterEntries,
+    StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use files::shard_folders::{ShardFolder, find_shards};
+pub use headline::{
+    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
+    NarrowScale,
+};
+pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};

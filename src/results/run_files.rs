@@ -1,5 +1,7 @@
 //! `FIXTURE-run-K.json`: one fixture in one run, every method with its scores and probes.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::Ordered;
@@ -94,7 +96,7 @@ struct VariantFiles<'s> {
 impl<'s> VariantFiles<'s> {
     fn of(set: &'s ResultSet, ix: usize, variant: &'s MethodVariant) -> VariantFiles<'s> {
         let judged = set.scores.judged(ix);
-        let runs = Selection::new(&set.scores, judged.clone(), judged.clone()).runs(ix);
+        let runs = Selection::new(&set.scores, judged.clone(), judged.clone(), &BTreeSet::new()).runs(ix);
         VariantFiles { set, variant: ix, key: &variant.key, judged, runs }
     }
 

@@ -10,6 +10,7 @@ use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::economy::{Economy, answered_facts};
+use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
@@ -19,9 +20,11 @@ use super::aggregates::noise::{JudgeQuality, average_components, components, jud
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
 use super::files::design::MethodInfo;
+use super::headline::Headline;
 use super::result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
 use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::result_set::set::ResultSet;
+use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use base::threads::each;
@@ -34,6 +37,12 @@ pub struct Summary {
     pub format: u32,
     /// The label of the result set.
     pub label: String,
+    /// The main result in a sentence; null until it is worded.
+    #[serde(default)]
+    pub headline: Option<Headline>,
+    /// The probes on which methods do worst.
+    #[serde(default)]
+    pub worst: Vec<WorstProbe>,
     /// How many compressions of each method and point the design asks for.
     pub runs: u32,
     /// Fixtures, in the order of the matrix.
@@ -50,6 +59,9 @@ pub struct Summary {
     pub noise: Ordered<Components>,
     /// The share of each component in the variance of all dimensions.
     pub variance_shares: Ordered<f64>,
+    /// Dimensions that `overall` leaves out, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedDimension>,
     /// Whether ceiling and floor lie apart.
     pub scale: ScaleCheck,
     /// How far judges agree with one another and with themselves.
@@ -168,7 +180,9 @@ pub struct Cycle {
 pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let (kept, due) = common_probes(set);
     let uncommon_probes = due.len() - kept.len();
-    let whole = Selection::new(&set.scores, kept, due);
+    let excluded = excluded(set);
+    let left_out = excluded.iter().map(|excluded| excluded.dimension).collect();
+    let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
     let builder = SummaryBuilder { set, groups: Groups::of(set, &whole), whole, runs };
     let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
@@ -179,6 +193,8 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     Summary {
         format: super::files::manifest::FORMAT,
         label: set.manifest.label.clone(),
+        headline: None,
+        worst: Vec::new(),
         runs: set.design().runs.compress,
         fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),
         lexical: set.design().is_lexical(),
@@ -187,6 +203,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         variance_shares: variance_shares(&noise),
         noise,
         methods,
+        excluded,
         scale: scale_check(set),
         judges: judge_quality(set),
         needed_points: needed_points(set),

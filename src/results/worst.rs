@@ -4,12 +4,14 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
+use serde::{Deserialize, Serialize};
+
 use super::files::design::{Design, FixtureInfo};
 use super::files::row::Row;
 use crate::judge::{CriterionId, Score};
 
 /// A probe on which a method does badly.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorstProbe {
     /// The name of the method.
     pub method: String,

@@ -8,6 +8,7 @@ use super::outputs::ReportedModels;
 use crate::action::Work;
 use crate::cache::{CacheError, Refresh};
 use crate::plan::CostEstimate;
+use crate::results::UnqualifiedJudge;
 use base::files::FileError;
 
 /// How far a run may go.
@@ -67,6 +68,8 @@ pub struct RunOutcome {
     pub tripped: Vec<TrippedBreaker>,
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
+    /// Judges that are not qualified in some dimensions.
+    pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges whose self-test could not be completed.
     pub untested: Vec<UntestedJudge>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).

@@ -11,10 +11,10 @@ use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::cache::{Lookup, Record, Refresh};
-use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, cannot_pass, verdict};
+use crate::judge::{self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, cannot_grade, verdict};
 use crate::pipeline::JudgeIx;
 use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task, selftest};
-use crate::results::{Blame, FailedAction, FailureLocation};
+use crate::results::{Blame, FailedAction, FailureLocation, UnqualifiedJudge};
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,8 @@ pub(super) enum JudgeReadiness {
 }
 
 /// After this many replies of which none kept the contract, the judge is asked nothing more, not even where a weak judge
-/// is allowed: its cells would all fail, each at the price of several requests.
+/// is allowed: its cells would all fail, each at the price of several requests. Until one reply is kept, no more cases are
+/// under way than can bring this many replies.
 const GIVEN_UP_AFTER: u32 = 8;
 
 /// What came of one case.
@@ -55,14 +56,17 @@ pub(super) enum CaseOutcome {
 #[derive(Debug)]
 struct JudgeTest {
     name: String,
-    /// Cases without an outcome.
+    /// Cases without an outcome, and how many of them were begun.
     open: usize,
+    begun: usize,
     grades: BTreeMap<CaseId, DimensionScores>,
     /// Cases that the judge has not replied to.
     unanswered: BTreeSet<CaseId>,
     /// Why cases could not be asked, the first reason.
     obstacle: Option<String>,
     status: JudgeStatus,
+    /// The dimensions in which it is not qualified.
+    unqualified: Vec<Dimension>,
     /// Whether a reply to this run kept the contract, and how many broke it; of cases and of cells.
     kept_contract: bool,
     broke_contract: u32,
@@ -72,7 +76,7 @@ struct JudgeTest {
 /// The self-tests of all judges.
 pub(super) struct JudgeQualification<'r, 'e> {
     executor: &'r Executor<'e>,
-    selftest: &'static SelfTest,
+    selftest: &'r SelfTest,
     /// One for each judge of the pipeline, in its order.
     judges: Vec<JudgeTest>,
     /// Cases that were not begun yet.
@@ -90,7 +94,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// All judges untested; each case of each is due.
     pub(super) fn new(executor: &'r Executor<'e>, options: &SchedulerOptions) -> JudgeQualification<'r, 'e> {
         let pipeline = executor.preparer.pipeline();
-        let selftest = SelfTest::built_in(pipeline.settings.locale);
+        let selftest = &*pipeline.selftest;
         let judges = pipeline.judges.iter().map(|judge| JudgeTest::new(judge.name.0.to_string(), selftest)).collect();
         JudgeQualification {
             executor,
@@ -135,13 +139,30 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         (1..self.selftest.cases.len()).try_for_each(|_| Ok(stats.emit(&Event::SharedFailure { stage })?))
     }
 
+    /// How many replies of a judge to one request may break the contract.
+    pub(super) fn attempts(&self, judge: JudgeIx) -> u32 {
+        self.executor.preparer.pipeline().judge(judge).attempts
+    }
+
     /// The next case to begin.
     pub(super) fn next_case(&mut self) -> Option<SelftestTask> {
-        self.cases.pop()
+        let may_begin = |case: &SelftestTask| {
+            let test = self.test(case.judge);
+            test.kept_contract || test.may_begin(case.attempts)
+        };
+        let mut case = self.cases.remove(self.cases.iter().rposition(may_begin)?);
+        let test = self.test_mut(case.judge);
+        test.begun += 1;
+        if !test.kept_contract {
+            case.attempts = case.attempts.min(GIVEN_UP_AFTER.saturating_sub(test.broke_contract).max(1));
+        }
+        Some(case)
     }
 
     /// Gives a case back that could not be begun yet.
     pub(super) fn put_back(&mut self, case: SelftestTask) {
+        let test = self.test_mut(case.judge);
+        test.begun = test.begun.saturating_sub(1);
         self.cases.push(case);
     }
 
@@ -181,6 +202,13 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         weak.map(|test| test.name.clone()).collect()
     }
 
+    /// The dimensions that a judge may not grade, by judge, in the order of the pipeline.
+    pub(super) fn unqualified(&self) -> Vec<UnqualifiedJudge> {
+        let partly = self.judges.iter().filter(|test| !test.unqualified.is_empty());
+        let named = |test: &JudgeTest| (test.name.clone(), test.unqualified.clone());
+        partly.map(named).map(|(judge, dimensions)| UnqualifiedJudge { judge, dimensions }).collect()
+    }
+
     /// Whether a judge failed its self-test, and that ends the run.
     pub(super) fn has_unacceptable(&self) -> bool {
         !self.allows_weak && self.judges.iter().any(|test| test.status == JudgeStatus::Weak)
@@ -203,18 +231,19 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// Whether a case is left alone because its judge cannot pass any more, or is given up.
     pub(super) fn is_decided(&self, case: &SelftestTask) -> bool {
         let test = self.test(case.judge);
-        test.is_given_up() || (!self.asks_all && cannot_pass(self.selftest, &test.grades, &test.unanswered))
+        test.is_given_up() || (!self.asks_all && cannot_grade(self.selftest, &test.grades, &test.unanswered))
     }
 
-    /// Notes a judge's reply, to a case or to a cell, and reports when the judge is given up by it.
-    pub(super) fn note_reply(
+    /// Notes what a judge replied to a case or to a cell: how many replies broke the contract, or 0 if one kept it. Reports
+    /// when the judge is given up by it.
+    pub(super) fn note_replies(
         &mut self,
         judge: JudgeIx,
-        keeps_contract: bool,
+        broken: u32,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let test = self.test_mut(judge);
-        if test.note_reply(keeps_contract) {
+        if test.note_replies(broken) {
             let name = &test.name;
             let warning = format!("judge {name} gets no more requests: none of its replies has the right format");
             stats.emit(&Event::Warning(warning))?;
@@ -231,7 +260,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     ) -> Result<CaseOutcome, RunError> {
         self.completed.insert(case.action.key);
         stats.completed(StageName::Selftest, &case.action, fresh)?;
-        self.note_reply(case.judge, true, stats)?;
+        self.note_replies(case.judge, 0, stats)?;
         Ok(match &fresh.output {
             Output::Grades(grades) => self.graded(grades),
             Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => CaseOutcome::Ungraded,
@@ -250,7 +279,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if failure.class.is_some_and(|class| !class.was_answered()) {
             return Ok(CaseOutcome::Unasked(Some(failure.message_with_hint())));
         }
-        self.note_reply(case.judge, false, stats)?;
+        self.note_replies(case.judge, broken_replies(failure, case.attempts), stats)?;
         Ok(CaseOutcome::Ungraded)
     }
 
@@ -281,11 +310,18 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     }
 }
 
+/// How many replies broke the contract in an action that failed: one that the token limit cut off is not asked for again.
+pub(super) fn broken_replies(failure: &FailedAction, attempts: u32) -> u32 {
+    if failure.class.is_some() { 1 } else { attempts.max(1) }
+}
+
 impl JudgeTest {
     fn new(name: String, selftest: &SelfTest) -> JudgeTest {
         JudgeTest {
             name,
             open: selftest.cases.len(),
+            begun: 0,
+            unqualified: Vec::new(),
             grades: BTreeMap::new(),
             unanswered: selftest.cases.iter().map(|case| case.id.clone()).collect(),
             obstacle: None,
@@ -299,6 +335,7 @@ impl JudgeTest {
     /// Notes the outcome of a case. Returns whether the judge can be judged by all of them now.
     fn settle(&mut self, case: &CaseId, outcome: CaseOutcome) -> bool {
         self.open = self.open.saturating_sub(1);
+        self.begun = self.begun.saturating_sub(1);
         match outcome {
             CaseOutcome::Unasked(why) => self.obstacle = self.obstacle.take().or(why),
             CaseOutcome::Graded(grades) => {
@@ -310,11 +347,18 @@ impl JudgeTest {
         self.open == 0 && self.status == JudgeStatus::Pending
     }
 
-    /// Returns whether the judge is given up by this reply.
-    fn note_reply(&mut self, keeps_contract: bool) -> bool {
-        self.kept_contract |= keeps_contract;
-        self.broke_contract += u32::from(!keeps_contract);
-        !self.kept_contract && self.broke_contract == GIVEN_UP_AFTER
+    /// Whether another case may begin before a reply kept the contract.
+    fn may_begin(&self, attempts: u32) -> bool {
+        let under_way = u32::try_from(self.begun).unwrap_or(u32::MAX).saturating_add(1).saturating_mul(attempts);
+        self.begun == 0 || self.broke_contract.saturating_add(under_way) <= GIVEN_UP_AFTER
+    }
+
+    /// Returns whether the judge is given up by these replies.
+    fn note_replies(&mut self, broken: u32) -> bool {
+        let was_given_up = self.is_given_up();
+        self.kept_contract |= broken == 0;
+        self.broke_contract = self.broke_contract.saturating_add(broken);
+        !was_given_up && self.is_given_up()
     }
 
     fn is_given_up(&self) -> bool {
@@ -323,9 +367,10 @@ impl JudgeTest {
 
     fn judge_by(&mut self, selftest: &SelfTest) -> judge::SelfTestVerdict {
         let found = verdict(selftest, &self.grades);
-        self.status = match found.passed {
+        self.unqualified = found.unqualified().map(|result| result.dimension).collect();
+        self.status = match found.may_grade {
             true => JudgeStatus::Qualified,
-            false if cannot_pass(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
+            false if cannot_grade(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
             false => JudgeStatus::Untested,
         };
         found
@@ -335,28 +380,40 @@ impl JudgeTest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fakes::all;
-    use crate::judge::{Case, CaseKind, Expected};
+    use crate::judge::fakes::by_dimension;
+    use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, draw_selftest};
     use base::locale::Locale;
+    use std::sync::LazyLock;
+
+    fn selftest() -> &'static SelfTest {
+        static TEST: LazyLock<SelfTest> =
+            LazyLock::new(|| draw_selftest(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
+        &TEST
+    }
 
     fn begun() -> JudgeTest {
-        JudgeTest::new("judge".to_owned(), SelfTest::built_in(Locale::En))
+        JudgeTest::new("judge".to_owned(), selftest())
+    }
+
+    fn sound(case: &Case) -> DimensionScores {
+        by_dimension(|dimension| match case.labels.get(&dimension) {
+            Some(Quality::Right) => 5.0,
+            Some(Quality::Half) => 3.0,
+            Some(Quality::Wrong) | None => 1.0,
+        })
     }
 
     /// A sound judge, but for the cases that `odd` speaks of.
     fn tested(odd: impl Fn(&Case) -> Option<CaseOutcome>) -> JudgeTest {
-        let selftest = SelfTest::built_in(Locale::En);
+        let selftest = selftest();
         let mut test = begun();
-        let sound = |case: &Case| {
-            all(match case.kind.expected() {
-                Expected::High => 5.0,
-                Expected::Between => 3.0,
-                Expected::Low | Expected::Unmoved => 1.0,
-            })
-        };
         for (number, case) in selftest.cases.iter().enumerate() {
             assert_eq!(test.status, JudgeStatus::Pending);
-            let is_last = test.settle(&case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(case))));
+            let of = match &case.kind {
+                CaseKind::Lengthened(of) => selftest.case(of).expect("a case"),
+                CaseKind::Labelled | CaseKind::Injection => case,
+            };
+            let is_last = test.settle(&case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(of))));
             assert_eq!(is_last, number + 1 == selftest.cases.len());
         }
         test.judge_by(selftest);
@@ -366,12 +423,17 @@ mod tests {
     #[test]
     fn a_judge_is_given_up_once_and_only_if_no_reply_keeps_the_contract() {
         let (mut bad, mut good) = (begun(), begun());
-        let given_up: Vec<bool> = (0..10).map(|_| bad.note_reply(false)).collect();
+        let given_up: Vec<bool> = (0..10).map(|_| bad.note_replies(1)).collect();
         assert_eq!(given_up.iter().position(|given_up| *given_up), Some(GIVEN_UP_AFTER as usize - 1));
         assert_eq!(given_up.iter().filter(|given_up| **given_up).count(), 1);
         assert!(bad.is_given_up() && !good.is_given_up());
-        good.note_reply(true);
-        assert!((0..20).all(|_| !good.note_reply(false)) && !good.is_given_up());
+        good.note_replies(0);
+        assert!((0..20).all(|_| !good.note_replies(3)) && !good.is_given_up());
+        let mut alone = begun();
+        alone.begun = 1;
+        assert!(alone.may_begin(3) && !alone.may_begin(5), "two cases can bring six replies, or ten");
+        let mut repeated = begun();
+        assert_eq!([3, 3, 2].map(|replies| repeated.note_replies(replies)), [false, false, true]);
     }
 
     #[test]
@@ -379,15 +441,23 @@ mod tests {
         assert_eq!(tested(|_| None).status, JudgeStatus::Qualified);
         assert_eq!(tested(|_| Some(CaseOutcome::Ungraded)).status, JudgeStatus::Weak);
         let unasked = |case: &Case| Some(CaseOutcome::Unasked(Some(case.id.to_string())));
-        let decisive = tested(|case| (case.kind == CaseKind::Right).then(|| unasked(case)).flatten());
+        let decisive = tested(|case| case.labels.contains_key(&Dimension::Accuracy).then(|| unasked(case)).flatten());
         assert_eq!((decisive.status, decisive.obstacle.is_some()), (JudgeStatus::Untested, true));
-        let one = tested(|case| (case.id.0 == "wrong-1").then(|| unasked(case)).flatten());
-        assert_eq!(one.status, JudgeStatus::Qualified, "three misses are allowed");
-        let obeys = tested(|case| match case.kind {
-            CaseKind::Injection => Some(CaseOutcome::Graded(all(5.0))),
-            CaseKind::Right => unasked(case),
-            _ => None,
+        let one = tested(|case| (case.id == selftest().cases[0].id).then(|| unasked(case)).flatten());
+        assert_eq!(one.status, JudgeStatus::Qualified, "two misses a dimension are allowed");
+        let obeys =
+            tested(|case| (case.kind == CaseKind::Injection).then(|| CaseOutcome::Graded(by_dimension(|_| 5.0))));
+        assert_eq!(obeys.status, JudgeStatus::Weak, "it obeyed an answer");
+    }
+
+    #[test]
+    fn a_judge_that_is_blind_in_one_dimension_grades_the_others() {
+        let blind = tested(|case| {
+            let graded = sound(case);
+            let is_blind = |dimension| dimension == Dimension::Continuity;
+            let score = |d| if is_blind(d) { 3.0 } else { graded.get(d).expect("a score").value() };
+            (case.kind == CaseKind::Labelled).then(|| CaseOutcome::Graded(by_dimension(score)))
         });
-        assert_eq!(obeys.status, JudgeStatus::Weak, "it obeyed an answer, whatever it would have said of the others");
+        assert_eq!((blind.status, blind.unqualified), (JudgeStatus::Qualified, vec![Dimension::Continuity]));
     }
 }

@@ -44,7 +44,8 @@ pub async fn run(
         Err(error) => return Err(error),
     };
     let (weak_judges, submitted) = (run.tasks.weak_judges(), run.batches.submitted_requests());
-    Ok(RunOutcome { models: executor.outputs.models(), broken, weak_judges, submitted, ..run.stats.into_outcome() })
+    let (models, unqualified) = (executor.outputs.models(), run.tasks.unqualified_judges());
+    Ok(RunOutcome { models, broken, weak_judges, unqualified, submitted, ..run.stats.into_outcome() })
 }
 
 struct EventLoop<'r, 'e> {

@@ -9,12 +9,12 @@ use super::event::SkipReason;
 use super::execute::{ExecutedOutput, Executor};
 use super::job::ActionTask;
 use super::options::{RunError, SchedulerOptions};
-use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness};
+use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::JudgeIx;
 use crate::plan::{Action, Frontier, SelftestTask, Task};
-use crate::results::FailedAction;
+use crate::results::{FailedAction, UnqualifiedJudge};
 use models::ErrorClass;
 
 /// All tasks of a run, and their outcomes.
@@ -139,7 +139,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             ActionTask::Cell(task) => {
                 let sharers = self.cells.finished(&action.key);
                 self.cells.complete(task, action, (fresh, sharers), stats)?;
-                judge_of(task).map_or(Ok(()), |judge| self.judges.note_reply(judge, true, stats))
+                judge_of(task).map_or(Ok(()), |judge| self.judges.note_replies(judge, 0, stats))
             }
             ActionTask::Selftest(case) => {
                 let outcome = self.judges.completed(case, &fresh, stats)?;
@@ -161,7 +161,9 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 let sharers = self.cells.finished(&key);
                 self.cells.fail_shared(task, key, (failure, sharers), stats)?;
                 let judge = judge_of(task).filter(|_| failure.class.is_none_or(ErrorClass::was_answered));
-                judge.map_or(Ok(()), |judge| self.judges.note_reply(judge, false, stats))
+                let Some(judge) = judge else { return Ok(()) };
+                let broken = broken_replies(failure, self.judges.attempts(judge));
+                self.judges.note_replies(judge, broken, stats)
             }
             ActionTask::Selftest(case) => {
                 let outcome = self.judges.failed(case, failure, stats)?;
@@ -206,6 +208,11 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// Makes sure that every cell is reported.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         self.cells.fail_waiting(self.judges.drain(), stats)
+    }
+
+    /// Judges that may not grade some dimensions.
+    pub(super) fn unqualified_judges(&self) -> Vec<UnqualifiedJudge> {
+        self.judges.unqualified()
     }
 
     /// Judges that failed their self-test.

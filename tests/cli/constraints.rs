@@ -73,7 +73,7 @@ fn rules_are_put_in_one_at_a_time_and_found_by_position_and_compressions() {
     let plan = project.expect(0, "plan --json").json();
     // Two points; two runs of each session as it is, and one with the rule at each of three positions.
     assert_eq!(plan["stages"]["compress"]["cells"], 3 * 2 * (2 + 3));
-    let ended = project.expect(0, "run --label a");
+    let ended = project.expect(0, "run --all --label a");
     assert!(ended.stdout.contains("word for word") && ended.stdout.contains("after 2"), "{}", ended.stdout);
     let all = rows(&project, "a");
     assert_eq!(all.len(), 3 * 2 * 3, "the other rules are of another language, or named by the session");
@@ -86,7 +86,7 @@ fn rules_are_put_in_one_at_a_time_and_found_by_position_and_compressions() {
     let by = |group: &str, name: &str| share(&of("newest")[group][name]);
     assert_eq!(["early", "middle", "late"].map(|name| by("by_position", name)), [json!(0.0), json!(0.0), json!(0.5)]);
     assert_eq!([by("by_compressions", "2"), share(of("newest"))], [json!(0.0), json!(1.0 / 6.0)]);
-    assert!(project.read("results/a/report.md").contains("### Constraints"));
+    assert!(project.read("results/a/report.md").contains("<summary>Constraints</summary>"));
     let page = project.read("results/a/report.html");
     assert!(page.contains("\"id\":\"constraints\""), "the page has the table");
     assert_eq!(project.read("results/a/contexts.jsonl").lines().count(), 3 * 2 * 2, "recorded sessions alone");
@@ -95,9 +95,9 @@ fn rules_are_put_in_one_at_a_time_and_found_by_position_and_compressions() {
 #[test]
 fn compressions_with_rules_are_cached_reachable_and_compared() {
     let project = planted(RULES);
-    project.expect(0, "run --label a");
+    project.expect(0, "run --all --label a");
     let before = project.read("results/a/constraints.jsonl");
-    project.expect(0, "run --label a");
+    project.expect(0, "run --all --label a");
     assert_eq!(project.read("results/a/constraints.jsonl"), before);
     assert_eq!(project.result("a", "manifest.json")["stages"]["compress"]["executed"], 0);
     std::fs::remove_dir_all(project.path("results/a")).unwrap();
@@ -108,16 +108,16 @@ fn compressions_with_rules_are_cached_reachable_and_compared() {
     assert_eq!(stale["stages"]["compress"]["stale"], 3 * 2 * 3);
     assert_eq!(stale["reasons"][0]["changed"], json!(["rules.toml"]), "{stale}");
     project.edit("rules.toml", "Port 48213 is forbidden.", "Never use port 48213.");
-    project.expect(0, "run --label b");
+    project.expect(0, "run --all --label b");
     project.edit("pipeline.toml", "target_tokens = 150", "target_tokens = 400");
-    project.expect(0, "run --label c");
-    let compared = project.expect(0, "compare c b");
+    project.expect(0, "run --all --label c");
+    let compared = project.expect(0, "compare --all c b");
     let text = compared.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("rules that contexts have, word for word or nearly so: 16.7% of 6 →"), "{}", compared.stdout);
     project.edit("pipeline.toml", "enabled = true", "enabled = false");
-    let refused = project.expect(2, "run --label c");
+    let refused = project.expect(2, "run --all --label c");
     refused.says(&["the rules that are put into the sessions"]);
-    project.expect(0, "run --label d");
+    project.expect(0, "run --all --label d");
     assert!(!project.exists("results/d/constraints.jsonl"));
     assert_eq!(project.result("d", "summary.json")["methods"]["full"]["constraints"], Value::Null);
 }
@@ -157,6 +157,6 @@ fn a_wrong_set_of_rules_is_named_with_place_and_remedy() {
     std::fs::remove_file(project.path("rules.toml")).unwrap();
     project.expect(2, "check").says(&["cannot read the set of rules rules.toml", "there is no such file"]);
     project.write("rules.toml", &rule.replace("\"en\"", "\"zh\"").replace("Never use port", "不要使用端口"));
-    project.expect(0, "run --label a").says(&["no rule of the constraints can be put into steps"]);
+    project.expect(0, "run --all --label a").says(&["no rule of the constraints can be put into steps"]);
     assert!(!project.exists("results/a/constraints.jsonl"));
 }

@@ -99,9 +99,9 @@ fn a_cut_of_one_shipped_method_fails_the_gate_with_seven_others_in_the_run() {
     for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
         std::fs::remove_file(project.path(path)).expect("a file");
     }
-    project.expect(0, "run --label first --runs 1");
+    project.expect(0, "run --all --label first --runs 1");
     project.edit("pipeline.toml", "\"truncate\"\ntarget_tokens = 2000", "\"truncate\"\ntarget_tokens = 150");
-    let ended = project.expect(100, "run --label second --runs 1 --compare-to first --fail-on-regression");
+    let ended = project.expect(100, "run --all --label second --runs 1 --compare-to first --fail-on-regression");
     ended.says(&["regressed: truncate: overall -"]);
     assert!(flat(&ended).contains("edited (1): target_tokens: 2000 → 150."), "{}", ended.stdout);
     let comparison = compared(&project, "second");
@@ -118,18 +118,18 @@ fn a_cut_of_one_shipped_method_fails_the_gate_with_seven_others_in_the_run() {
         let text = project.read(&format!("results/second/{file}"));
         assert!(text.contains("edited (1): target") && text.contains("facts lost from the context"), "{file}");
     }
-    let again = project.expect(0, "compare second first");
+    let again = project.expect(0, "compare --all second first");
     assert!(flat(&again).contains("probes from good to bad"), "{}", again.stdout);
 }
 
 #[test]
 fn two_methods_that_both_lose_a_little_fail_by_their_mean() {
     let project = sessions(2, 6);
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
     for method in ["m1", "m2"] {
         lose(&project, method, 6, |session| 1 + usize::from(session == 2 && method == "m1"));
     }
-    let ended = project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
     ended.says(&["regressed: mean of 2 methods: overall -"]);
     let comparison = compared(&project, "after");
     assert_eq!((&comparison["tested"], &comparison["primary"]["clusters"]), (&json!(2), &json!(6)));
@@ -139,9 +139,9 @@ fn two_methods_that_both_lose_a_little_fail_by_their_mean() {
 #[test]
 fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both_figures_are_printed() {
     let project = sessions(6, 6);
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
     lose(&project, "m4", 6, |session| if session <= 3 { 2 + session % 2 } else { 0 });
-    let ended = project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
     let m4 = &compared(&project, "after")["methods"]["m4"];
     assert_eq!(m4["fixtures"]["changed"], json!(["s1", "s2", "s3"]));
     let (part, all) = (&m4["overall"]["difference"], &m4["overall"]["difference_all"]);
@@ -154,9 +154,9 @@ fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both
 #[test]
 fn the_same_large_loss_in_all_of_four_fixtures_fails_the_gate() {
     let project = sessions(1, 4);
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
     lose(&project, "m1", 4, |_| 4);
-    project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
     let overall = &compared(&project, "after")["methods"]["m1"]["overall"];
     assert_eq!((&overall["degenerate"], &overall["verdict"]), (&json!(true), &json!("regressed")));
 }
@@ -164,9 +164,9 @@ fn the_same_large_loss_in_all_of_four_fixtures_fails_the_gate() {
 #[test]
 fn a_loss_in_two_fixtures_cannot_be_tested_and_is_said_so() {
     let project = sessions(2, 6);
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
     lose(&project, "m1", 6, |session| if session <= 2 { 4 } else { 0 });
-    let ended = project.expect(0, "run --label after --compare-to before --fail-on-regression");
+    let ended = project.expect(0, "run --all --label after --compare-to before --fail-on-regression");
     let text = flat(&ended);
     assert!(text.contains("m1 cannot be tested: it changed in 2 of 6 fixtures"), "{text}");
     assert!(!text.contains("cannot show any difference"), "no second sentence about the same: {text}");
@@ -178,9 +178,9 @@ fn a_loss_in_two_fixtures_cannot_be_tested_and_is_said_so() {
 #[test]
 fn a_new_prompt_that_yields_the_same_context_is_no_change() {
     let project = sessions(1, 3);
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
     project.write("tools/compress.sh", &format!("# a remark\n{COMPRESSOR}"));
-    let ended = project.expect(0, "run --label after --compare-to before --fail-on-regression");
+    let ended = project.expect(0, "run --all --label after --compare-to before --fail-on-regression");
     let m1 = &compared(&project, "after")["methods"]["m1"];
     assert_eq!(m1["fixtures"]["unchanged"], json!(["s1", "s2", "s3"]));
     assert_eq!(m1["edits"].as_array().unwrap().len(), 1, "{m1}");
@@ -190,16 +190,16 @@ fn a_new_prompt_that_yields_the_same_context_is_no_change() {
 #[test]
 fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression() {
     let project = sessions(1, 3);
-    project.expect(0, "run --label before --runs 3");
+    project.expect(0, "run --all --label before --runs 3");
     project.write("tools/m1.crash", "session-1");
-    let lone = "run --label one --runs 3 --compare-to before --fail-on-regression";
+    let lone = "run --all --label one --runs 3 --compare-to before --fail-on-regression";
     let ended = project.expect(5, lone);
     assert!(flat(&ended).contains("fail now but not in the baseline (3): s1 · run 1"), "{}", ended.stdout);
     assert_eq!(compared(&project, "one")["methods"]["m1"]["reliability"]["regressed"], false);
     let ended = project.compeval(&format!("{lone} --fail-on-new-failures"));
     ended.says(&["newly failing: m1 · s1 · run 2"]);
     project.write("tools/m1.crash", "session-1 session-2");
-    let ended = project.compeval("run --label two --runs 3 --compare-to before --fail-on-regression");
+    let ended = project.compeval("run --all --label two --runs 3 --compare-to before --fail-on-regression");
     let regressed = ["regressed: m1: failed 6 of 9 chains (fixture and run), in before 0 of 9, p 0.003"];
     ended.says(&regressed);
     // Labels of an older format are read, and what is compared with them counts chains too.
@@ -210,14 +210,14 @@ fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression(
     let summary = project.result("two", "summary.json");
     let reliability = &summary["comparison"]["methods"]["m1"]["reliability"];
     assert_eq!((&summary["format"], &reliability["failed"], &reliability["chains"]), (&json!(4), &json!(6), &json!(9)));
-    project.compeval("run --label two --runs 3 --compare-to before --fail-on-regression").says(&regressed);
+    project.compeval("run --all --label two --runs 3 --compare-to before --fail-on-regression").says(&regressed);
 }
 
 #[test]
 fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
     let project = sessions(1, 4);
-    project.expect(0, "run --label before");
-    let ended = project.expect(0, "run --label some --fixtures s1,s2,s3 --compare-to before");
+    project.expect(0, "run --all --label before");
+    let ended = project.expect(0, "run --all --label some --fixtures s1,s2,s3 --compare-to before");
     assert!(
         flat(&ended).contains("Only what both sides have is compared: 3 fixtures with 12 probes."),
         "{}",
@@ -226,9 +226,9 @@ fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
     assert_eq!(compared(&project, "some")["left_out"], 4);
     // What was asked differently is still refused, unless it may be left out.
     project.edit("probes/s2.probes.json", "What is the beta code?", "Which is the beta code?");
-    let ended = project.compeval("run --label other --fixtures s1,s2,s3 --compare-to before");
+    let ended = project.compeval("run --all --label other --fixtures s1,s2,s3 --compare-to before");
     ended.says(&["the probes of fixture `s2`", "`--only-common` compares the cells that do match"]);
-    project.expect(0, "run --label other --fixtures s1,s2,s3 --compare-to before --only-common");
+    project.expect(0, "run --all --label other --fixtures s1,s2,s3 --compare-to before --only-common");
     assert_eq!(compared(&project, "other")["probes"], 11);
     project.expect(0, "report other");
     assert_eq!(compared(&project, "other")["probes"], 11, "the report compares what the run compared");
@@ -241,7 +241,7 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
     let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
     project.edit("pipeline.toml", "[[answer]]", &provider);
     project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
 
     // The provider moves the name to a harsher model: no key changes, and every grade.
     server.script(|asked| {
@@ -250,7 +250,7 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
         let said = brief.and_then(|brief| graded(&brief, score)).unwrap_or_else(|| brain::reply(&asked.json));
         Reply::Raw(200, with_finish(asked, &said, "stop").replace("small-1-2025", "small-1-2026"))
     });
-    let ended = project.expect(100, "run --label after --refresh judge --compare-to before --fail-on-regression");
+    let ended = project.expect(100, "run --all --label after --refresh judge --compare-to before --fail-on-regression");
     let m1 = compared(&project, "after")["methods"]["m1"].clone();
     assert_eq!(m1["fixtures"]["asked_again"], json!(["s1", "s2", "s3", "s4"]), "{m1}");
     assert_eq!((&m1["fixtures"]["changed"], &m1["contexts"]["same"]), (&json!([]), &json!(4)));
@@ -265,7 +265,7 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
         true => Reply::Text("A fine answer.".to_owned()),
         false => Reply::Sensible,
     });
-    project.expect(5, "run --label lone --refresh judge --compare-to before");
+    project.expect(5, "run --all --label lone --refresh judge --compare-to before");
     let fixtures = compared(&project, "lone")["methods"]["m1"]["fixtures"].clone();
     let lone = CODES.map(|code| format!("s4 · point 1 · {code} · run 1"));
     assert_eq!((&fixtures["only_baseline"], &fixtures["not_comparable"]), (&json!(lone), &json!(["s4"])));
@@ -276,8 +276,8 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
 fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
     let project = Project::offline();
     let options = "--model lexical --methods full --runs 1";
-    project.expect(0, &format!("run --label few {options}"));
-    let run = format!("run --label b --compare-to base --until-decided --fail-on-regression {options}");
+    project.expect(0, &format!("run --all --label few {options}"));
+    let run = format!("run --all --label b --compare-to base --until-decided --fail-on-regression {options}");
     project
         .expect(2, &run.replace("base", "few"))
         .says(&["--until-decided needs 4 fixtures that the baseline has too: there is 1 fixture"]);
@@ -288,7 +288,7 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
             project.write(&format!("{folder}/harbor{number}{end}"), &text.replacen("\"harbor\"", &name, 1));
         }
     }
-    project.expect(0, &format!("run --label base {options}"));
+    project.expect(0, &format!("run --all --label base {options}"));
     project.edit(
         "pipeline.toml",
         "name     = \"full\"\nstrategy = \"full\"",

@@ -1,44 +1,50 @@
 //! Judges on loopback that follow a rule instead of the ground truth: the self-test must find each of them.
 
-use compeval::judge::{Case, Expected};
+use compeval::judge::{CaseKind, Dimension, Quality};
 use serde_json::{Value, json};
 
-use super::super::brain::{self, Wanted, case_of, graded, material};
+use super::super::brain::{self, Wanted, case_of, graded, graded_by, material};
 use super::matrix::SELFTEST;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
 /// Asks `server` for grades by `score`, of what is in the request; everything else by rules.
 fn script(server: &Server, score: impl Fn(&Value) -> u64 + Send + Sync + 'static) {
+    script_by(server, move |brief, _| score(brief));
+}
+
+/// The same with a score for each dimension.
+fn script_by(server: &Server, score: impl Fn(&Value, Dimension) -> u64 + Send + Sync + 'static) {
     server.script(move |asked| match (asked.wanted, material(&asked.text)) {
-        (Wanted::Grades, Some(brief)) => Reply::Text(graded(&brief, score(&brief)).expect("criteria")),
+        (Wanted::Grades, Some(brief)) => {
+            Reply::Text(graded_by(&brief, |dimension| score(&brief, dimension)).expect("criteria"))
+        }
         _ => Reply::Sensible,
     });
 }
 
 /// The self-test of a judge that grades so: whether it passed, and what it says.
-fn selftest(score: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> (bool, Value) {
+fn selftest_by(score: impl Fn(&Value, Dimension) -> u64 + Send + Sync + 'static) -> (bool, Value) {
     let server = Server::start();
     let project = Project::new(&server);
-    script(&server, score);
+    script_by(&server, score);
     let ended = project.compeval("judge selftest --json");
     let judge = ended.json()["judges"][0].clone();
-    let passed = judge["passed"] == json!(true);
-    assert_eq!(ended.code, i32::from(!passed), "{}", ended.stderr);
+    assert_eq!(ended.code, i32::from(judge["may_grade"] != json!(true)), "{}", ended.stderr);
     assert_eq!(server.count(), SELFTEST, "one request for each answer");
-    (passed, judge)
+    (judge["passed"] == json!(true), judge)
 }
 
-fn by_expectation(high: u64, between: u64, low: u64) -> impl Fn(&Value) -> u64 {
-    move |brief| match expected(case_of(brief).expect("a case")) {
-        Expected::High => high,
-        Expected::Between => between,
-        Expected::Low | Expected::Unmoved => low,
+fn selftest(score: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> (bool, Value) {
+    selftest_by(move |brief, _| score(brief))
+}
+
+fn by_quality(right: u64, half: u64, wrong: u64) -> impl Fn(&Value, Dimension) -> u64 {
+    move |brief, dimension| match brain::quality_of(case_of(brief).expect("a case"), dimension) {
+        Some(Quality::Right) => right,
+        Some(Quality::Half) => half,
+        Some(Quality::Wrong) | None => wrong,
     }
-}
-
-fn expected(case: &Case) -> Expected {
-    case.kind.expected()
 }
 
 /// The share of the expected facts that occur in the answer.
@@ -54,15 +60,16 @@ fn stated(brief: &Value) -> f64 {
 
 #[test]
 fn sound_and_lenient_and_harsh_judges_pass() {
-    for (high, between, low) in [(5, 3, 0), (5, 4, 3), (3, 2, 1)] {
-        let (passed, judge) = selftest(by_expectation(high, between, low));
-        assert!(passed, "{high} {between} {low}: {judge}");
-        assert_eq!((&judge["correct"], &judge["median_right"]), (&json!(44), &json!(high as f64)));
+    for (right, half, wrong) in [(5, 3, 0), (5, 4, 3), (3, 2, 1)] {
+        let (passed, judge) = selftest_by(by_quality(right, half, wrong));
+        assert!(passed, "{right} {half} {wrong}: {judge}");
+        assert_eq!((&judge["correct"], &judge["labels"]), (&json!(96), &json!(96)));
+        assert_eq!(judge["dimensions"][0]["median_right"], json!(right as f64));
     }
 }
 
 #[test]
-fn a_judge_that_compares_with_the_context_fails_by_the_facts_that_were_lost() {
+fn a_judge_that_compares_with_the_context_is_qualified_in_nothing() {
     let (passed, judge) = selftest(|brief| {
         // Names and numbers of the answer that are in its context; an answer without any contradicts nothing.
         let context = brief["compacted_context"].as_str().unwrap_or("").to_owned();
@@ -74,40 +81,69 @@ fn a_judge_that_compares_with_the_context_fails_by_the_facts_that_were_lost() {
             .collect();
         if names.iter().all(|name| context.contains(name)) { 5 } else { 1 }
     });
-    assert!(!passed, "{judge}");
-    let misses = judge["misses"].as_array().unwrap().iter().filter_map(Value::as_str);
-    assert_eq!(misses.filter(|id| id.starts_with("lost_honest")).count(), 4, "{judge}");
+    assert!(!passed && judge["may_grade"] == json!(false), "{judge}");
+    assert_eq!(unqualified(&judge).len(), 6, "{judge}");
+}
+
+fn unqualified(judge: &Value) -> Vec<&str> {
+    let dimensions = judge["dimensions"].as_array().expect("dimensions");
+    let failed = dimensions.iter().filter(|result| result["qualified"] == json!(false));
+    failed.filter_map(|result| result["dimension"].as_str()).collect()
 }
 
 #[test]
-fn judges_that_look_for_facts_fail_by_denied_and_rejected_ones() {
+fn judges_that_look_for_facts_grade_nothing() {
     for (name, (passed, judge)) in [
         ("any", selftest(|brief| if stated(brief) > 0.0 { 5 } else { 0 })),
         ("all", selftest(|brief| if stated(brief) >= 1.0 { 5 } else { 0 })),
         ("share", selftest(|brief| (5.0 * stated(brief)) as u64)),
     ] {
-        assert!(!passed, "{name}: {judge}");
-        let words = judge["failures"].to_string();
-        assert!(words.contains("4 negated") && words.contains("4 quoted_as_rejected"), "{name}: {words}");
+        assert!(!passed && judge["may_grade"] == json!(false), "{name}: {judge}");
+        assert!(judge["failures"].to_string().contains("accuracy: "), "{name}: {judge}");
     }
 }
 
 #[test]
 fn inverting_and_indifferent_judges_fail_by_their_medians() {
-    for (name, (passed, judge)) in [("inverting", selftest(by_expectation(0, 3, 5))), ("flat", selftest(|_| 4))] {
+    for (name, (passed, judge)) in [("inverting", selftest_by(by_quality(0, 3, 5))), ("flat", selftest(|_| 4))] {
         assert!(!passed && judge["failures"][0].as_str().unwrap().contains("apart"), "{name}: {judge}");
     }
 }
 
 #[test]
 fn a_judge_that_follows_instructions_fails_by_them_alone() {
-    let (passed, judge) = selftest(|brief| match expected(case_of(brief).expect("a case")) {
-        Expected::High | Expected::Unmoved => 5,
-        Expected::Between => 3,
-        Expected::Low => 0,
+    let (passed, judge) = selftest_by(|brief, dimension| {
+        let case = case_of(brief).expect("a case");
+        if case.kind == CaseKind::Injection { 5 } else { brain::sound(case, dimension) }
     });
-    assert!(!passed && judge["correct"] == json!(44), "{judge}");
+    assert!(!passed && judge["correct"] == json!(96), "{judge}");
     assert!(judge["failures"].to_string().contains("an instruction to the judge"), "{judge}");
+}
+
+#[test]
+fn a_dimension_in_which_the_judge_is_blind_leaves_overall_and_the_gate() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    script_by(&server, |brief, dimension| match case_of(brief) {
+        Some(_) if dimension == Dimension::ContextAwareness => 3,
+        Some(case) => brain::sound(case, dimension),
+        None => (5.0 * stated(brief)) as u64,
+    });
+    let tested = project.expect(0, "judge selftest");
+    for words in ["partly:", "context awareness", "not qualified", "context_awareness missed: "] {
+        assert!(tested.stdout.contains(words), "`{words}` is missing in {}", tested.stdout);
+    }
+    project.expect(0, "run --label a --runs 1");
+    let caveats = project.result("a", "manifest.json")["caveats"].clone();
+    assert_eq!(caveats["unqualified"], json!([{"judge": "grader", "dimensions": ["context_awareness"]}]));
+    let summary = project.result("a", "summary.json");
+    let averaged = summary["overall_dimensions"].as_array().unwrap();
+    assert!(averaged.len() > 1 && !averaged.contains(&json!("context_awareness")), "{averaged:?}");
+    assert_eq!(summary["excluded"][0]["reason"], "unqualified");
+    assert!(project.read("results/a/report.md").contains("is not qualified in it"));
+    project.expect(0, "run --label b --runs 1");
+    let compared = project.expect(0, "compare a b --json").json();
+    assert!(compared.to_string().contains("\"excluded\""), "{compared}");
 }
 
 /// A judge that never returns grades.
@@ -127,7 +163,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-1\"\nattempts = 2");
     project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&["grader"]);
     let asked = server.counts()[&Wanted::Grades];
-    assert!((16..=18).contains(&asked), "{asked}: eight replies, each asked for twice");
+    assert_eq!(asked, 8, "eight replies in all");
     assert!(project.rows("a").is_empty());
 
     // Its self-test is in the cache, and then its replies change: the cells find it out.
@@ -137,7 +173,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     server.script(chatty);
     project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1");
     let asked = server.counts()[&Wanted::Grades];
-    assert!((16..=18).contains(&asked), "{asked}");
+    assert!((8..=10).contains(&asked), "{asked}");
     assert!(project.read("results/a/report.md").contains("none of its replies has the right format"));
 
     server.script(|_| Reply::Sensible);
@@ -236,7 +272,7 @@ fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
     let project = Project::new(&server);
     let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
     project.write("pipeline.toml", &format!("{}\n{second}", project.read("pipeline.toml")));
-    let ended = project.expect(0, "run --label a --runs 1");
+    let ended = project.expect(0, "run --all --label a --runs 1");
     assert!(ended.stdout.contains("Krippendorff's alpha"), "{}", ended.stdout);
     assert!(project.read("results/a/report.md").contains("Krippendorff's alpha"));
 

@@ -187,7 +187,7 @@ fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
     assert!(is_swapped());
     // After them, before the old one is put away.
     rename("results/a~1", "results/.replaced/a");
-    project.expect(0, "compare a a");
+    project.expect(0, "compare --all a a");
     assert!(is_swapped());
     // Between the renames, and nobody names the label.
     rename("results/a", "results/.incomplete/a");
@@ -284,11 +284,11 @@ fn labels_that_were_compared_with_one_baseline_are_counted() {
     project.expect(0, "run --label a --runs 1");
     project.edit("prompts/anchored.md", "## ", "## The ");
     for (label, count) in [("b", 1), ("c", 2), ("c", 2), ("d", 3)] {
-        project.expect(0, &format!("run --label {label} --runs 1 --compare-to a"));
+        project.expect(0, &format!("run --all --label {label} --runs 1 --compare-to a"));
         assert_eq!(project.result(label, "summary.json")["comparison"]["tried"], count, "{label}");
     }
-    let compared = project.expect(0, "compare d a").stdout;
+    let compared = project.expect(0, "compare --all d a").stdout;
     assert!(compared.contains("3 labels were compared with a"), "{compared}");
-    let by_hand = project.expect(0, "compare a d --json");
+    let by_hand = project.expect(0, "compare --all a d --json");
     assert_eq!(serde_json::from_str::<Value>(&by_hand.stdout).unwrap()["tried"], 1, "nothing was compared with d");
 }

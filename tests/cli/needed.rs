@@ -75,7 +75,7 @@ fn contexts(project: &Project, label: &str) -> Vec<Value> {
 #[test]
 fn a_pipeline_of_compressors_alone_is_complete() {
     let project = planted(2);
-    let ended = project.expect(0, "run --label a");
+    let ended = project.expect(0, "run --all --label a");
     assert!(ended.stdout.contains("needed later") && !ended.stdout.contains("accuracy"), "{}", ended.stdout);
     assert!(ended.stdout.contains("mask, newest: not above a bare list"), "a poor context is named:\n{}", ended.stdout);
     let all = contexts(&project, "a");
@@ -99,7 +99,7 @@ fn a_pipeline_of_compressors_alone_is_complete() {
     let shown = project.expect(0, "show session-1 --method mask --label a").stdout;
     assert!(shown.contains("lost (1)") && shown.contains("open_index"), "{shown}");
     let before = project.read("results/a/contexts.jsonl");
-    project.expect(0, "run --label a");
+    project.expect(0, "run --all --label a");
     assert_eq!(project.read("results/a/contexts.jsonl"), before);
     assert_eq!(project.result("a", "manifest.json")["stages"]["compress"]["executed"], 0);
 }
@@ -107,22 +107,22 @@ fn a_pipeline_of_compressors_alone_is_complete() {
 #[test]
 fn the_gate_sees_a_lost_recall() {
     let project = planted(6);
-    project.expect(0, "run --label a");
+    project.expect(0, "run --all --label a");
     project.edit("pipeline.toml", "target_tokens = 100000", "target_tokens = 10");
-    let ended = project.expect(100, "run --label b --compare-to a --fail-on-regression");
+    let ended = project.expect(100, "run --all --label b --compare-to a --fail-on-regression");
     ended.says(&["regressed: newest: needed-later recall -1.00"]);
-    let same = project.expect(0, "run --label c --compare-to b --fail-on-regression");
+    let same = project.expect(0, "run --all --label c --compare-to b --fail-on-regression");
     assert!(!same.stderr.contains("regressed"), "{}", same.stderr);
 }
 
 #[test]
 fn a_setting_that_changes_nothing_is_named() {
     let project = planted(1);
-    let ended = project.expect(0, "run --label a");
+    let ended = project.expect(0, "run --all --label a");
     assert!(ended.stdout.contains("full and newest have identical contexts in all 1 compressions"), "{}", ended.stdout);
     let more = "\n[[compress]]\nname = \"newer\"\nstrategy = \"truncate\"\ntarget_tokens = 90000\n";
     project.write("pipeline.toml", &format!("{METHODS}{more}"));
-    let ended = project.expect(0, "run --label b --methods newest,newer");
+    let ended = project.expect(0, "run --all --label b --methods newest,newer");
     let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("target_tokens changed nothing"), "{}", ended.stdout);
 }
@@ -130,13 +130,13 @@ fn a_setting_that_changes_nothing_is_named() {
 #[test]
 fn a_full_pipeline_can_stop_after_its_contexts() {
     let project = Project::offline();
-    let ended = project.expect(0, "run --stages compress --methods full,nothing --label a");
+    let ended = project.expect(0, "run --all --stages compress --methods full,nothing --label a");
     assert!(!ended.stdout.contains("accuracy"), "{}", ended.stdout);
     assert_eq!(project.result("a", "manifest.json")["requests_sent"], 0);
     assert!(contexts(&project, "a").len() >= 2);
     let half = project.read("pipeline.toml").replace("[[judge]]", "[[probes]]");
     project.write("pipeline.toml", &half);
-    project.expect(2, "run --label b").says(&["declares no [[judge]] table", "or neither of the two"]);
+    project.expect(2, "run --all --label b").says(&["declares no [[judge]] table", "or neither of the two"]);
 }
 
 #[test]
@@ -155,14 +155,14 @@ fn logs_lead_to_a_table_in_three_commands() {
     assert_eq!(fixture["reference_patterns"], 1);
     let cut = fixture["messages"].as_array().unwrap().iter().find(|m| !m["cut_references"].is_null()).expect("a cut");
     assert!(cut["cut_references"].as_array().unwrap().contains(&json!("open_index")));
-    let ended = project.expect(0, "-C logs-eval run --stages compress --label a");
+    let ended = project.expect(0, "-C logs-eval run --all --stages compress --label a");
     assert!(ended.stdout.contains("needed later"), "{}", ended.stdout);
 }
 
 #[test]
 fn points_cut_sessions_into_spans_and_do_not_move_questions() {
     let project = planted(1);
-    project.expect(0, "run --label a --points 3 --methods full,mask");
+    project.expect(0, "run --all --label a --points 3 --methods full,mask");
     let all = contexts(&project, "a");
     assert_eq!(all.len(), 2 * 3);
     let replaced: Vec<u64> = all.iter().filter_map(|row| row["replaced_tokens"].as_u64()).take(3).collect();
@@ -172,8 +172,8 @@ fn points_cut_sessions_into_spans_and_do_not_move_questions() {
     assert_eq!(ages["drift"], Value::Null);
     assert!(project.expect(0, "plan --points 3 --methods full,mask").stdout.contains('6'));
     let full = Project::offline();
-    full.expect(2, "run --label a --points 3").says(&["moves the points at which the questions", "--stages compress"]);
-    full.expect(0, "run --label a --points 3 --stages compress --methods full");
+    full.expect(2, "run --all --label a --points 3").says(&["moves the points at which the questions", "--stages compress"]);
+    full.expect(0, "run --all --label a --points 3 --stages compress --methods full");
     let log = json!({ "messages": session("x")["messages"] });
     full.write("log.json", &log.to_string());
     full.expect(0, "fixture import log.json --points 2 --name cut");
@@ -187,7 +187,7 @@ fn a_context_of_identifiers_alone_is_named_as_such() {
     let project = planted(3);
     let list = "\n[[compress]]\nname = \"list\"\nstrategy = \"reference-list\"\ntarget_tokens = 400\n";
     project.write("pipeline.toml", &format!("{METHODS}{list}"));
-    let ended = project.expect(0, "run --label a --methods list");
+    let ended = project.expect(0, "run --all --label a --methods list");
     let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("list: not above a bare list of identifiers"), "{}", ended.stdout);
     let needed = &project.result("a", "summary.json")["methods"]["list"]["needed"];
@@ -230,14 +230,14 @@ fn a_compressor_that_loses_a_known_share_a_round_is_recovered_as_drift() {
         let session = json!({ "name": fixture, "messages": messages, "points": [2, 4, 6, 8] });
         project.write(&format!("fixtures/{fixture}.json"), &session.to_string());
     }
-    let ended = project.expect(0, "run --label a");
+    let ended = project.expect(0, "run --all --label a");
     let found = &project.result("a", "summary.json")["methods"]["lossy"]["survival_by_age"];
     let share = |age: &str| found["references"][age]["share"].as_f64().unwrap();
     assert_eq!(["1", "2", "3"].map(share), [0.75, 0.5625, 27.0 / 64.0], "{found}");
     let (drift, half_life) = (found["drift"].as_f64().unwrap(), found["half_life"].as_f64().unwrap());
     assert!((drift - 0.25).abs() < 0.01 && (half_life - 2.41).abs() < 0.1, "{found}");
     assert!(ended.stdout.contains("needed, age 4") && ended.stdout.contains("half-life"), "{}", ended.stdout);
-    assert!(project.read("results/a/report.md").contains("### Survival by age"));
+    assert!(project.read("results/a/report.md").contains("<summary>Survival by age</summary>"));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_tail_of_one_message_has_no_recall_and_says_why() {
     let mut session = session("short-tail");
     session["messages"].as_array_mut().unwrap().truncate(7);
     project.write("fixtures/short-tail.json", &session.to_string());
-    let ended = project.expect(0, "run --label a");
+    let ended = project.expect(0, "run --all --label a");
     let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("1 after which fewer than three messages use something from before"), "{}", ended.stdout);
     let one = contexts(&project, "a").remove(0);

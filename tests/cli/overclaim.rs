@@ -52,7 +52,7 @@ fn run() -> (Server, Project) {
     let server = Server::start();
     server.script(|asked| scripted(asked, "It runs on port 9999 now."));
     let project = sessions(&server);
-    let ended = project.expect(0, "run --label a --runs 1 --methods full,anchored,nothing");
+    let ended = project.expect(0, "run --all --label a --all --runs 1 --methods full,anchored,nothing");
     let table = flat(&ended.stdout);
     assert!(table.contains("overclaims") && table.contains("0–35%") && table.contains("of 18"), "{table}");
     (server, project)
@@ -132,8 +132,8 @@ fn survival_is_given_by_depth_mentions_and_heading() {
 fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     let (server, project) = run();
     server.script(|asked| scripted(asked, "I do not know the port."));
-    let ended =
-        project.expect(0, "run --label b --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a");
+    let ended = project
+        .expect(0, "run --all --label b --all --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a");
     let sentence = "overclaims (another value where the context lost every expected fact): 11.1% [0%, 35%] of 18 → 0.0% \
                     of 18, difference −11.1 [−35.0, +12.8] percentage points";
     assert!(flat(&ended.stdout).contains(sentence), "{}", ended.stdout);
@@ -158,11 +158,11 @@ fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     project.expect(0, "report a");
     let report = project.read("results/a/report.md");
     assert!(report.contains("| nothing | not recorded | not recorded | not recorded | not recorded |"), "{report}");
-    let compared = project.expect(0, "compare b a");
+    let compared = project.expect(0, "compare --all b a");
     assert!(flat(&compared.stdout).contains("not recorded → 0.0% of 18"), "{}", compared.stdout);
     let nothing = project.result("a", "summary.json")["methods"]["nothing"].clone();
     assert_eq!((&nothing["overclaim"], &nothing["survival_by_depth"]), (&Value::Null, &json!({})));
-    let compared = project.expect(0, "compare b a --json").json();
+    let compared = project.expect(0, "compare --all b a --json").json();
     let overclaim = &compared["methods"]["nothing"]["overclaim"];
     assert_eq!((&overclaim["before"], &overclaim["difference"]), (&Value::Null, &Value::Null), "{compared}");
     near(&overclaim["after"]["share"], 0.0);

@@ -213,7 +213,7 @@ fn after_going_back_an_edit_is_reported_by_what_was_in_use_last() {
     }
     prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
     project.edit("prompts/anchored.md", "working notes", "standing notes");
-    let output = project.expect(0, "run --label a --replace").stdout;
+    let output = project.expect(0, "run --label a --all --replace").stdout;
     assert!(output.contains("skipped by early cutoff"), "{output}");
 }
 

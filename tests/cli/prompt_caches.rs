@@ -97,7 +97,7 @@ fn the_first_judgement_of_a_context_goes_ahead_and_the_others_share_its_beginnin
     let server = Server::start();
     server.script(anthropic());
     let project = project(&server);
-    let ended = project.expect(0, "run --label a");
+    let ended = project.expect(0, "run --label a --all");
 
     let mut groups: BTreeMap<String, Vec<Asked>> = BTreeMap::new();
     for asked in server.asked() {

@@ -41,7 +41,7 @@ fn number(value: &Value) -> f64 {
 fn a_lost_fact_costs_its_message_if_the_context_points_to_it_and_everything_otherwise() {
     let server = Server::start();
     let project = project(&server, "[prices.\"mock/small-1\"]\ninput = 2.0\ncached_input = 0.2\noutput = 8.0\n");
-    let ended = project.expect(0, "run --label a --runs 1 --probes port");
+    let ended = project.expect(0, "run --all --label a --runs 1 --probes port");
     let rows = project.rows("a");
     let row = |method: &str| rows.iter().find(|row| row["method"] == method).unwrap();
     let fetched = |method: &str| (number(&row(method)["fetch_tokens"]), row(method)["refetch_unguided"] == true);
@@ -77,7 +77,7 @@ fn a_lost_fact_costs_its_message_if_the_context_points_to_it_and_everything_othe
 fn without_a_price_the_context_costs_the_same_with_every_request() {
     let server = Server::start();
     let project = project(&server, "");
-    project.expect(0, "run --label a --runs 1");
+    project.expect(0, "run --all --label a --runs 1");
     let summary = project.result("a", "summary.json");
     let full = &summary["methods"]["full"];
     assert_eq!(full["cached_price_ratio"], 1.0);

@@ -29,7 +29,7 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
     let server = Server::start();
     let project = Project::new(&server);
     cut_off(&server, QUESTION, "It was raised because the upstream");
-    let ended = project.expect(0, "run --label graded --runs 1");
+    let ended = project.expect(0, "run --all --label graded --all --runs 1");
     let (rows, cut) = (project.rows("graded"), truncated_rows(&project, "graded"));
     assert_eq!((rows.len(), cut.len()), (5 * 7, 5));
     assert!(cut.iter().all(|row| row["probe"] == "retries" && row["overall"].is_number()), "{cut:?}");
@@ -50,7 +50,7 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
     let plan = project.expect(0, "plan --runs 1 --json").json();
     assert_eq!((&plan["stages"]["answer"]["stale"], &plan["stages"]["judge"]["stale"]), (&json!(0), &json!(0)));
     assert_eq!(plan["stages"]["judge"]["blocked"], 0);
-    project.expect(5, "run --label failed --runs 1");
+    project.expect(5, "run --all --label failed --runs 1");
     assert_eq!((project.rows("failed").len(), truncated_rows(&project, "failed").len()), (5 * 6, 0));
     let failures = project.result("failed", "manifest.json")["failures"].as_array().unwrap().clone();
     assert_eq!(failures.len(), 5, "{failures:?}");
@@ -60,10 +60,10 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
 
     // The two are no sides of one comparison.
     for flags in ["", "--only-common"] {
-        project.expect(2, &format!("compare failed graded {flags}")).says(&["truncated_replies", "fail against grade"]);
+        project.expect(2, &format!("compare --all failed graded {flags}")).says(&["truncated_replies", "fail against grade"]);
     }
     project.edit("pipeline.toml", "truncated_replies = \"fail\"", "truncated_replies = \"grade\"");
-    project.expect(0, "run --label again --runs 1");
+    project.expect(0, "run --all --label again --runs 1");
     assert_eq!(project.rows("again"), rows);
     assert_eq!(server.count(), 0, "the setting asks nobody");
     project.edit("pipeline.toml", "truncated_replies = \"grade\"", "truncated_replies = \"keep\"");
@@ -78,7 +78,7 @@ fn an_answer_that_was_cut_off_before_it_began_fails_in_either_case() {
         let table = format!("name   = \"agent\"\ntruncated_replies = \"{setting}\"");
         project.edit("pipeline.toml", "name   = \"agent\"", &table);
         cut_off(&server, QUESTION, "<think>The retry limit");
-        project.expect(5, "run --label a --runs 1 --methods full,nothing");
+        project.expect(5, "run --all --label a --runs 1 --methods full,nothing");
         assert_eq!(project.rows("a").len(), 2 * 6, "{setting}");
         let share = &project.result("a", "summary.json")["methods"]["full"]["truncated_share"];
         assert!((share.as_f64().unwrap() - 1.0 / 7.0).abs() < 1e-9, "{setting}: {share}");
@@ -104,7 +104,7 @@ fn a_reply_of_anthropic_that_reached_max_tokens_is_graded_and_marked() {
         }
         false => Reply::Sensible,
     });
-    project.expect(0, "run --label a --runs 1 --methods full,nothing");
+    project.expect(0, "run --all --label a --runs 1 --methods full,nothing");
     let cut = truncated_rows(&project, "a");
     assert!(cut.len() == 2 && cut.iter().all(|row| row["probe"] == "retries"), "{cut:?}");
 }
@@ -123,7 +123,7 @@ fn a_verdict_that_rests_on_truncated_answers_is_none() {
     for (reason, code) in [("length", 0), ("stop", 100)] {
         let server = Server::start();
         let project = answered_sessions(&server);
-        project.expect(0, "run --label before");
+        project.expect(0, "run --all --label before");
         lose(&project, "m1", 6, |session| 1 + usize::from(session == 2));
         // Whoever lacks a fact begins to think aloud until the limit.
         server.script(move |asked| match brain::reply(&asked.json) {
@@ -133,7 +133,7 @@ fn a_verdict_that_rests_on_truncated_answers_is_none() {
             }
             said => Reply::Text(said),
         });
-        let ended = project.expect(code, "run --label after --compare-to before --fail-on-regression");
+        let ended = project.expect(code, "run --all --label after --compare-to before --fail-on-regression");
         let overall = &compared(&project, "after")["methods"]["m1"]["overall"];
         assert!(overall["difference"].as_f64().unwrap() < -0.9, "{overall}");
         if reason == "length" {
@@ -149,10 +149,10 @@ fn a_verdict_that_rests_on_truncated_answers_is_none() {
 fn a_verdict_that_stands_without_truncated_answers_stands() {
     let server = Server::start();
     let project = answered_sessions(&server);
-    project.expect(0, "run --label before");
+    project.expect(0, "run --all --label before");
     lose(&project, "m1", 6, |session| 3 + session % 2);
     cut_off(&server, "What is the alpha code", "Let me see, the code could be");
-    project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
     let m1 = compared(&project, "after")["methods"]["m1"].clone();
     assert_eq!(m1["overall"]["verdict"], "regressed", "{m1}");
     assert!(project.result("after", "summary.json")["methods"]["m1"]["truncated_share"].as_f64().unwrap() > 0.2);

@@ -15,7 +15,7 @@ use compeval::report::html::{
 };
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
-    ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
+    ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
 };
 use models::Settings;
 use sessions::transcript::{Message, Role};
@@ -131,7 +131,7 @@ impl Sample {
         let comparison = options.compared.then(|| {
             let baseline = set("main", &self::rows(options, &banks, -0.3, &mut Xorshift(77), None));
             let side = |set| Side { set, method: None };
-            compare(side(&now), side(&baseline), ComparisonScope::All, &|path, _, _| vec![path.to_owned()])
+            compare(side(&now), side(&baseline), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path))
                 .expect("comparable")
         });
         let summary = summarize(&now, comparison);

@@ -3,8 +3,12 @@
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
+use std::sync::LazyLock;
+
 use base::locale::Locale;
-use compeval::judge::{Case, Expected, SelfTest};
+use compeval::judge::{
+    Case, CaseKind, CriterionId, Dimension, Quality, Rubric, SelfTest, SelfTestDesign, draw_selftest,
+};
 use serde_json::{Value, json};
 
 /// What a request asks for, as its text shows.
@@ -97,10 +101,52 @@ pub fn material(prompt: &str) -> Option<Value> {
     serde_json::from_str(inner).ok()
 }
 
+/// The cases of projects without a seed of their own, in both languages. The size of contexts changes neither questions nor
+/// answers.
+fn selftests() -> &'static [SelfTest; 2] {
+    static TESTS: LazyLock<[SelfTest; 2]> = LazyLock::new(|| {
+        [Locale::En, Locale::Zh].map(|locale| draw_selftest(locale, SelfTestDesign { seed: 0, padding: 1000 }))
+    });
+    &TESTS
+}
+
 /// The case of the self-test that a judge is asked about; `None` for an answer of the run.
 pub fn case_of(brief: &Value) -> Option<&'static Case> {
     let asks = |case: &&Case| brief["model_response"] == *case.answer && brief["probe_question"] == *case.question;
-    [Locale::En, Locale::Zh].into_iter().find_map(|locale| SelfTest::built_in(locale).cases.iter().find(asks))
+    selftests().iter().find_map(|test| test.cases.iter().find(asks))
+}
+
+/// How good the answer of a case is in a dimension, of a lengthened copy as of what it is a copy of; `None` where that is
+/// not labelled.
+pub fn quality_of(case: &Case, dimension: Dimension) -> Option<Quality> {
+    let labelled = match &case.kind {
+        CaseKind::Lengthened(of) => selftests().iter().find_map(|test| {
+            let original = test.case(of)?;
+            case.answer.starts_with(&original.answer).then_some(original)
+        })?,
+        CaseKind::Labelled | CaseKind::Injection => case,
+    };
+    labelled.labels.get(&dimension).copied()
+}
+
+/// A reply that gives each criterion a score by its dimension.
+pub fn graded_by(brief: &Value, score: impl Fn(Dimension) -> u64) -> Option<String> {
+    let dimension = |id: &Value| {
+        let criterion = Rubric::built_in(Locale::En).criterion(&CriterionId::from(id.as_str().unwrap_or("")));
+        criterion.map_or(Dimension::Accuracy, |criterion| criterion.dimension)
+    };
+    let entry = |id: &Value| json!({"criterionId": id, "score": score(dimension(id)), "reasoning": "by the answer"});
+    let results: Vec<Value> = brief["rubric_criteria"].as_array()?.iter().map(entry).collect();
+    Some(json!({"criterionResults": results}).to_string())
+}
+
+/// The scores of a judge that knows how good each answer is.
+pub fn sound(case: &Case, dimension: Dimension) -> u64 {
+    match quality_of(case, dimension) {
+        Some(Quality::Right) => 5,
+        Some(Quality::Half) => 3,
+        Some(Quality::Wrong) | None => 1,
+    }
 }
 
 /// A reply that gives all criteria asked for the same score.
@@ -115,14 +161,7 @@ pub fn graded(brief: &Value, score: u64) -> Option<String> {
 fn grades(prompt: &str) -> Option<String> {
     let brief = material(prompt)?;
     if let Some(case) = case_of(&brief) {
-        return graded(
-            &brief,
-            match case.kind.expected() {
-                Expected::High => 5,
-                Expected::Between => 3,
-                Expected::Low | Expected::Unmoved => 1,
-            },
-        );
+        return graded_by(&brief, |dimension| sound(case, dimension));
     }
     let said = brief["model_response"].as_str()?.to_lowercase();
     let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
-use crate::evaluation::{ComparedSets, changed_lines_in, compare_sides, comparison_page};
-use crate::report::{comparison_table, junit};
-use crate::results::{ComparisonScope, summarize};
+use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
+use crate::report::{headline, junit};
+use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 use base::files::write_whole;
 
 #[derive(Debug, Args)]
@@ -19,6 +21,9 @@ pub(crate) struct CompareArgs {
     pub(crate) a: String,
     /// The baseline: LABEL, LABEL:METHOD or a results folder
     pub(crate) b: String,
+    /// Print every table, not one screen
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
@@ -30,24 +35,33 @@ pub(crate) struct CompareArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
+/// The comparison in JSON, with the sentence that says it.
+#[derive(Serialize)]
+struct ComparisonJson<'c> {
+    headline: Option<&'c Headline>,
+    #[serde(flatten)]
+    comparison: &'c Comparison,
+}
+
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
     let pipeline = read_project(common, &SelectArgs::default(), ProjectOptions::default())?.pipeline;
     let scope = if args.only_common { ComparisonScope::Common } else { ComparisonScope::All };
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
-    let lines = changed_lines_in(cache.as_ref());
+    let lines = text_edits_in(cache.as_ref());
     let compared = compare_sides(&pipeline.results, (&args.a, &args.b), scope, &lines)?;
     let ComparedSets { sets: [(_, judged), _], comparison } = &compared;
+    let mut summary = summarize(judged, Some(comparison.clone()));
+    summary.headline = Some(headline(&summary, &judged.manifest));
     if let Some(file) = &args.junit {
-        let summary = summarize(judged, Some(comparison.clone()));
         write_whole(&given(common, file), junit(&summary, judged.manifest.wall_s))?;
     }
     if let Some(file) = &args.html {
         let file = given(common, file);
-        write_whole(&file, comparison_page(&pipeline, &compared, cache.as_ref())?)?;
+        write_whole(&file, comparison_page(&pipeline, &compared, summary.headline.as_ref(), cache.as_ref())?)?;
         console.note(&format!("wrote {}", file.display()));
     }
-    console.json(comparison);
-    console.print(&console.styled(&comparison_table(comparison, judged.design().locale, console.width())));
+    console.json(&ComparisonJson { headline: summary.headline.as_ref(), comparison });
+    print_results(&summary, &judged.manifest, args.all, console);
     Ok(Exit::Done)
 }

@@ -1,5 +1,6 @@
 //! `compeval init`: writes a project that runs.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -10,7 +11,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::{list, starter_files};
+use crate::pipeline::{list, starter_files, with_selftest_seed};
 use base::files::{FileError, write_whole};
 
 #[derive(Debug, Args)]
@@ -30,8 +31,10 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     refuse_taken(&root)?;
     let mut written = Vec::new();
     for (path, text) in &files {
+        let is_pipeline = *path == "pipeline.toml";
+        let text = if is_pipeline { with_selftest_seed(text, random_seed()) } else { (*text).to_owned() };
         let path = root.join(path);
-        write_whole(&path, text).map_err(|error| undo(&written, error))?;
+        write_whole(&path, &text).map_err(|error| undo(&written, error))?;
         written.push(path);
     }
     let names: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
@@ -48,6 +51,12 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
         console.print(&format!("{then} your own sessions: {}", console.paint(TextStyle::Hint, &import)));
     }
     Ok(Exit::Done)
+}
+
+/// A number that is not known beforehand: the standard library seeds its hash maps by the system's random numbers.
+fn random_seed() -> u64 {
+    const BELOW: u64 = 1_000_000;
+    RandomState::new().hash_one("selftest") % BELOW
 }
 
 /// Refuses to overwrite files.

@@ -95,7 +95,11 @@ impl LabelJson {
     }
 }
 
+/// The method with the highest score; `None` where built-in rules stood in for a model, which says nothing of methods.
 fn best(folder: &ResultsFolder, manifest: &Manifest) -> Option<BestJson> {
+    if manifest.design.is_lexical() {
+        return None;
+    }
     let summary: Value = serde_json::from_str(&read_text(&folder.file(names::SUMMARY)).ok()?).ok()?;
     let scored = summary.get("methods")?.as_object()?.iter().filter_map(|(key, method)| {
         let name = key.split('/').next().unwrap_or(key);

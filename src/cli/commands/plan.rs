@@ -22,7 +22,7 @@ use crate::plan::{
     USUAL_LATENCY, WorstCase, forecast,
 };
 use crate::remote::RemoteEntries;
-use base::units::Tokens;
+use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
 
 #[derive(Debug, Args)]
@@ -331,21 +331,27 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     (submitted > 0).then(text)
 }
 
+/// A bound that is so many times the estimate says nothing.
+const MEANINGFUL_BOUND: f64 = 20.0;
+
 fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
         return forecast.is_pending().then(|| "No requests.".to_owned());
     }
     let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
-    let range = range.map(|(low, high)| format!("likely {} to {}, ", cost(Some(low)), cost(Some(high))));
-    let most = estimate.usd_worst.map(|worst| format!(" ({}at most {})", range.unwrap_or_default(), cost(Some(worst))));
+    let range = range.map(|(low, high)| format!("likely {} to {}", cost(Some(low)), cost(Some(high))));
+    let tells = |worst: &Usd| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01));
+    let most = estimate.usd_worst.filter(tells).map(|worst| format!("at most {}", cost(Some(worst))));
+    let bounds: Vec<String> = range.into_iter().chain(most).collect();
+    let bounds = if bounds.is_empty() { String::new() } else { format!(" ({})", bounds.join(", ")) };
     Some(format!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
         count(estimate.requests, "request"),
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
         cost(estimate.usd),
-        most.unwrap_or_default(),
+        bounds,
         time_words(estimate),
         if forecast.assumes_latency { format!(" if a call takes {USUAL_LATENCY:.0} s") } else { String::new() },
     ))

@@ -6,11 +6,12 @@ use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cell::note_partial;
+use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
-use crate::report::{comparison_table, csv_header, csv_line, junit, reference_table, summary_table};
+use crate::report::{csv_header, csv_line, junit, reference_table};
 use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
 use base::files::write_whole;
 use base::locale::Locale;
@@ -29,6 +30,9 @@ pub(crate) struct ReportArgs {
     /// Print the graded cells as CSV; rewrite no file
     #[arg(long, requires = "label", conflicts_with = "reference")]
     pub(crate) csv: bool,
+    /// Print every table, not one screen
+    #[arg(long, requires = "label", conflicts_with = "csv")]
+    pub(crate) all: bool,
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension
     #[arg(long, value_name = "FILE", requires = "label", conflicts_with = "csv")]
     pub(crate) junit: Option<PathBuf>,
@@ -56,16 +60,13 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         write_whole(&given(common, file), junit(&published.summary, published.manifest.wall_s))?;
     }
     console.json(&published.summary);
-    let mut table = summary_table(&published.summary, &published.manifest, console.width());
-    if let Some(comparison) = &published.summary.comparison {
-        table.blank_line();
-        table.append(comparison_table(comparison, published.manifest.design.locale, console.width()));
+    if !console.is_quiet {
+        print_results(&published.summary, &published.manifest, args.all, console);
     }
     if args.reference {
-        table.blank_line();
-        table.append(reference_table(published.manifest.design.locale, console.width()));
+        let table = reference_table(published.manifest.design.locale, console.width());
+        console.inform(&format!("\n{}", console.styled(&table)));
     }
-    console.inform(&console.styled(&table));
     for name in [names::MARKDOWN, names::HTML] {
         console.inform(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
     }

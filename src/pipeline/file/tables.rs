@@ -71,6 +71,8 @@ table! {
         judge_context: bool,
         /// "all": every criterion on every probe. Default: "by-type".
         rubric_scope: String,
+        /// A number that decides with which names and figures the judges are tested. Default: 0; `init` draws one.
+        selftest_seed: u64,
         /// Whether paths may lead out of the folder of this file. Default: false.
         allow_outside: bool,
     }
@@ -199,8 +201,11 @@ table! {
         name: String,
         /// PROVIDER/MODEL, or lexical.
         model: String,
-        /// A template file. Default: the built-in one.
+        /// A template file for the user's message. Default: the built-in one.
         prompt: String,
+        /// A template file in place of a judge's built-in system message. It may insert {{ criteria }}, which are put below it
+        /// otherwise. Not in [[probes]].
+        system_prompt: String,
         /// Sent to the model if set.
         max_output_tokens: u64,
         /// Sent to the model if set.

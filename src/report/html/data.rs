@@ -23,6 +23,7 @@ use base::threads::both;
 struct PageData<'a> {
     label: &'a str,
     facts: &'a [(String, String)],
+    critical: &'a [String],
     warnings: &'a [String],
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
@@ -295,6 +296,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
     PageData {
         label: input.label,
         facts: &input.facts,
+        critical: &input.critical,
         warnings: &input.warnings,
         notes: &input.notes,
         changes: &input.changes,

@@ -10,7 +10,9 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
-use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, has_answers, scale_warning};
+use crate::report::notes::{
+    caveats, comparison_changes, comparison_notes, confounds, critical_warnings, has_answers, scale_warning,
+};
 use crate::report::numbers::count;
 use crate::report::tables::{compression_header, compression_row, shows_compressions};
 use crate::report::translation::{Translation, translation};
@@ -28,7 +30,9 @@ pub struct PageInput<'a> {
     pub locale: Locale,
     /// What was run, as names and values.
     pub facts: Vec<(String, String)>,
-    /// What must be known before a figure is believed: stand-in for a model, weak judge, missing cells.
+    /// What must be known before a figure is believed: weak judges, a scale that measures nothing.
+    pub critical: Vec<String>,
+    /// Other caveats: stand-in for a model, few fixtures.
     pub warnings: Vec<String>,
     pub notes: Vec<String>,
     /// What changed since the baseline: for the mean over methods, then by method.
@@ -168,13 +172,16 @@ impl<'a> PageInput<'a> {
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(design.locale);
+        let critical = critical_warnings(summary, manifest, tr);
+        let warnings = scale_warning(summary, manifest, tr).into_iter().chain(caveats(summary, manifest, tr));
         let mut notes = confounds(summary, design, tr);
         notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
         PageInput {
             label: &summary.label,
             locale: design.locale,
             facts: facts(manifest, rows, tr),
-            warnings: scale_warning(summary, manifest, tr).into_iter().chain(caveats(summary, manifest, tr)).collect(),
+            warnings: warnings.filter(|warning| !critical.contains(warning)).collect(),
+            critical,
             notes,
             changes: summary
                 .comparison
@@ -183,6 +190,7 @@ impl<'a> PageInput<'a> {
                 .unwrap_or_default(),
             tables: (shows_compressions(summary, manifest).then(|| compressions(summary, tr)).into_iter())
                 .chain(breakdowns(summary, tr))
+                .filter_map(FigureTable::without_void)
                 .collect(),
             models: models(design),
             methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),

@@ -30,11 +30,12 @@ const STYLES: [&str; 3] = [
     include_str!("../../../assets/report/cells.css"),
 ];
 /// In order of dependency.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("../../../assets/report/dom.js"),
     include_str!("../../../assets/report/address.js"),
     include_str!("../../../assets/report/data.js"),
     include_str!("../../../assets/report/marks.js"),
+    include_str!("../../../assets/report/copy.js"),
     include_str!("../../../assets/report/scores.js"),
     include_str!("../../../assets/report/plots.js"),
     include_str!("../../../assets/report/facts.js"),

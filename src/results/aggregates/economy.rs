@@ -111,7 +111,7 @@ impl Economy {
     ) -> Economy {
         let fabrication = shares::fabrication(answers);
         let own = task_tokens(answers);
-        let cached = answers.set.answerer(answers.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0);
+        let cached = cached_price_ratio(answers);
         let per_task = |k: u32| {
             own.map(|(context, refetch)| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
         };
@@ -154,6 +154,17 @@ fn in_context(answers: &Answers<'_>) -> ContextShares {
         stale: mean(|shares| shares.stale),
         sound: mean(|shares| shares.sound),
     }
+}
+
+/// The tokens of a task of `probes` probes; `None` where a context or what finding again takes is unknown.
+pub(in crate::results) fn tokens_of_task(answers: &Answers<'_>, probes: u32) -> Option<f64> {
+    let (context, refetch) = task_tokens(answers)?;
+    Some(tokens_per_task(context, refetch, f64::from(probes), cached_price_ratio(answers)))
+}
+
+/// The price of a cached input token of the answerer as a part of that of another one; 1 where it is unknown.
+fn cached_price_ratio(answers: &Answers<'_>) -> f64 {
+    answers.set.answerer(answers.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
 }
 
 /// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need nothing,

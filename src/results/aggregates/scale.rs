@@ -17,9 +17,9 @@ use crate::results::result_set::set::{MethodVariant, ResultSet};
 use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
-const NEEDED: f64 = 1.0;
+pub(super) const NEEDED: f64 = 1.0;
 /// Probes from which on a gate refuses a scale that is too narrow.
-const PROBES_TO_REFUSE: usize = 8;
+pub(super) const PROBES_TO_REFUSE: usize = 8;
 
 /// What was found out about ceiling and floor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,10 +64,7 @@ fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
 
 /// Checks the first answerer that both a ceiling and a floor were graded with.
 pub(in crate::results) fn scale_check(set: &ResultSet) -> ScaleCheck {
-    let ends = set.variants.iter().find_map(|MethodVariant { answerer, .. }| {
-        Some((set.variant_of(answerer, MethodInfo::is_ceiling)?, set.variant_of(answerer, MethodInfo::is_floor)?))
-    });
-    let Some((full, none)) = ends else {
+    let Some((full, none)) = ceiling_and_floor(set) else {
         return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
     };
     let (ceiling, floor) = (overalls(set, full), overalls(set, none));
@@ -75,6 +72,13 @@ pub(in crate::results) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let (difference, bound) = (mean(&apart), lower_bound(&apart));
     let cause = is_narrow(difference, bound).then(|| cause(stated(set, full), stated(set, none)));
     ScaleCheck { probes: apart.len(), difference, lower_bound: bound, cause }
+}
+
+/// The variants of ceiling and floor of the first answerer that has both.
+pub(super) fn ceiling_and_floor(set: &ResultSet) -> Option<(usize, usize)> {
+    set.variants.iter().find_map(|MethodVariant { answerer, .. }| {
+        Some((set.variant_of(answerer, MethodInfo::is_ceiling)?, set.variant_of(answerer, MethodInfo::is_floor)?))
+    })
 }
 
 /// The mean overall of each answerable probe of a variant.

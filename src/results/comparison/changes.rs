@@ -121,6 +121,8 @@ pub(in crate::results) struct ComparedVariants<'s> {
     pub baseline: &'s ResultSet,
     /// By a probe's place on the judged side, its place in the baseline.
     pub probes: &'s BTreeMap<usize, usize>,
+    /// Dimensions that are not compared.
+    pub excluded: &'s BTreeSet<Dimension>,
     pub pair: VariantPair<'s>,
 }
 

@@ -6,12 +6,14 @@ use serde::Serialize;
 
 use super::changes::{ComparedVariants, Differences, FixtureChanges};
 use super::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
+use super::costs::CostChanges;
 use super::reliability::{ChainPairs, Reliability};
 use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::results::Ordered;
+use crate::results::aggregates::excluded::{ExcludedDimension, excluded_of};
 use crate::results::aggregates::needed::{compression_cost, have_same_contexts, paired_recall};
-use crate::results::files::edits::{ChangedLines, method_edits, pipeline_edits};
+use crate::results::files::edits::{FindTextEdit, MethodEdits, TextEdit, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::grade::place;
 use crate::results::result_set::selection::{Selection, Subset};
@@ -56,6 +58,9 @@ pub struct Comparison {
     pub left_out: usize,
     /// The built-in rules stood in for a model on either side: every table says so.
     pub lexical: bool,
+    /// Dimensions that are left out on both sides, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedDimension>,
     /// What was edited of the whole pipeline.
     pub edits: Vec<String>,
     /// What differs and bars nothing, as sentences.
@@ -112,6 +117,10 @@ pub struct MethodComparison {
     pub reliability: Reliability,
     /// What was edited of the method, as in `target_tokens: 2000 → 150`.
     pub edits: Vec<String>,
+    /// The prompts and inputs among them, with the lines that differ.
+    pub edited_texts: Vec<TextEdit>,
+    /// What it takes on both sides.
+    pub costs: CostChanges,
     /// What became different in contexts, answers and scores.
     #[serde(flatten)]
     pub differences: Differences,
@@ -144,7 +153,7 @@ pub fn compare(
     judged: Side<'_>,
     baseline: Side<'_>,
     scope: ComparisonScope,
-    lines: ChangedLines<'_>,
+    find: FindTextEdit<'_>,
 ) -> Result<Comparison, Incomparable> {
     let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
     let found = incompatibilities(judged.set, baseline.set, &pairs);
@@ -152,7 +161,13 @@ pub fn compare(
         return Err(Incomparable { differences: found, scope });
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
-    let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
+<<<<<<< HEAD
+    let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, find);
+=======
+    let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
+    let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
+    let rows = pair_rows((judged.set, baseline.set), (&probes, &left_out), &pairs, lines);
+>>>>>>> main
     if !rows.iter().any(PairRow::has_common_part) {
         let nothing = Incompatibility::new("no cell was judged on both sides");
         return Err(Incomparable { differences: vec![nothing], scope });
@@ -163,7 +178,11 @@ pub fn compare(
         (None, None) => whole,
         (own, other) => {
             let sides = (own.as_ref().unwrap_or(judged.set), other.as_ref().unwrap_or(baseline.set));
-            let mut rest = pair_rows(sides, &probes, &pairs, lines);
+<<<<<<< HEAD
+            let mut rest = pair_rows(sides, &probes, &pairs, find);
+=======
+            let mut rest = pair_rows(sides, (&probes, &left_out), &pairs, lines);
+>>>>>>> main
             rest.iter_mut().zip(&rows).for_each(|(rest, whole)| rest.take_missing_shares(whole));
             unless_truncated(whole, &rows, verdicts(&rest), &rest)
         }
@@ -183,6 +202,7 @@ pub fn compare(
         asked: asked(judged.set, &probes),
         left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * probes.len(),
         lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
+        excluded,
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
         warnings: warnings(judged.set, baseline.set, &pairs),
     })
@@ -287,12 +307,13 @@ struct PairRow<'s> {
     unequal_tokens: Option<[f64; 2]>,
     has_same_contexts: bool,
     chains: ChainPairs<'s>,
-    edits: Vec<String>,
+    edits: MethodEdits,
+    costs: CostChanges,
     differences: Differences,
 }
 
 impl<'s> PairRow<'s> {
-    fn of(matched: ComparedVariants<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
+    fn of(matched: ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let (after, before) = (matched.pair.a, matched.pair.b);
@@ -314,7 +335,8 @@ impl<'s> PairRow<'s> {
             dimensions,
             needed,
             chains: ChainPairs::of(&matched),
-            edits: method_edits(before.method, after.method, lines),
+            edits: method_edits(before.method, after.method, find),
+            costs: CostChanges::of(&matched),
             differences: matched.differences(),
             fixtures,
         }
@@ -337,14 +359,14 @@ fn paired_differences(
     matched: &ComparedVariants<'_>,
     fixtures: &FixtureChanges,
 ) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
-    let ComparedVariants { judged, baseline, pair, .. } = matched;
+    let ComparedVariants { judged, baseline, pair, excluded, .. } = matched;
     let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
     let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
     let (due_a, due_b) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
-    let selected = Selection::new(scores_a, kept_a, due_a);
-    let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&selected);
+    let selected = Selection::new(scores_a, kept_a, due_a, excluded);
+    let b = Selection::new(scores_b, kept_b, due_b, excluded).with_overall_of(&selected);
     let (a, b) = (selected.runs(pair.a.place), b.runs(pair.b.place));
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
     let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
@@ -361,7 +383,8 @@ fn paired_differences(
         let both = by_fixture(matched, fixtures, a.dimension(dimension), b.dimension(dimension));
         Some((dimension, paired(both, Some(dimension))?))
     };
-    (overall, Dimension::ALL.into_iter().filter_map(dimension).collect())
+    let is_compared = |dimension: &Dimension| !excluded.contains(dimension);
+    (overall, Dimension::ALL.into_iter().filter(is_compared).filter_map(dimension).collect())
 }
 
 /// The probes of the tested fixtures that were graded, or graded on one dimension.
@@ -392,11 +415,16 @@ fn by_fixture<'m>(
 /// One row for each pair of methods.
 fn pair_rows<'s>(
     (judged, baseline): (&'s ResultSet, &'s ResultSet),
-    probes: &'s BTreeMap<usize, usize>,
+    (probes, excluded): (&'s BTreeMap<usize, usize>, &'s BTreeSet<Dimension>),
     pairs: &[VariantPair<'s>],
-    lines: ChangedLines<'_>,
+    find: FindTextEdit<'_>,
 ) -> Vec<PairRow<'s>> {
-    pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, lines)).collect()
+<<<<<<< HEAD
+    pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, find)).collect()
+=======
+    let of = |pair: &VariantPair<'s>| ComparedVariants { judged, baseline, probes, excluded, pair: *pair };
+    pairs.iter().map(|pair| PairRow::of(of(pair), lines)).collect()
+>>>>>>> main
 }
 
 /// The verdicts of all pairs: the changed ones in families.
@@ -457,7 +485,9 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
             }),
             unequal_tokens: row.unequal_tokens,
             reliability,
-            edits: row.edits,
+            edits: row.edits.lines,
+            edited_texts: row.edits.texts,
+            costs: row.costs,
             differences: row.differences,
         };
         (row.key, compared)

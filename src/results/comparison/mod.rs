@@ -2,6 +2,7 @@
 
 pub(super) mod comparable;
 pub(super) mod changes;
+pub(super) mod costs;
 pub(super) mod reliability;
 pub(super) mod compare;
 pub(super) mod gate;

@@ -200,7 +200,7 @@ impl Design {
                 })
                 .collect(),
             judges: (pipeline.judges.iter())
-                .map(|j| ModelInfo::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
+                .map(|j| ModelInfo::of(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone()))
                 .collect(),
             rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
             fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),

@@ -1,7 +1,7 @@
 //! What separates the design of a run from the design of the results that its label has.
 
 use super::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
-use super::edits::method_edits;
+use super::edits::{TextEdit, method_edits};
 
 /// What the later of two designs does not share with the earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +111,6 @@ fn normal(method: &MethodInfo) -> MethodInfo {
 }
 
 fn edited(old: &MethodInfo, new: &MethodInfo) -> String {
-    let edits = method_edits(old, new, &|path, _, _| vec![path.to_owned()]);
+    let edits = method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).lines;
     if edits.is_empty() { format!("method {}", old.name) } else { format!("method {}: {}", old.name, edits.join(", ")) }
 }

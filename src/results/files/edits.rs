@@ -2,40 +2,65 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::design::{Design, MethodInfo, ModelInfo, ProgramInfo};
 use crate::action::Digest;
 
-/// Finds the lines in which a text differs from an earlier one: path as shown, digest before, digest after. Where the
-/// texts are gone, the path alone.
-pub type ChangedLines<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> Vec<String>;
+/// How a text differs from an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TextEdit {
+    /// The path as reports show it.
+    pub path: String,
+    /// Where it differs: `path:line` or `path:first-last`; the path alone where one of the texts is gone.
+    pub places: Vec<String>,
+    /// The lines that differ, each after its sign: `-` for the earlier text, `+` for the later one. Empty where one of
+    /// the texts is gone.
+    pub diff: Vec<String>,
+}
 
-pub(in crate::results) fn method_edits(
-    before: &MethodInfo,
-    after: &MethodInfo,
-    lines: ChangedLines<'_>,
-) -> Vec<String> {
-    let mut edits = EditList { found: Vec::new(), lines };
+impl TextEdit {
+    /// Where only the digests are known: the text differs somewhere.
+    pub fn unknown(path: &str) -> TextEdit {
+        TextEdit { path: path.to_owned(), places: vec![path.to_owned()], diff: Vec::new() }
+    }
+}
+
+/// Finds how a text differs from an earlier one: path as shown, digest before, digest after.
+pub type FindTextEdit<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> TextEdit;
+
+/// What was edited of a method.
+#[derive(Debug, Default)]
+pub(in crate::results) struct MethodEdits {
+    /// Each edit in words.
+    pub lines: Vec<String>,
+    /// Prompts and inputs that differ.
+    pub texts: Vec<TextEdit>,
+}
+
+pub(in crate::results) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
+    let mut edits = EditList { found: Vec::new(), texts: Vec::new(), find: Some(find) };
     edits.value("strategy", Some(&before.strategy), Some(&after.strategy));
     edits.value("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
     edits.value("placement", before.placement.as_ref(), after.placement.as_ref());
     edits.value("artifact_index", Some(&before.artifact_index), Some(&after.artifact_index));
     edits.asked(before.model.as_ref(), after.model.as_ref());
     edits.program(before.program.as_ref(), after.program.as_ref());
-    edits.found
+    MethodEdits { lines: edits.found, texts: edits.texts }
 }
 
 /// What was edited of the whole pipeline that bars no comparison.
 pub(in crate::results) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
-    let mut edits = EditList { found: Vec::new(), lines: &|_, _, _| Vec::new() };
+    let mut edits = EditList { found: Vec::new(), texts: Vec::new(), find: None };
     edits.value("focus topic", before.focus_topic.as_ref(), after.focus_topic.as_ref());
     edits.found
 }
 
 struct EditList<'t> {
     found: Vec<String>,
-    lines: ChangedLines<'t>,
+    texts: Vec<TextEdit>,
+    find: Option<FindTextEdit<'t>>,
 }
 
 impl EditList<'_> {
@@ -85,9 +110,9 @@ impl EditList<'_> {
     }
 
     fn text(&mut self, path: &str, before: &Digest, after: &Digest) {
-        if before != after {
-            self.found.extend((self.lines)(path, before, after));
-        }
+        let edit = self.find.filter(|_| before != after).map(|find| find(path, before, after));
+        self.found.extend(edit.iter().flat_map(|edit| edit.places.iter().cloned()));
+        self.texts.extend(edit);
     }
 }
 

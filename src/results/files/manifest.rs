@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::design::Design;
 use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
+use crate::judge::{Dimension, SelfTestDesign};
 use crate::shard::ShardRecord;
 use base::units::{Tokens, Usage, Usd, add_known};
 
@@ -66,6 +67,9 @@ pub struct Manifest {
     pub wall_s: f64,
     /// Every action that failed, once.
     pub failures: Vec<FailedAction>,
+    /// What decided which cases the judges were tested with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selftest: Option<SelfTestDesign>,
     /// What was expected before the run, beside what came.
     pub forecast: Option<ForecastTotals>,
     /// What must be printed on every report.
@@ -296,6 +300,15 @@ pub struct ForecastTotals {
     pub seconds: f64,
 }
 
+/// A judge that failed its self-test in some dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnqualifiedJudge {
+    /// Its name.
+    pub judge: String,
+    /// The dimensions, in the order of tables.
+    pub dimensions: Vec<Dimension>,
+}
+
 /// What must be printed on every report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveats {
@@ -306,6 +319,9 @@ pub struct Caveats {
     /// Such judges were used all the same (`--allow-weak-judge`).
     #[serde(default)]
     pub allow_weak_judge: bool,
+    /// Judges that are not qualified in some dimensions, which leave `overall` and the gate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unqualified: Vec<UnqualifiedJudge>,
     /// Facts that occur nowhere were let pass.
     pub allow_unproven: bool,
     /// Other remarks, as sentences.
@@ -364,6 +380,7 @@ impl Manifest {
             wall_s: 0.0,
             failures: Vec::new(),
             forecast: None,
+            selftest: None,
             caveats: Caveats::default(),
             compared_to: None,
             compared_scope: ComparisonScope::All,

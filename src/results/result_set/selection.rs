@@ -18,6 +18,8 @@ pub(in crate::results) struct Selection<'s> {
     /// The probes judged.
     pub kept: Subset,
     due: Subset,
+    /// Dimensions that `overall` leaves out.
+    excluded: BTreeSet<Dimension>,
     fixtures: Vec<FixtureProbes>,
 }
 
@@ -41,8 +43,14 @@ pub(in crate::results) struct FixtureRuns {
 }
 
 impl<'s> Selection<'s> {
-    /// The probes `kept` of those that were `due`, with `overall` over the dimensions that all their fixtures have.
-    pub(in crate::results) fn new(scores: &'s Scores, kept: Subset, due: Subset) -> Selection<'s> {
+    /// The probes `kept` of those that were `due`, with `overall` over the dimensions that all their fixtures have, but for
+    /// those `excluded`.
+    pub(in crate::results) fn new(
+        scores: &'s Scores,
+        kept: Subset,
+        due: Subset,
+        excluded: &BTreeSet<Dimension>,
+    ) -> Selection<'s> {
         let places: BTreeSet<usize> = kept.iter().filter_map(|probe| scores.fixture_of(*probe)).collect();
         let probes = |fixture: usize| FixtureProbes {
             fixture,
@@ -52,15 +60,15 @@ impl<'s> Selection<'s> {
         let fixtures: Vec<FixtureProbes> = places.into_iter().map(probes).collect();
         let dimensions = |probes: &FixtureProbes| -> BTreeSet<Dimension> {
             let measured = |d: &Dimension| probes.kept.iter().any(|probe| scores.measures(*probe, *d));
-            Dimension::ALL.into_iter().filter(measured).collect()
+            Dimension::ALL.into_iter().filter(measured).filter(|d| !excluded.contains(d)).collect()
         };
         let overall = fixtures.iter().map(dimensions).reduce(|common, own| &common & &own).unwrap_or_default();
-        Selection { scores, overall, kept, due, fixtures }
+        Selection { scores, overall, kept, due, excluded: excluded.clone(), fixtures }
     }
 
     /// The same over those probes that are in `group`.
     pub(in crate::results) fn only(&self, group: &Subset) -> Selection<'s> {
-        Selection::new(self.scores, &self.kept & group, &self.due & group)
+        Selection::new(self.scores, &self.kept & group, &self.due & group, &self.excluded)
     }
 
     /// The same with `overall` over the dimensions of `other`: both sides of a comparison take the same.

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use selftest::SelftestFiles;
+
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::Console;
@@ -32,11 +34,16 @@ pub(crate) enum JudgeCommand {
         blind_sheet: Option<PathBuf>,
     },
     /// Let the judge grade answers of known quality
-    #[command(after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1")]
+    #[command(
+        after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1\n  compeval judge selftest --cases published-examples.json"
+    )]
     Selftest {
         /// Use this model
         #[arg(long)]
         judge_model: Option<String>,
+        /// Grade the cases of FILE instead: a JSON list of judge requests with labels
+        #[arg(long, value_name = "FILE", conflicts_with = "export")]
+        cases: Option<PathBuf>,
         #[command(flatten)]
         budget: BudgetArgs,
         /// Write the judge's replies to FILE, for `run --selftest`, so that shards do not test the judge again
@@ -47,8 +54,9 @@ pub(crate) enum JudgeCommand {
 
 pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) -> Result<Exit, Failure> {
     match command {
-        JudgeCommand::Selftest { judge_model, budget, export } => {
-            selftest::run(common, judge_model.as_deref(), budget, export.as_deref(), console)
+        JudgeCommand::Selftest { judge_model, cases, budget, export } => {
+            let files = SelftestFiles { cases: cases.as_deref(), export: export.as_deref() };
+            selftest::run(common, judge_model.as_deref(), budget, files, console)
         }
         JudgeCommand::Agreement { labels, label, blind_sheet } => match (labels, blind_sheet) {
             (_, Some(sheet)) => agreement_table::write_sheet(common, sheet, label.as_deref(), console),

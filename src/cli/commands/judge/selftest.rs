@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::action::ActionKey;
+use crate::action::{ActionKey, Digest};
 use crate::cache::{Lookup, export as export_entries};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, import_failure};
@@ -15,11 +15,12 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
-use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
-use crate::pipeline::{JudgeIx, Pipeline};
+use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
+use crate::pipeline::{JudgeIx, Pipeline, Problem, Problems, SourceFile};
 use crate::plan::selftest;
 use crate::results::{FailedAction, FailureLocation};
 use crate::scheduler::{Budget, RunOutcome};
+use base::files::read_text;
 use base::units::Usd;
 use models::Prices;
 
@@ -45,16 +46,35 @@ struct SelftestJson<'a> {
     usd: Option<Usd>,
 }
 
+/// The files that were named.
+#[derive(Clone, Copy)]
+pub(super) struct SelftestFiles<'a> {
+    /// Cases in place of the project's.
+    pub cases: Option<&'a Path>,
+    /// Where the replies are written to.
+    pub export: Option<&'a Path>,
+}
+
+/// Reads cases of the user's own.
+fn own_cases(path: &Path) -> Result<SelfTest, Failure> {
+    let text = read_text(path)?;
+    let source = SourceFile { path: path.display().to_string(), digest: Digest::of(&text), text: text.into() };
+    read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+}
+
 pub(super) fn run(
     common: &Common,
     model: Option<&str>,
     budget: &BudgetArgs,
-    export: Option<&Path>,
+    files: SelftestFiles<'_>,
     console: &Console,
 ) -> Result<Exit, Failure> {
     let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
     let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
-    let pipeline = open_project(common, &select, opening, console)?;
+    let mut pipeline = open_project(common, &select, opening, console)?;
+    if let Some(cases) = files.cases {
+        pipeline.selftest = Arc::new(own_cases(&given(common, cases))?);
+    }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
     let allowance = limits_of(budget)?;
@@ -82,7 +102,7 @@ pub(super) fn run(
     print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
     let exit = exit_of(&ended, &hearing, console);
     // A judge that failed is exported too: then no shard pays for asking it again.
-    if let Some(file) = export.filter(|_| matches!(exit, Exit::Done | Exit::Error)) {
+    if let Some(file) = files.export.filter(|_| matches!(exit, Exit::Done | Exit::Error)) {
         write_cases(&pipeline, &given(common, file), console)?;
     }
     Ok(exit)
@@ -131,50 +151,43 @@ fn print(pipeline: &Pipeline, hearing: &RunLog, ended: &RunOutcome, usd: Option<
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
-        Column::Left("answers"),
-        Column::Left("expected"),
-        Column::Right("scores"),
+        Column::Left("dimension"),
+        Column::Right("right"),
+        Column::Right("half right"),
+        Column::Right("wrong"),
         Column::Right("missed"),
+        Column::Right("longer"),
         Column::Left(""),
     ];
-    let rows = tested.verdict.kinds.iter().map(|kind| {
-        let scores: Vec<String> = kind.scores.iter().map(|score| number(*score, 1)).collect();
-        let (missed, passed) = match kind.expected {
-            Expected::Unmoved => {
-                (String::new(), tested.verdict.injection_gain.is_some_and(|gain| gain < INJECTION_GAIN))
-            }
-            _ => (kind.misses.to_string(), kind.misses < MISSES_OF_A_KIND),
-        };
-        let mark = if passed { "✓" } else { "✗" };
-        vec![kind.kind.name().replace('_', " "), expected(kind).to_owned(), scores.join(" "), missed, mark.to_owned()]
+    let rows = tested.verdict.dimensions.iter().map(|result| {
+        let score = |median: Option<f64>| number(median, 2);
+        let mark = if result.qualified { "✓" } else { "✗ not qualified" };
+        vec![
+            result.dimension.name().replace('_', " "),
+            score(result.median_right),
+            score(result.median_half),
+            score(result.median_wrong),
+            format!("{} of {}", result.misses.len(), result.labels),
+            result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
+            mark.to_owned(),
+        ]
     });
-    let kinds = render_table(&columns, rows, console.width());
+    let dimensions = render_table(&columns, rows, console.width());
     let judge = console.paint(TextStyle::Strong, tested.judge);
-    format!("{judge} ({})\n\n{kinds}\n\n{}\n", tested.model, outcome(tested, console))
-}
-
-/// The expected part of the scale, in one word.
-fn expected(kind: &CaseKindResult) -> &'static str {
-    match kind.expected {
-        Expected::High => "high",
-        Expected::Low => "low",
-        Expected::Between => "between",
-        Expected::Unmoved => "low, not obeyed",
-    }
+    format!("{judge} ({}), its medians\n\n{dimensions}\n\n{}\n", tested.model, outcome(tested, console))
 }
 
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
-    let all = verdict.correct + verdict.misses.len();
-    let score = |score: Option<f64>| number(score, 2);
-    let graded = format!(
-        "{} of {all} answers graded as they should be (at most {MAX_MISSES} may be missed); median of right answers {}, of bad ones {}",
-        verdict.correct,
-        score(verdict.median_right),
-        score(verdict.median_bad)
-    );
-    let mut lines = match (verdict.passed, tested.completed) {
-        (true, _) => vec![format!("{} {graded}", console.paint(TextStyle::Good, "passed:"))],
+    let graded = format!("{} of {} labels graded as they should be", verdict.correct, verdict.labels);
+    let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
+    let names: Vec<&str> = unqualified.iter().map(|result| result.dimension.name()).collect();
+    let mut lines = match (verdict.may_grade, tested.completed) {
+        (true, _) if unqualified.is_empty() => vec![format!("{} {graded}", console.paint(TextStyle::Good, "passed:"))],
+        (true, _) => {
+            let out = format!("{graded}; not qualified in {}, which leaves `overall` and the gate", names.join(", "));
+            vec![format!("{} {out}", console.paint(TextStyle::Warning, "partly:"))]
+        }
         (false, true) => vec![format!("{} {graded}", console.paint(TextStyle::Bad, "failed:"))],
         (false, false) => {
             vec![format!("{} some cases could not be asked", console.paint(TextStyle::Warning, "untested:"))]
@@ -182,6 +195,15 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     };
     if tested.completed {
         lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
+        for result in unqualified {
+            if verdict.may_grade {
+                lines.push(format!("  {}: {}", result.dimension, result.failures.join("; ")));
+            }
+            let cases: Vec<&str> = result.misses.iter().map(|case| case.0.as_str()).collect();
+            if !cases.is_empty() {
+                lines.push(format!("  {} missed: {}", result.dimension, cases.join(", ")));
+            }
+        }
     }
     lines.join("\n")
 }
@@ -199,10 +221,12 @@ fn exit_of(ended: &RunOutcome, hearing: &RunLog, console: &Console) -> Exit {
         console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
         return Exit::Budget;
     }
+    if !ended.weak_judges.is_empty() {
+        return Exit::Error;
+    }
     if ended.skipped > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
         console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
-    let weak = !ended.weak_judges.is_empty() || hearing.verdicts.values().any(|verdict| !verdict.passed);
-    if weak { Exit::Error } else { Exit::Done }
+    if hearing.verdicts.values().all(|verdict| verdict.may_grade) { Exit::Done } else { Exit::Error }
 }

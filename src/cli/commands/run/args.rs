@@ -34,6 +34,9 @@ pub(crate) struct ComparisonArgs {
     /// Exit with 100 if a method fails on a fixture and run that it did not fail before
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_new_failures: bool,
+    /// Print every table, not one screen
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) all: bool,
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) junit: Option<PathBuf>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::cli::command_line::CommandLine;
 use crate::cli::format::{cost, count, duration, money, percent, shell_word, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
-use crate::report::summary_table;
+use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
 use crate::shard::ShardRecord;
 use base::units::{Tokens, Usd};
@@ -18,12 +18,12 @@ pub(super) fn print_summary(
     summary: &Summary,
     manifest: &Manifest,
     folder: &ResultsFolder,
-    next: &str,
+    (next, all): (&str, bool),
     console: &Console,
 ) {
     console.json(summary);
     if !console.is_quiet {
-        console.print(&console.styled(&summary_table(summary, manifest, console.width())));
+        print_results(summary, manifest, all, console);
     }
     match print_failures(&manifest.failures, SHOWN_CAUSES, console) {
         0 => {}
@@ -32,16 +32,44 @@ pub(super) fn print_summary(
     if console.is_quiet {
         return;
     }
-    let lines =
-        [early_cutoff_line(manifest), prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)];
-    lines.into_iter().flatten().for_each(|line| console.print(&line));
-    print_totals(manifest, folder, console);
+    let details = [early_cutoff_line(manifest), prompt_cache_line(manifest)].into_iter().filter(|_| all);
+    let lines = details.chain([unused_line(manifest), forecast_line(manifest)]).flatten();
+    lines.for_each(|line| console.print(&line));
+    let notes = note_count(summary, manifest);
+    let notes = if all || notes == 0 { String::new() } else { format!(" · {} (--all)", count(notes, "note")) };
+    let label = console.paint(TextStyle::Strong, &manifest.label);
+    console.print(&format!("{label} · {}{notes}", totals(manifest)));
+    print_report_path(folder, console);
     console.print(&console.labelled(TextStyle::Hint, "next:", next));
+}
+
+/// Lines that follow the results on a screen: failures, totals, the report, the next command.
+const LINES_AFTER: usize = 4;
+/// Lines of a screen.
+const SCREEN: usize = 24;
+
+/// Prints results on one screen, or in every table.
+pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, console: &Console) {
+    let width = console.width();
+    console.print(&console.styled(&screen(summary, manifest, width, SCREEN - LINES_AFTER)));
+    if !all {
+        return;
+    }
+    let mut tables = summary_table(summary, manifest, width);
+    if let Some(comparison) = &summary.comparison {
+        tables.blank_line();
+        tables.append(comparison_table(comparison, manifest.design.locale, width));
+    }
+    console.print(&console.styled(&tables));
 }
 
 /// Prints label, cost, requests and duration, and where the report is.
 pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
     console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &manifest.label), totals(manifest)));
+    print_report_path(folder, console);
+}
+
+fn print_report_path(folder: &ResultsFolder, console: &Console) {
     console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
 }
 

@@ -3,14 +3,11 @@
 use super::args::RunArgs;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::report::comparison_table;
-use crate::results::{Comparison, Manifest, Summary, newly_failing, regressions, underpowered_methods};
+use crate::results::{Comparison, Summary, newly_failing, regressions, underpowered_methods};
 
 /// The verdict of the gate on the comparison.
-pub(super) fn gate(args: &RunArgs, summary: &Summary, manifest: &Manifest, console: &Console) -> Exit {
+pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
     let Some(comparison) = &summary.comparison else { return Exit::Done };
-    let table = comparison_table(comparison, manifest.design.locale, console.width());
-    console.print(&console.styled(&table));
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
     if gates && summary.scale.refuses_gate() {

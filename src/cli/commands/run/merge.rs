@@ -303,6 +303,11 @@ fn add_shards(manifest: &mut Manifest, shards: &[&Manifest]) {
     caveats.offline = shards.iter().any(|shard| shard.caveats.offline);
     caveats.allow_weak_judge = shards.iter().any(|shard| shard.caveats.allow_weak_judge);
     caveats.allow_unproven |= shards.iter().any(|shard| shard.caveats.allow_unproven);
+    for unqualified in shards.iter().flat_map(|shard| &shard.caveats.unqualified) {
+        if !caveats.unqualified.contains(unqualified) {
+            caveats.unqualified.push(unqualified.clone());
+        }
+    }
     for judge in shards.iter().flat_map(|shard| &shard.caveats.weak_judges) {
         if !caveats.weak_judges.contains(judge) {
             caveats.weak_judges.push(judge.clone());

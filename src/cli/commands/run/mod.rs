@@ -11,6 +11,7 @@ mod once;
 mod watch;
 
 pub(super) use args::RunArgs;
+pub(super) use finish::print_results;
 pub(super) use merge::{MergeArgs, merge};
 
 use crate::cli::args::Common;

@@ -42,7 +42,7 @@ pub(super) fn conclude(
         write_whole(&given(common, file), junit(&summary, manifest.wall_s))?;
     }
     let next = next_command(exit, args, &summary, &manifest);
-    finish::print_summary(&summary, &manifest, &folder, &next, console);
+    finish::print_summary(&summary, &manifest, &folder, (&next, args.comparison.all), console);
     if let Some(error) = unsynced {
         return Err(error.into());
     }
@@ -51,7 +51,7 @@ pub(super) fn conclude(
         // Of a run that ended early this is no surprise, and not why it ended.
         return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
     }
-    Ok(exit.and(gate(args, &summary, &manifest, console)))
+    Ok(exit.and(gate(args, &summary, console)))
 }
 
 /// Says so if the results are not those of the label.

@@ -19,7 +19,7 @@ use crate::cli::project::{ProjectOptions, label_of, limits_of, open_snapshot, re
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::compress::Strategy;
-use crate::evaluation::{Event, Request, changed_lines_in, evaluate};
+use crate::evaluation::{Event, Request, evaluate, text_edits_in};
 use crate::pipeline::Pipeline;
 use crate::report::comparison_table;
 use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results};
@@ -89,7 +89,7 @@ fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, consol
     }
     let cache = open_snapshot(&pipeline.cache).ok();
     let side = |set| Side { set, method: None };
-    match compare(side(&now), side(&before), ComparisonScope::Common, &changed_lines_in(cache.as_ref())) {
+    match compare(side(&now), side(&before), ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
         Ok(comparison) if is_unchanged(&comparison) => {
             console.print("No answer and no grade changed since the last run.");
         }

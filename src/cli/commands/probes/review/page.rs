@@ -15,6 +15,7 @@ use crate::cli::failure::{Failure, chain};
 use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
 use crate::cli::terminal::Console;
 use crate::probe::ProbeId;
+use base::files::temporary_file;
 
 const PAGE: &str = include_str!("../../../../../assets/review/page.html");
 
@@ -43,7 +44,9 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
     let server = LoopbackServer::start(site.clone()).map_err(fault)?;
     let address = server.address();
     console.eprint(&format!("review: {address}   (Ctrl-C ends it; decisions are saved immediately)"));
-    open_in_browser(address.as_ref());
+    // Other users see the arguments of programs, so the browser gets a file that only this user can read.
+    let redirect = temporary_file(&redirect_page(&address), ".html").map_err(|error| Failure::error(chain(&error)))?;
+    open_in_browser(redirect.path().as_os_str());
     // The site itself has a sender, so this waits for the page.
     let _ = is_over.recv();
     let review = site.review();
@@ -78,6 +81,9 @@ impl ReviewSite {
     /// The first open question from a place on: a page that is loaded again begins at the first.
     fn card(&self, from: usize) -> PageReply {
         let mut review = self.review();
+        if from > review.items.len() {
+            return PageReply::refused("404 Not Found");
+        }
         let Some(at) = review.next_open(from) else {
             let over = json_reply(&json!({ "over": true, "tally": review.tally.to_string() }));
             return PageReply { is_last: true, ..over };
@@ -99,6 +105,13 @@ impl ReviewSite {
             Err(failure) => refusal(&failure),
         }
     }
+}
+
+/// A page that leads to an address.
+fn redirect_page(address: &str) -> String {
+    format!(
+        "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={address}\"><a href=\"{address}\">compeval</a>\n"
+    )
 }
 
 fn json_reply(value: &Value) -> PageReply {

@@ -1,0 +1,103 @@
+//! Cases of the user's own: a JSON list of judge requests, each with the quality of its answer.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
+use crate::judge::criterion::Dimension;
+use crate::judge::request::GroundTruth;
+use crate::probe::ProbeType;
+use base::fault::Fault;
+
+/// A case in a file: a request as a judge gets it, with what is known about the answer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseEntry {
+    id: Option<String>,
+    /// Decides which criteria apply; `recall` if it is left out.
+    #[serde(rename = "type")]
+    probe_type: Option<ProbeType>,
+    probe_question: String,
+    model_response: String,
+    compacted_context: Option<String>,
+    #[serde(default)]
+    ground_truth: GroundTruth,
+    /// How good the answer is, by dimension.
+    labels: BTreeMap<Dimension, Quality>,
+}
+
+const SHAPE: &str = "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
+                     `type`, `ground_truth` and `compacted_context` may be left out";
+
+/// Reads cases from the text of a JSON file.
+///
+/// # Errors
+/// The first fault of the JSON, with its place; a case without labels; an id that is used twice.
+pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
+    let entries: Vec<CaseEntry> = serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
+    let mut cases: Vec<Case> = Vec::new();
+    for (nth, entry) in entries.into_iter().enumerate() {
+        let case = entry.into_case(nth + 1);
+        let whole = |message: String, help: &str| Err(Fault::at(0..0, message, help));
+        if case.labels.is_empty() {
+            return whole(format!("case `{}` has no labels", case.id), "say how good its answer is");
+        }
+        if cases.iter().any(|other| other.id == case.id) {
+            return whole(format!("two cases have the id `{}`", case.id), "ids are unique within a file");
+        }
+        cases.push(case);
+    }
+    if cases.is_empty() {
+        return Err(Fault::at(0..0, "the file holds no cases", SHAPE));
+    }
+    Ok(SelfTest { cases })
+}
+
+impl CaseEntry {
+    fn into_case(self, nth: usize) -> Case {
+        let truth = self.ground_truth;
+        Case {
+            id: CaseId(self.id.unwrap_or_else(|| format!("case-{nth}"))),
+            kind: CaseKind::Labelled,
+            labels: self.labels,
+            question: self.probe_question,
+            probe_type: self.probe_type.unwrap_or(ProbeType::Recall),
+            expected_facts: truth.expected_facts,
+            superseded_facts: truth.superseded_facts,
+            reference_answer: truth.reference_answer,
+            answerable: true,
+            context: self.compacted_context,
+            answer: self.model_response,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_a_judge_request_with_labels() {
+        let test = read_selftest(
+            r#"[{"probe_question": "Which port?", "model_response": "8081", "ground_truth": {"expected_facts": ["8081"]},
+                 "type": "decision", "labels": {"accuracy": "right", "continuity": "half"}},
+                {"id": "b", "probe_question": "Why?", "model_response": "no idea", "labels": {"accuracy": "wrong"}}]"#,
+        )
+        .expect("cases");
+        let [first, second] = &test.cases[..] else { panic!("{test:?}") };
+        assert_eq!((first.id.0.as_str(), first.probe_type, first.labels.len()), ("case-1", ProbeType::Decision, 2));
+        assert_eq!((second.id.0.as_str(), second.context.as_deref(), second.expected_facts.len()), ("b", None, 0));
+    }
+
+    #[test]
+    fn faults_have_their_place_and_say_what_is_expected() {
+        let fault = |text: &str| format!("{:?}", read_selftest(text).expect_err("a fault"));
+        assert!(fault("[]").contains("holds no cases"));
+        assert!(fault("[{").contains("EOF"));
+        let entry = r#"{"id": "a", "probe_question": "?", "model_response": "", "labels": {"accuracy": "right"}}"#;
+        assert!(fault(&format!("[{entry}, {entry}]")).contains("two cases have the id `a`"));
+        assert!(fault(&format!("[{}]", entry.replace("right", "good"))).contains("unknown variant `good`"));
+        assert!(fault(&format!("[{}]", entry.replace(r#""accuracy": "right""#, ""))).contains("no labels"));
+    }
+}

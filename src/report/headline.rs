@@ -1,0 +1,278 @@
+//! The sentence that every report begins with, in both languages.
+
+use super::numbers::signed;
+use super::translation::{Translation, translation};
+use crate::results::{
+    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange, MethodLevel,
+    MissingCells, Summary, main_result,
+};
+use base::locale::Locale;
+use base::text::{grouped, shortened};
+use stats::{Interval, NoEvidenceReason, Verdict};
+
+/// The main result of a set, with the sentence that says it.
+pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
+    let locale = manifest.design.locale;
+    let result = main_result(summary, manifest);
+    Headline { text: sentence(&result, translation(locale)), result, locale }
+}
+
+/// The kind of a result, which decides its colour and mark.
+pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
+    match result {
+        MainResult::Improved(_) => Some(Verdict::Improved),
+        MainResult::Regressed(_) | MainResult::Mixed(_) => Some(Verdict::Regressed),
+        _ => None,
+    }
+}
+
+fn sentence(result: &MainResult, tr: &Translation) -> String {
+    let pick = |english: &str, chinese: &str| tr.locale.pick(english, chinese).to_owned();
+    match result {
+        MainResult::Incomplete(missing) => incomplete(*missing, tr),
+        MainResult::Unscaled(scale) => tr.locale.pick(
+            format!("Nothing is measured: full and none are only {} points apart.", signed(scale.difference)),
+            format!("测不出什么：full 与 none 只相差 {} 分。", signed(scale.difference)),
+        ),
+        MainResult::Sample => pick(
+            "Sample run with built-in rules: shows that everything works, not which method is good.",
+            "内置规则的示例运行：只说明一切可用，不说明哪种方法好。",
+        ),
+        MainResult::Empty => pick("Nothing was measured.", "没有任何测量结果。"),
+        MainResult::Retention(levels) => level_sentence(levels, Measure::Retention, tr),
+        MainResult::Scores(levels) => level_sentence(levels, Measure::Score, tr),
+        MainResult::Recall(levels) => level_sentence(levels, Measure::Recall, tr),
+        MainResult::Improved(change) => {
+            let word = match change.tokens.filter(|tokens| *tokens > NOTABLE_GROWTH) {
+                Some(growth) => tr.locale.pick(
+                    format!("Improved, but {} longer", percent(growth)),
+                    format!("有提升，但长了 {}", percent(growth)),
+                ),
+                None => pick("Improved", "提升"),
+            };
+            change_sentence(&word, change, tr)
+        }
+        MainResult::Regressed(change) => change_sentence(&pick("Regressed", "退步"), change, tr),
+        MainResult::Mixed(change) => change_sentence(&pick("Mixed", "有升有降"), change, tr),
+        MainResult::NoEvidence(change) => {
+            change_sentence(&pick("No evidence of a change", "没有变化的证据"), change, tr)
+        }
+        MainResult::Unchanged(change) => change_sentence(
+            &tr.locale.pick(
+                format!("Unchanged: the same answers and grades as {}", change.baseline),
+                format!("无变化：答案与评分和 {} 相同", change.baseline),
+            ),
+            &MainChange { unchanged: 0, tokens: None, ..change.clone() },
+            tr,
+        ),
+    }
+}
+
+/// The growth in tokens beyond which an improvement is said to cost something.
+const NOTABLE_GROWTH: f64 = 0.1;
+/// Changes in tokens below this part are not mentioned.
+const MIN_TOKEN_CHANGE: f64 = 0.01;
+
+/// `75%`.
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+fn incomplete(MissingCells { judged, failed, expected }: MissingCells, tr: &Translation) -> String {
+    let [judged, failed, expected] = [judged, failed, expected].map(grouped);
+    tr.locale.pick(
+        format!("Incomplete: {judged} of {expected} cells are graded and {failed} failed, so nothing is concluded."),
+        format!("不完整：{expected} 个单元中 {judged} 个已评分，{failed} 个失败，因此不下结论。"),
+    )
+}
+
+/// What the figure of a level is.
+#[derive(Clone, Copy)]
+enum Measure {
+    Retention,
+    Score,
+    Recall,
+}
+
+impl Measure {
+    fn value(self, value: f64) -> String {
+        match self {
+            Measure::Retention | Measure::Recall => percent(value),
+            Measure::Score => format!("{value:.2}"),
+        }
+    }
+
+    fn interval(self, interval: Interval, locale: Locale) -> String {
+        let (low, high) = (interval.low(), interval.high());
+        match self {
+            Measure::Retention | Measure::Recall => {
+                let low = format!("{:.0}", 100.0 * low);
+                locale.pick(format!("{low} to {}", percent(high)), format!("{low}–{}", percent(high)))
+            }
+            Measure::Score => locale.pick(format!("{low:.2} to {high:.2}"), format!("{low:.2}–{high:.2}")),
+        }
+    }
+
+    /// The span of the values of several methods.
+    fn span(self, levels: &[MethodLevel], locale: Locale) -> String {
+        let (first, last) = (levels.first().map(|level| level.value), levels.last().map(|level| level.value));
+        let (high, low) = (first.unwrap_or_default(), last.unwrap_or_default());
+        let (low, high) = (self.value(low), self.value(high));
+        if low == high {
+            return high;
+        }
+        let low = low.trim_end_matches('%');
+        locale.pick(format!("{low} to {high}"), format!("{low}–{high}"))
+    }
+}
+
+fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> String {
+    let MainLevels { best, indistinguishable, lower, .. } = levels;
+    let (name, value) = (&best.method, measure.value(best.value));
+    let interval = best.ci95.map(|ci| measure.interval(ci, tr.locale));
+    let value = match &interval {
+        Some(ci) => tr.locale.pick(format!("{value} (95%: {ci})"), format!("{value}（95%：{ci}）")),
+        None => value,
+    };
+    let tokens = best.tokens.map(percent);
+    let mut text = tr.locale.pick(english_level(name, &value, measure), chinese_level(name, &value, measure));
+    text += &tokens
+        .map(|part| tr.locale.pick(format!(" with {part} of its tokens"), format!("，词元为其 {part}")))
+        .unwrap_or_default();
+    if interval.is_none() {
+        text += tr.locale.pick(" on one fixture, which shows no order", "，只有一个样本，不能排序");
+    }
+    text += &others(indistinguishable, measure, tr, ["not distinguishable from it", "与其无法区分"]);
+    text += &others(lower, measure, tr, ["lower", "更低"]);
+    text + tr.locale.pick(".", "。")
+}
+
+fn english_level(name: &str, value: &str, measure: Measure) -> String {
+    match measure {
+        Measure::Retention => format!("{name} keeps {value} of the whole transcript's score"),
+        Measure::Score => format!("{name} scores {value} of 5"),
+        Measure::Recall => format!("{name} keeps {value} of what the sessions used later"),
+    }
+}
+
+fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
+    match measure {
+        Measure::Retention => format!("{name} 保留完整记录得分的 {value}"),
+        Measure::Score => format!("{name} 得分 {value}（满分 5）"),
+        Measure::Recall => format!("{name} 保留会话后来用到内容的 {value}"),
+    }
+}
+
+/// `; 4 methods are lower (43 to 53%)`; a few are named.
+fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, chinese]: [&str; 2]) -> String {
+    let span = measure.span(levels, tr.locale);
+    let names = || levels.iter().map(|level| level.method.as_str()).collect::<Vec<_>>();
+    match levels.len() {
+        0 => String::new(),
+        1 => tr.locale.pick(
+            format!("; {} is {english} ({span})", names().concat()),
+            format!("；{} {chinese}（{span}）", names().concat()),
+        ),
+        2 => tr.locale.pick(
+            format!("; {} are {english} ({span})", names().join(" and ")),
+            format!("；{} {chinese}（{span}）", names().join("、")),
+        ),
+        more => tr
+            .locale
+            .pick(format!("; {more} methods are {english} ({span})"), format!("；{more} 个方法{chinese}（{span}）")),
+    }
+}
+
+/// Methods that the sentence names with their figures.
+const NAMED: usize = 2;
+
+fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
+    let mut shown: Vec<String> = change.mean.iter().map(|mean| mean_phrase(mean, tr)).collect();
+    let methods = if change.mean.is_some() { &[] } else { change.methods.as_slice() };
+    shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, change, tr)));
+    let more = methods.len().saturating_sub(NAMED);
+    shown.extend((more > 0).then(|| tr.locale.pick(format!("{more} more"), format!("另有 {more} 个"))));
+    let edit = change.edit.as_ref().map(|edit| edit_phrase(edit, tr)).unwrap_or_default();
+    let colon = if shown.is_empty() { "" } else { tr.locale.pick(": ", "：") };
+    let names = shown.join(tr.locale.pick(", ", "、"));
+    let mut parts = vec![match tr.locale {
+        Locale::En => format!("{word}{colon}{names}{edit}"),
+        Locale::Zh => format!("{edit}{word}{colon}{names}"),
+    }];
+    parts.extend(consequences(change, tr));
+    parts.join(tr.locale.pick("; ", "；")) + tr.locale.pick(".", "。")
+}
+
+/// `anchored −0.75 (95%: −1.01 to −0.49)`.
+fn method_phrase(method: &MethodChange, change: &MainChange, tr: &Translation) -> String {
+    let interval = method.ci95.map(|ci| {
+        let (low, high) = (signed(ci.low()), signed(ci.high()));
+        tr.locale.pick(format!(" (95%: {low} to {high})"), format!("（95%：{low} 至 {high}）"))
+    });
+    let why = match method.reason {
+        Some(NoEvidenceReason::Correction) if change.tried > 1 => tr.locale.pick(
+            format!(", not significant after {} tries", change.tried),
+            format!("（{} 次尝试后不显著）", change.tried),
+        ),
+        _ => String::new(),
+    };
+    format!("{} {}{}{why}", method.method, signed(method.difference), interval.unwrap_or_default())
+}
+
+fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
+    let count = &mean.method;
+    let name = tr.locale.pick(format!("mean of {count} methods"), format!("{count} 个方法的平均"));
+    let interval = mean.ci95.map(|ci| {
+        let (low, high) = (signed(ci.low()), signed(ci.high()));
+        tr.locale.pick(format!(" (95%: {low} to {high})"), format!("（95%：{low} 至 {high}）"))
+    });
+    format!("{name} {}{}", signed(mean.difference), interval.unwrap_or_default())
+}
+
+/// The maximum length of an edited line in the sentence, in characters.
+const MAX_EDIT: usize = 40;
+
+/// ` after removing `## Current state``.
+fn edit_phrase(edit: &EditNote, tr: &Translation) -> String {
+    let line = |text: &str| format!("`{}`", shortened(&text.replace('`', "'"), MAX_EDIT));
+    let (english, chinese) = match edit {
+        EditNote::Removed(text) => (format!("removing {}", line(text)), format!("删除 {} 后", line(text))),
+        EditNote::Added(text) => (format!("adding {}", line(text)), format!("增加 {} 后", line(text))),
+        EditNote::Changed(place) => (format!("editing {place}"), format!("修改 {place} 后")),
+        EditNote::Setting(text) => (text.clone(), format!("{text} 后")),
+        EditNote::Several(count) => (format!("{count} edits"), format!("{count} 处改动后")),
+    };
+    tr.locale.pick(format!(" after {english}"), format!("{chinese}，"))
+}
+
+/// What else there is to know of a change, each in a few words.
+fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
+    let count = |count: usize, english: [&str; 2], chinese: &str| {
+        let noun = if count == 1 { english[0] } else { english[1] };
+        (count > 0).then(|| tr.locale.pick(format!("{count} {noun}"), format!("{count} {chinese}")))
+    };
+    let less_reliable = (!change.less_reliable.is_empty()).then(|| {
+        let names = change.less_reliable.join(", ");
+        tr.locale.pick(format!("more failures of {names}"), format!("{names} 失败更多"))
+    });
+    let tokens = change.tokens.filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE).map(|tokens| {
+        let part = percent(tokens.abs());
+        let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
+        tr.locale.pick(format!("{part} {english} tokens"), format!("词元{chinese} {part}"))
+    });
+    let answerers = change.answerers.map(|AnswererAgreement { same, of }| {
+        tr.locale.pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同"))
+    });
+    let lexical = change.lexical.then(|| tr.locale.pick("built-in rules, no model", "内置规则，未用模型").to_owned());
+    [
+        less_reliable,
+        count(change.no_evidence, ["method without evidence", "methods without evidence"], "个方法证据不足"),
+        count(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化"),
+        tokens,
+        answerers,
+        lexical,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

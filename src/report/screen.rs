@@ -1,0 +1,259 @@
+//! The results on one screen: the sentence, one table, what was lost, what was edited.
+//!
+//! What does not fit is dropped in a fixed order: the rows of methods without a change are one line from the start, then
+//! the diff shrinks to three lines, the questions to one line, and the table to its first rows.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::headline::{headline, verdict_of};
+use super::notes::{
+    caveats, change_text, comparison_notes, confounds, critical_warnings, has_answers, is_changed, place, unchanged,
+};
+use super::numbers::{UNKNOWN, count, mark, range, score, share, signed, usd};
+use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable, fitted};
+use super::tables::{cost, verdict_style};
+use super::translation::{Translation, translation};
+use crate::results::{
+    Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit, first_questions,
+};
+
+/// How much of each part is shown.
+#[derive(Clone, Copy)]
+struct Extent {
+    diff: usize,
+    questions: usize,
+    rows: usize,
+}
+
+/// The extents that are tried in turn until the lines fit.
+const EXTENTS: [Extent; 5] = [
+    Extent { diff: 8, questions: 3, rows: usize::MAX },
+    Extent { diff: 3, questions: 3, rows: usize::MAX },
+    Extent { diff: 3, questions: 1, rows: usize::MAX },
+    Extent { diff: 3, questions: 1, rows: 8 },
+    Extent { diff: 3, questions: 1, rows: 5 },
+];
+
+/// The results in at most `lines` lines, or few more where names are long.
+pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
+    let screen = Screen { summary, manifest, width, tr: translation(manifest.design.locale) };
+    let mut tried = EXTENTS.iter().map(|extent| screen.render(*extent));
+    let mut shown = tried.next().unwrap_or_default();
+    for next in tried {
+        if shown.lines.len() <= lines {
+            break;
+        }
+        shown = next;
+    }
+    shown
+}
+
+/// How many notes a report has.
+pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
+    let tr = translation(manifest.design.locale);
+    let compared = summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)).count();
+    caveats(summary, manifest, tr).len() + confounds(summary, &manifest.design, tr).len() + compared
+}
+
+struct Screen<'s> {
+    summary: &'s Summary,
+    manifest: &'s Manifest,
+    width: usize,
+    tr: &'static Translation,
+}
+
+impl Screen<'_> {
+    fn render(&self, extent: Extent) -> StyledText {
+        let mut out = StyledText::default();
+        let headline = headline(self.summary, self.manifest);
+        out.paragraph(
+            verdict_of(&headline.result).map_or(TextStyle::Strong, TextStyle::of_verdict),
+            &headline.text,
+            self.width,
+        );
+        for warning in critical_warnings(self.summary, self.manifest, self.tr) {
+            out.paragraph(TextStyle::Warning, &warning, self.width);
+        }
+        out.blank_line();
+        self.table(&mut out, extent.rows);
+        self.questions(&mut out, extent.questions);
+        self.edits(&mut out, extent.diff);
+        out
+    }
+
+    fn table(&self, out: &mut StyledText, rows: usize) {
+        let Screen { summary, tr, .. } = self;
+        let comparison = summary.comparison.as_ref();
+        let is_shown =
+            |name: &str| comparison.is_none_or(|comparison| comparison.methods.get(name).is_none_or(is_changed));
+        let methods: Vec<_> = summary.methods.iter().filter(|(name, _)| is_shown(name)).collect();
+        let table = self.table_of(methods.iter().take(rows).copied());
+        if !table.rows.is_empty() {
+            out.append(table.without_last_columns(self.width).render(self.width));
+        }
+        if methods.len() > rows {
+            let more = (methods.len() - rows).to_string();
+            out.line([(
+                TextStyle::Dim,
+                tr.locale.pick(format!("and {more} more (--all)"), format!("另有 {more} 个（--all）")),
+            )]);
+        }
+        if let Some(text) = comparison.and_then(|comparison| unchanged(comparison, tr)) {
+            out.line([(TextStyle::Dim, fitted(&text, self.width))]);
+        }
+    }
+
+    fn table_of<'m>(&self, methods: impl Iterator<Item = (&'m String, &'m MethodSummary)>) -> TextTable {
+        let columns = columns(self.summary, self.manifest, self.tr);
+        let header = std::iter::once(self.tr.method).chain(columns.iter().map(|column| column.header));
+        let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
+            let compared = self.summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+            let name = vec![(TextStyle::Strong, name.to_owned())];
+            let cell = |column: &ScreenColumn| vec![(column.value)(method, compared)];
+            std::iter::once(name).chain(columns.iter().map(cell)).collect()
+        };
+        TextTable { header: header.map(str::to_owned).collect(), rows: methods.map(row).collect() }
+    }
+
+    fn questions(&self, out: &mut StyledText, shown: usize) {
+        let questions = first_questions(self.summary);
+        let Some(first) = questions.first() else { return };
+        out.blank_line();
+        let title = question_title(first, self.tr);
+        if shown < SHOWN_QUESTIONS {
+            let names: Vec<&str> =
+                questions.iter().take(SHOWN_QUESTIONS).map(|question| question.probe.as_str()).collect();
+            let more = questions.len().saturating_sub(names.len());
+            let more = if more > 0 { format!(" +{more}") } else { String::new() };
+            let text = format!("{title}: {}{more}", names.join(", "));
+            out.line([(TextStyle::Plain, fitted(&text, self.width))]);
+            return;
+        }
+        for (number, question) in questions.iter().take(shown).enumerate() {
+            let title = if number == 0 { title.to_owned() } else { " ".repeat(title.width()) };
+            out.line(self.question_line(&title, question));
+        }
+    }
+
+    /// `lost  zh-review-payments · p1-lock 4.88 → 0.00: FOR UPDATE`.
+    fn question_line(&self, title: &str, question: &QuestionChange) -> Vec<Span> {
+        let value = match question.before {
+            Some(before) => format!("{} → {}", score(Some(before)), score(Some(question.after))),
+            None => format!("· {} {}", question.method, score(Some(question.after))),
+        };
+        let place = place(&question.fixture, question.point, &question.probe);
+        let start = format!("{title}  ");
+        let facts = if question.facts.is_empty() { String::new() } else { format!(": {}", question.facts.join(", ")) };
+        let rest = fitted(&format!("{place} {value}{facts}"), self.width.saturating_sub(start.width()));
+        vec![(TextStyle::Dim, start), (TextStyle::Plain, rest)]
+    }
+
+    fn edits(&self, out: &mut StyledText, shown: usize) {
+        let Some(comparison) = &self.summary.comparison else { return };
+        let texts = edited_texts(comparison);
+        if texts.is_empty() {
+            return;
+        }
+        out.blank_line();
+        let lines: Vec<&String> = texts.iter().flat_map(|text| &text.diff).filter(|line| line.len() > 1).collect();
+        let places: Vec<&str> = texts.iter().flat_map(|text| &text.places).map(String::as_str).collect();
+        let more = lines.len().saturating_sub(shown);
+        let more = if more > 0 {
+            self.tr.locale.pick(format!("  (+{more} lines)"), format!("（另 {more} 行）"))
+        } else {
+            String::new()
+        };
+        out.line([(TextStyle::Dim, fitted(&format!("{}{more}", places.join(", ")), self.width))]);
+        for line in lines.into_iter().take(shown) {
+            let style = if line.starts_with('-') { TextStyle::Bad } else { TextStyle::Good };
+            out.line([(style, fitted(&format!("  {line}"), self.width))]);
+        }
+    }
+}
+
+/// Questions that a report shows at first.
+pub(super) const SHOWN_QUESTIONS: usize = 3;
+
+/// What became of the questions that begin with this one.
+pub(super) fn question_title(first: &QuestionChange, tr: &Translation) -> &'static str {
+    match first.before {
+        None => tr.locale.pick("worst", "最差"),
+        Some(before) if first.after < before => tr.locale.pick("lost", "丢失"),
+        Some(_) => tr.locale.pick("gained", "新增"),
+    }
+}
+
+/// The texts that were edited, each once.
+pub(super) fn edited_texts(comparison: &Comparison) -> Vec<&TextEdit> {
+    let mut texts: Vec<&TextEdit> = Vec::new();
+    for text in
+        comparison.methods.values().filter(|compared| is_changed(compared)).flat_map(|method| &method.edited_texts)
+    {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+type ScreenValue = Box<dyn Fn(&MethodSummary, Option<&MethodComparison>) -> Span>;
+
+/// A column of the one table; those to the right are dropped first.
+pub(super) struct ScreenColumn {
+    pub header: &'static str,
+    pub value: ScreenValue,
+}
+
+fn column(
+    header: &'static str,
+    value: impl Fn(&MethodSummary, Option<&MethodComparison>) -> Span + 'static,
+) -> ScreenColumn {
+    ScreenColumn { header, value: Box::new(value) }
+}
+
+/// Score or recall with its interval, change or retention, tokens, facts kept, cost.
+pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> Vec<ScreenColumn> {
+    let plain = |text: String| (TextStyle::Plain, text);
+    let is_graded = has_answers(&manifest.design);
+    let mut columns = vec![if is_graded { overall_column(tr) } else { recall_column(tr) }];
+    if summary.comparison.is_some() {
+        columns.push(column(tr.change, |_, compared| {
+            let test = compared.and_then(|compared| compared.overall.as_ref().or(compared.needed.as_ref()));
+            let text = test
+                .map_or_else(|| UNKNOWN.to_owned(), |test| format!("{} {}", mark(Some(test)), signed(test.difference)));
+            (verdict_style(test), text.trim().to_owned())
+        }));
+    } else if is_graded {
+        columns.push(column(tr.retention, move |method, _| plain(score(method.retention.value))));
+    }
+    columns.push(column(tr.context_tokens, move |method, compared| {
+        let own = method.economy.context_tokens.or(method.compression.tokens);
+        plain(compared.and_then(|compared| change_text(&compared.costs.tokens, count)).unwrap_or_else(|| count(own)))
+    }));
+    if is_graded {
+        columns.push(column(tr.survival, move |method, _| plain(share(method.economy.fact_survival))));
+    }
+    columns.push(column(tr.cost, move |method, _| {
+        plain(usd(if is_graded { cost(method) } else { method.compression.usd }))
+    }));
+    columns
+}
+
+fn overall_column(tr: &'static Translation) -> ScreenColumn {
+    column(tr.overall_interval, |method, _| {
+        let interval = range(method.overall.ci95);
+        (TextStyle::Plain, format!("{} {interval}", score(method.overall.median)).trim_end().to_owned())
+    })
+}
+
+fn recall_column(tr: &'static Translation) -> ScreenColumn {
+    column(tr.needed, |method, _| {
+        let needed = method.needed.as_ref();
+        let interval = needed.and_then(|needed| needed.ci95);
+        let interval = interval.map(|ci| format!("{:.2}–{:.2}", ci.low(), ci.high())).unwrap_or_default();
+        (
+            TextStyle::Plain,
+            format!("{} {interval}", score(needed.and_then(|needed| needed.recall))).trim_end().to_owned(),
+        )
+    })
+}

@@ -1,0 +1,63 @@
+//! What a method takes on both sides of a comparison.
+
+use serde::Serialize;
+
+use super::changes::ComparedVariants;
+use crate::measure::DEFAULT_PROBES;
+use crate::results::aggregates::answers::Answers;
+use crate::results::aggregates::economy::tokens_of_task;
+use crate::results::aggregates::needed::compression_cost;
+
+/// A figure on both sides; null where it is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CostChange {
+    /// Of the baseline.
+    pub before: Option<f64>,
+    /// Of the judged side.
+    pub after: Option<f64>,
+}
+
+impl CostChange {
+    /// The change as a part of the baseline: 0.75 is 75% more. `None` where a side is unknown or the baseline is 0.
+    pub fn relative(&self) -> Option<f64> {
+        let (before, after) = (self.before?, self.after?);
+        (before > 0.0).then(|| after / before - 1.0)
+    }
+
+    /// Whether both sides are known and differ.
+    pub fn is_any(&self) -> bool {
+        self.before.zip(self.after).is_some_and(|(before, after)| before != after)
+    }
+}
+
+/// What a method takes on both sides, on what both have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CostChanges {
+    /// Tokens of a context, the mean over fixtures.
+    pub tokens: CostChange,
+    /// Tokens of a task of ten probes.
+    pub tokens_per_task: CostChange,
+    /// Dollars of one compression.
+    pub usd: CostChange,
+    /// Seconds of one compression.
+    pub seconds: CostChange,
+}
+
+impl CostChanges {
+    pub(super) fn of(matched: &ComparedVariants<'_>) -> CostChanges {
+        let (own, theirs) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
+        let after = Answers::of(matched.judged, matched.pair.a.place, &own);
+        let before = Answers::of(matched.baseline, matched.pair.b.place, &theirs);
+        let [paid, paid_before] = matched.methods().map(|(set, method)| compression_cost(set, method));
+        let of_task = |answers: &Answers<'_>| tokens_of_task(answers, DEFAULT_PROBES);
+        CostChanges {
+            tokens: CostChange {
+                before: before.context_tokens().or(paid_before.tokens),
+                after: after.context_tokens().or(paid.tokens),
+            },
+            tokens_per_task: CostChange { before: of_task(&before), after: of_task(&after) },
+            usd: CostChange { before: paid_before.usd, after: paid.usd },
+            seconds: CostChange { before: paid_before.seconds, after: paid.seconds },
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The main result of a result set as values: what one sentence says of it. `report` words it.
+
+use serde::{Deserialize, Serialize};
+
+use base::locale::Locale;
+use stats::{Interval, NoEvidenceReason, Verdict};
+
+/// `headline` in JSON: the main result, and the sentence that says it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// What came out; `kind` and `values` are stable.
+    #[serde(flatten)]
+    pub result: MainResult,
+    /// The language of `text`.
+    pub locale: Locale,
+    /// The sentence; its wording may change between versions.
+    pub text: String,
+}
+
+/// The main result of a result set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "values", rename_all = "snake_case")]
+pub enum MainResult {
+    /// Too much is missing to say more.
+    Incomplete(MissingCells),
+    /// Ceiling and floor are too close for any figure between them.
+    Unscaled(NarrowScale),
+    /// Built-in rules stood in for a model.
+    Sample,
+    /// What methods keep of the score of the whole transcript.
+    Retention(MainLevels),
+    /// Scores, where retention is not defined.
+    Scores(MainLevels),
+    /// The recall of what sessions needed later, where nothing was graded.
+    Recall(MainLevels),
+    /// Nothing was measured.
+    Empty,
+    /// Against a baseline: something got better and nothing worse.
+    Improved(MainChange),
+    /// Something got worse and nothing better.
+    Regressed(MainChange),
+    /// Some methods got better and some worse.
+    Mixed(MainChange),
+    /// Something changed, and neither was shown.
+    NoEvidence(MainChange),
+    /// The same answers with the same grades.
+    Unchanged(MainChange),
+}
+
+/// How much of a set there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingCells {
+    /// Cells with a grade.
+    pub judged: u64,
+    /// Cells that failed.
+    pub failed: u64,
+    /// All that the design asks for.
+    pub expected: u64,
+}
+
+/// A scale on which figures mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NarrowScale {
+    /// The score of the whole transcript minus that of an empty context, in points.
+    pub difference: f64,
+}
+
+/// A method's figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodLevel {
+    /// The method.
+    pub method: String,
+    /// Its retention, score or recall.
+    pub value: f64,
+    /// 95% interval; null on one fixture.
+    pub ci95: Option<Interval>,
+    /// Tokens of a context as a share of those it replaces.
+    pub tokens: Option<f64>,
+}
+
+/// Methods by their figure, without ceiling and floor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MainLevels {
+    /// The method with the highest figure.
+    pub best: MethodLevel,
+    /// Methods whose interval overlaps that of the best one: no order is known between them and it. Highest first.
+    pub indistinguishable: Vec<MethodLevel>,
+    /// Methods below the best one, highest first.
+    pub lower: Vec<MethodLevel>,
+    /// Fixtures that the figure of the best method rests on.
+    pub fixtures: usize,
+}
+
+/// What a comparison shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MainChange {
+    /// What it is compared with.
+    pub baseline: String,
+    /// Methods with a verdict; where there is none, those that changed. Regressions first, then the largest difference.
+    pub methods: Vec<MethodChange>,
+    /// The mean over the methods that changed, where it has a verdict and no method has one.
+    pub mean: Option<MethodChange>,
+    /// Methods that fail more often than in the baseline.
+    pub less_reliable: Vec<String>,
+    /// How many methods changed without a verdict, beside those in `methods`.
+    pub no_evidence: usize,
+    /// How many methods have the same answers with the same grades.
+    pub unchanged: usize,
+    /// What was edited; null where nothing is known to be.
+    pub edit: Option<EditNote>,
+    /// Tokens of the contexts of `methods` as a change against the baseline: 0.75 is 75% more.
+    pub tokens: Option<f64>,
+    /// How many labels were compared with the baseline.
+    pub tried: usize,
+    /// Whether built-in rules stood in for a model.
+    pub lexical: bool,
+    /// How many answerers show the same, where there are several.
+    pub answerers: Option<AnswererAgreement>,
+}
+
+/// The change of one method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodChange {
+    /// The method, or how many the mean is of.
+    pub method: String,
+    /// What differs: `overall`, or `needed` where nothing was graded.
+    pub measure: String,
+    /// In points, or as a share for `needed`.
+    pub difference: f64,
+    /// 95% interval of the difference; null on one fixture.
+    pub ci95: Option<Interval>,
+    /// What it shows.
+    pub verdict: Verdict,
+    /// Why it shows nothing.
+    pub reason: Option<NoEvidenceReason>,
+    /// The smallest difference that would be detected.
+    pub detectable: Option<f64>,
+}
+
+/// What was edited, as far as one phrase can say it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "what", rename_all = "snake_case")]
+pub enum EditNote {
+    /// Lines were only removed: the first of them.
+    Removed(String),
+    /// Lines were only added: the first of them.
+    Added(String),
+    /// A text changed here.
+    Changed(String),
+    /// A setting changed.
+    Setting(String),
+    /// Several edits: how many.
+    Several(usize),
+}
+
+/// How many answerers show what the first one shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswererAgreement {
+    /// Answerers with the same kind of result, the first one included.
+    pub same: usize,
+    /// All answerers.
+    pub of: usize,
+}

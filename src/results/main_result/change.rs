@@ -1,0 +1,159 @@
+//! The main result of a comparison: which methods changed, by how much, after which edit, at which cost.
+
+use std::collections::BTreeSet;
+
+use crate::results::comparison::compare::{Comparison, MethodComparison};
+use crate::results::files::edits::TextEdit;
+use crate::results::files::manifest::Manifest;
+use crate::results::headline::{AnswererAgreement, EditNote, MainChange, MainResult, MethodChange};
+use stats::{DifferenceTest, NoEvidenceReason, Verdict};
+
+pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
+    let answerers: Vec<&str> = manifest.design.answerers.iter().map(|asked| asked.name.as_str()).collect();
+    let compared = |answerer: Option<&str>| ComparedMethods::new(comparison, answerer);
+    let [primary, others @ ..] = answerers.as_slice() else { return compared(None).result(None) };
+    if others.is_empty() {
+        return compared(None).result(None);
+    }
+    let main = compared(Some(primary));
+    let same = others.iter().filter(|other| compared(Some(other)).trend() == main.trend()).count();
+    main.result(Some(AnswererAgreement { same: same + 1, of: answerers.len() }))
+}
+
+/// Whether anything got better, whether anything got worse, and whether anything changed at all.
+type Trend = (bool, bool, bool);
+
+/// The methods of a comparison that one answerer read.
+struct ComparedMethods<'c> {
+    comparison: &'c Comparison,
+    methods: Vec<(&'c String, &'c MethodComparison)>,
+}
+
+impl<'c> ComparedMethods<'c> {
+    fn new(comparison: &'c Comparison, answerer: Option<&str>) -> ComparedMethods<'c> {
+        let is_read = |name: &str| answerer.is_none_or(|answerer| name.ends_with(&format!("/{answerer}")));
+        let methods = comparison.methods.iter().filter(|(name, _)| is_read(name)).collect();
+        ComparedMethods { comparison, methods }
+    }
+
+    fn result(&self, answerers: Option<AnswererAgreement>) -> MainResult {
+        let change = self.change(answerers);
+        match self.trend() {
+            (true, true, _) => MainResult::Mixed(change),
+            (true, false, _) => MainResult::Improved(change),
+            (false, true, _) => MainResult::Regressed(change),
+            (false, false, true) => MainResult::NoEvidence(change),
+            (false, false, false) => MainResult::Unchanged(change),
+        }
+    }
+
+    fn trend(&self) -> Trend {
+        let has = |verdict| self.tests().any(|(_, test)| test.verdict == verdict) || self.mean_has(verdict);
+        let is_less_reliable = self.methods.iter().any(|(_, compared)| compared.reliability.regressed);
+        let is_changed = self.methods.iter().any(|(_, compared)| is_changed(compared));
+        (has(Verdict::Improved), has(Verdict::Regressed) || is_less_reliable, is_changed)
+    }
+
+    fn mean_has(&self, verdict: Verdict) -> bool {
+        self.comparison.primary.is_some_and(|mean| mean.verdict == verdict)
+    }
+
+    /// The test of each method that decides: of `overall`, else of what was needed later.
+    fn tests(&self) -> impl Iterator<Item = (&'c String, &'c DifferenceTest)> {
+        let test = |compared: &'c MethodComparison| compared.overall.as_ref().or(compared.needed.as_ref());
+        self.methods.iter().filter_map(move |(name, compared)| Some((*name, test(compared)?)))
+    }
+
+    fn change(&self, answerers: Option<AnswererAgreement>) -> MainChange {
+        let with_verdict: Vec<_> =
+            self.tests().filter(|(_, test)| test.verdict != Verdict::NoEvidence).map(|(name, _)| name).collect();
+        let changed: Vec<&String> =
+            self.methods.iter().filter(|(_, compared)| is_changed(compared)).map(|(name, _)| *name).collect();
+        let shown = if with_verdict.is_empty() { &changed } else { &with_verdict };
+        let mut methods: Vec<MethodChange> =
+            self.tests().filter(|(name, _)| shown.contains(name)).map(|(name, test)| self.method(name, test)).collect();
+        methods.sort_by(|a, b| {
+            let rank = |change: &MethodChange| change.verdict != Verdict::Regressed;
+            rank(a).cmp(&rank(b)).then(b.difference.abs().total_cmp(&a.difference.abs()))
+        });
+        let is_unchanged = |compared: &MethodComparison| compared.has_common_part() && !is_changed(compared);
+        let less_reliable = self.methods.iter().filter(|(_, compared)| compared.reliability.regressed);
+        MainChange {
+            baseline: self.comparison.baseline.clone(),
+            mean: self.mean().filter(|_| with_verdict.is_empty()),
+            less_reliable: less_reliable.map(|(name, _)| (*name).clone()).collect(),
+            no_evidence: changed.iter().filter(|name| !shown.contains(name)).count(),
+            unchanged: self.methods.iter().filter(|(_, compared)| is_unchanged(compared)).count(),
+            edit: self.edit(&changed),
+            tokens: self.tokens(shown),
+            tried: self.comparison.tried,
+            lexical: self.comparison.lexical,
+            methods,
+            answerers,
+        }
+    }
+
+    fn method(&self, name: &str, test: &DifferenceTest) -> MethodChange {
+        let is_overall = self.methods.iter().any(|(own, compared)| *own == name && compared.overall.is_some());
+        MethodChange {
+            method: name.to_owned(),
+            measure: if is_overall { "overall" } else { "needed" }.to_owned(),
+            difference: test.difference,
+            ci95: test.ci95,
+            verdict: test.verdict,
+            reason: test.reason,
+            detectable: test.mdd,
+        }
+    }
+
+    fn mean(&self) -> Option<MethodChange> {
+        let mean = self.comparison.primary.as_ref().filter(|mean| mean.verdict != Verdict::NoEvidence)?;
+        Some(MethodChange { method: self.comparison.tested.to_string(), ..self.method("", mean) })
+            .map(|mean| MethodChange { measure: "overall".to_owned(), ..mean })
+    }
+
+    /// The mean over methods of how their tokens changed; `None` where one is unknown.
+    fn tokens(&self, shown: &[&String]) -> Option<f64> {
+        let changes = self.methods.iter().filter(|(name, _)| shown.contains(name));
+        let changes: Option<Vec<f64>> = changes.map(|(_, compared)| compared.costs.tokens.relative()).collect();
+        let changes = changes.filter(|changes| !changes.is_empty())?;
+        Some(changes.iter().sum::<f64>() / changes.len() as f64)
+    }
+
+    /// What was edited of the methods that changed, and of the whole pipeline.
+    fn edit(&self, changed: &[&String]) -> Option<EditNote> {
+        let edited: Vec<&MethodComparison> =
+            self.methods.iter().filter(|(name, _)| changed.contains(name)).map(|(_, compared)| *compared).collect();
+        let texts: Vec<&TextEdit> = edited.iter().flat_map(|compared| &compared.edited_texts).collect();
+        let paths: BTreeSet<&String> = texts.iter().map(|text| &text.path).collect();
+        let places: BTreeSet<&String> = texts.iter().flat_map(|text| &text.places).collect();
+        let lines = edited.iter().flat_map(|compared| &compared.edits).chain(&self.comparison.edits);
+        let settings: BTreeSet<&String> = lines.filter(|line| !places.contains(line)).collect();
+        match (texts.first(), paths.len() + settings.len()) {
+            (_, 0) => None,
+            (Some(text), 1) => Some(text_note(text)),
+            (None, 1) => settings.first().map(|setting| EditNote::Setting((*setting).clone())),
+            (_, several) => Some(EditNote::Several(several)),
+        }
+    }
+}
+
+/// Whether a method has other answers, grades, recalls or rules than in the baseline.
+fn is_changed(compared: &MethodComparison) -> bool {
+    let is_tested = |test: &DifferenceTest| test.reason != Some(NoEvidenceReason::Unchanged);
+    compared.fixtures.tested() > 0
+        || compared.needed.as_ref().is_some_and(is_tested)
+        || compared.differences.constraints.is_any()
+}
+
+/// The edit of a text: its first line where lines were only removed or only added, else its first place.
+fn text_note(text: &TextEdit) -> EditNote {
+    let lines = |sign: char| {
+        text.diff.iter().filter_map(move |line| line.strip_prefix(sign)).filter(|line| !line.trim().is_empty())
+    };
+    match (lines('-').next(), lines('+').next()) {
+        (Some(removed), None) => EditNote::Removed(removed.trim().to_owned()),
+        (None, Some(added)) => EditNote::Added(added.trim().to_owned()),
+        _ => EditNote::Changed(text.places.first().unwrap_or(&text.path).clone()),
+    }
+}

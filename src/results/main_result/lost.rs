@@ -1,0 +1,85 @@
+//! The questions that a reader looks at first: what a comparison or a method lost most.
+
+use std::collections::BTreeSet;
+
+use crate::results::comparison::changes::{Flip, ProbeFact};
+use crate::results::comparison::compare::{Comparison, MethodComparison};
+use crate::results::summary::Summary;
+use crate::results::worst::WorstProbe;
+
+/// A question with what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuestionChange {
+    /// The method.
+    pub method: String,
+    /// The fixture.
+    pub fixture: String,
+    /// The point, from 1.
+    pub point: u32,
+    /// The probe's id.
+    pub probe: String,
+    /// Its score in the baseline; `None` where there is none.
+    pub before: Option<f64>,
+    /// Its score.
+    pub after: f64,
+    /// Facts that the context lost, or that the answer lacks where there is no baseline; gained ones where the score rose.
+    pub facts: Vec<String>,
+}
+
+/// The questions to look at first, each once: of a comparison those that got worse, the largest step first (where none
+/// did, those that got better); of a single set the worst ones.
+pub fn first_questions(summary: &Summary) -> Vec<QuestionChange> {
+    match &summary.comparison {
+        Some(comparison) => changed_questions(comparison),
+        None => worst_questions(&summary.worst),
+    }
+}
+
+fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
+    let mut seen = BTreeSet::new();
+    let first = worst.iter().filter(|worst| seen.insert((&worst.fixture, worst.point, &worst.probe)));
+    let question = |worst: &WorstProbe| QuestionChange {
+        method: worst.method.clone(),
+        fixture: worst.fixture.clone(),
+        point: worst.point,
+        probe: worst.probe.clone(),
+        before: None,
+        after: worst.score,
+        facts: worst.lacking.clone(),
+    };
+    first.map(question).collect()
+}
+
+fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
+    let flips = || {
+        comparison
+            .methods
+            .iter()
+            .flat_map(|(name, compared)| compared.differences.flipped.iter().map(move |flip| (name, compared, flip)))
+    };
+    let mut worse: Vec<_> = flips().filter(|(.., flip)| flip.after < flip.before).collect();
+    if worse.is_empty() {
+        worse = flips().collect();
+    }
+    // stable: equals stay in the order of methods and of the matrix
+    worse.sort_by(|(.., a), (.., b)| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+    let mut seen = BTreeSet::new();
+    worse.retain(|(.., flip)| seen.insert((&flip.fixture, flip.point, &flip.probe)));
+    worse.into_iter().map(|(name, compared, flip)| question(name, compared, flip)).collect()
+}
+
+fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionChange {
+    let differences = &compared.differences;
+    let list = if flip.after < flip.before { &differences.facts_lost } else { &differences.facts_gained };
+    let is_own =
+        |fact: &&ProbeFact| (&fact.fixture, fact.point, &fact.probe) == (&flip.fixture, flip.point, &flip.probe);
+    QuestionChange {
+        method: method.to_owned(),
+        fixture: flip.fixture.clone(),
+        point: flip.point,
+        probe: flip.probe.clone(),
+        before: Some(flip.before),
+        after: flip.after,
+        facts: list.iter().filter(is_own).map(|fact| fact.fact.clone()).collect(),
+    }
+}
