@@ -172,7 +172,8 @@ fn points_cut_sessions_into_spans_and_do_not_move_questions() {
     assert_eq!(ages["drift"], Value::Null);
     assert!(project.expect(0, "plan --points 3 --methods full,mask").stdout.contains('6'));
     let full = Project::offline();
-    full.expect(2, "run --all --label a --points 3").says(&["moves the points at which the questions", "--stages compress"]);
+    full.expect(2, "run --all --label a --points 3")
+        .says(&["moves the points at which the questions", "--stages compress"]);
     full.expect(0, "run --all --label a --points 3 --stages compress --methods full");
     let log = json!({ "messages": session("x")["messages"] });
     full.write("log.json", &log.to_string());

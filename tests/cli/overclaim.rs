@@ -132,8 +132,10 @@ fn survival_is_given_by_depth_mentions_and_heading() {
 fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     let (server, project) = run();
     server.script(|asked| scripted(asked, "I do not know the port."));
-    let ended = project
-        .expect(0, "run --all --label b --all --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a");
+    let ended = project.expect(
+        0,
+        "run --all --label b --all --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a",
+    );
     let sentence = "overclaims (another value where the context lost every expected fact): 11.1% [0%, 35%] of 18 → 0.0% \
                     of 18, difference −11.1 [−35.0, +12.8] percentage points";
     assert!(flat(&ended.stdout).contains(sentence), "{}", ended.stdout);

@@ -60,7 +60,9 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
 
     // The two are no sides of one comparison.
     for flags in ["", "--only-common"] {
-        project.expect(2, &format!("compare --all failed graded {flags}")).says(&["truncated_replies", "fail against grade"]);
+        project
+            .expect(2, &format!("compare --all failed graded {flags}"))
+            .says(&["truncated_replies", "fail against grade"]);
     }
     project.edit("pipeline.toml", "truncated_replies = \"fail\"", "truncated_replies = \"grade\"");
     project.expect(0, "run --all --label again --runs 1");
