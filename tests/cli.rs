@@ -31,6 +31,7 @@ mod cli {
     mod edits;
     mod endings;
     mod failures;
+    mod flags;
     mod gate;
     mod golden;
     mod judges;

@@ -161,17 +161,18 @@ impl<F: FnMut(Cow<'static, str>, Digest, Option<&str>)> Visitor for F {}
 /// Visits every input of `work` once. Key and explanation both come from this function, so they cannot disagree.
 fn visit(work: &Work, part: &mut impl Visitor) {
     match work {
-        Work::Ask(request) => visit_request(request, part),
+        Work::Ask(request) => visit_request(request, false, part),
         Work::Execute(program) => visit_program(program, part),
         Work::Compute(computation) => visit_computation(computation, part),
     }
 }
 
-fn visit_request(request: &ModelRequest, part: &mut impl Visitor) {
+/// Visits a request; the stand-in for a model depends on its rules and on all values.
+fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visitor) {
     let mut text = |name: &'static str, text: &str| part(name.into(), Digest::of(text), Some(text));
     text("endpoint", &request.endpoint.0);
     text("model", &request.model.0);
-    if request.is_lexical() {
+    if is_computed {
         text("rules", RULES);
     }
     let settings = &request.settings;
@@ -191,10 +192,10 @@ fn visit_request(request: &ModelRequest, part: &mut impl Visitor) {
         part("output schema".into(), schema.digest(), None);
     }
     for (index, turn) in request.turns.iter().enumerate() {
-        visit_turn(index, turn, request.is_lexical(), part);
+        visit_turn(index, turn, is_computed, part);
     }
     if let Some(prompt) = &request.instructions {
-        visit_prompt("instructions".into(), prompt, request.is_lexical(), part);
+        visit_prompt("instructions".into(), prompt, is_computed, part);
     }
 }
 
@@ -252,9 +253,13 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
 }
 
 fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
-    part("rule".into(), Digest::of(computation.rule.name()), Some(computation.rule.name()));
+    let (rule, messages, target_tokens) = match computation {
+        Computation::Strategy { rule, messages, target_tokens } => (*rule, messages, target_tokens),
+        Computation::StandIn(request) => return visit_request(request, true, part),
+    };
+    part("rule".into(), Digest::of(rule.name()), Some(rule.name()));
     part("rules".into(), Digest::of(RULES), Some(RULES));
-    let setting = match computation.rule {
+    let setting = match rule {
         BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
         BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
         BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::Full | BuiltInStrategy::None => None,
@@ -263,8 +268,8 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
         let text = number.to_string();
         part(name.into(), Digest::of(&text), Some(&text));
     }
-    visit_value("messages".into(), &computation.messages, part);
-    if let Some(target) = computation.target_tokens {
+    visit_value("messages".into(), messages, part);
+    if let Some(target) = target_tokens {
         let text = target.0.to_string();
         part("target_tokens".into(), Digest::of(&text), Some(&text));
     }
@@ -313,7 +318,8 @@ mod tests {
             request.endpoint = "lexical".into();
         }
         assert!(names_rules(&asked));
-        let computed = Computation { rule: BuiltInStrategy::Extract, messages: "[]".into(), target_tokens: None };
+        let computed =
+            Computation::Strategy { rule: BuiltInStrategy::Extract, messages: "[]".into(), target_tokens: None };
         assert!(names_rules(&Work::Compute(computed)));
     }
 
@@ -326,8 +332,11 @@ mod tests {
             environment: vec![("FLAG".into(), None)],
             stdin: "{}".into(),
         });
-        let rule =
-            Work::Compute(Computation { rule: BuiltInStrategy::Full, messages: "[]".into(), target_tokens: None });
+        let rule = Work::Compute(Computation::Strategy {
+            rule: BuiltInStrategy::Full,
+            messages: "[]".into(),
+            target_tokens: None,
+        });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
         assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "214c9e9be672"]);
     }

@@ -19,8 +19,28 @@ pub enum Work {
     Ask(ModelRequest),
     /// Runs a program of the user.
     Execute(Program),
-    /// Applies a built-in rule, without a model or a program.
+    /// Applies built-in rules, without a model or a program.
     Compute(Computation),
+}
+
+impl Work {
+    /// The work of a request: the model is asked, or the built-in rules stand in for it. This is decided here alone.
+    pub fn request(request: ModelRequest) -> Work {
+        match &*request.endpoint.0 {
+            "lexical" => Work::Compute(Computation::StandIn(request)),
+            _ => Work::Ask(request),
+        }
+    }
+
+    /// The model that the work is attributed to, as PROVIDER/MODEL.
+    pub fn requested_model(&self) -> Option<String> {
+        match self {
+            Work::Ask(request) | Work::Compute(Computation::StandIn(request)) => {
+                Some(format!("{}/{}", request.provider, request.model))
+            }
+            Work::Execute(_) | Work::Compute(Computation::Strategy { .. }) => None,
+        }
+    }
 }
 
 /// A request to a model, before it is encoded for a provider.
@@ -61,11 +81,6 @@ impl ModelRequest {
             schema: None,
             lane: model.lane,
         }
-    }
-
-    /// Whether the built-in rules answer. They read every value of a prompt, so all values count as inputs.
-    pub fn is_lexical(&self) -> bool {
-        &*self.endpoint.0 == "lexical"
     }
 }
 
@@ -135,13 +150,18 @@ pub struct Program {
     pub stdin: InputValue,
 }
 
-/// A built-in rule, applied to messages.
+/// What built-in rules do.
 #[derive(Clone, Debug)]
-pub struct Computation {
-    pub rule: BuiltInStrategy,
-    /// A JSON array of messages.
-    pub messages: InputValue,
-    pub target_tokens: Option<Tokens>,
+pub enum Computation {
+    /// A compression strategy, applied to messages.
+    Strategy {
+        rule: BuiltInStrategy,
+        /// A JSON array of messages.
+        messages: InputValue,
+        target_tokens: Option<Tokens>,
+    },
+    /// The stand-in for a model. It reads every value of the prompts, so all values count as inputs.
+    StandIn(ModelRequest),
 }
 
 /// The compression strategies that need no model.

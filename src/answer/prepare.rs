@@ -56,7 +56,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
         values.push((INSTRUCTIONS, answerer.template.text().into()));
     }
     turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
-    Ok(Work::Ask(ModelRequest::new(&answerer.model, Operation::Generate, turns)))
+    Ok(Work::request(ModelRequest::new(&answerer.model, Operation::Generate, turns)))
 }
 
 fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {

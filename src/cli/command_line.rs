@@ -62,6 +62,11 @@ impl CommandLine {
         self
     }
 
+    /// The flag called `name` as it was typed.
+    pub(crate) fn typed(&self, name: &str) -> Option<&str> {
+        self.flags.iter().find(|(known, _)| known == name).map(|(_, words)| words.as_str())
+    }
+
     /// Sets or replaces `--label`.
     pub(crate) fn with_label(self, label: &str) -> CommandLine {
         self.with("label", &format!("--label {}", shell_word(label)))

@@ -4,16 +4,21 @@ use super::index::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
 use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
-use crate::action::{BuiltInStrategy, Computation};
+use crate::action::BuiltInStrategy;
 use base::units::Tokens;
 use sessions::transcript::{Message, Role};
 
-/// Applies a rule to `messages`, the text of `computation.messages` read; `count` counts tokens.
+/// Applies a rule to messages; `count` counts tokens.
 ///
 /// Returns a JSON array of messages. Deterministic. A `truncate` without a target keeps everything: the pipeline
 /// refuses that before anything runs.
-pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Vec<u8> {
-    let context = match (computation.rule, computation.target_tokens) {
+pub fn compute(
+    rule: BuiltInStrategy,
+    target_tokens: Option<Tokens>,
+    messages: &[Message],
+    count: &impl Fn(&str) -> Tokens,
+) -> Vec<u8> {
+    let context = match (rule, target_tokens) {
         (BuiltInStrategy::Truncate, Some(target)) => truncate::newest(messages, target, count),
         (BuiltInStrategy::Truncate, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),

@@ -51,7 +51,7 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
         Strategy::Prompted { model, template, placement: PromptPlacement::System, .. } => {
             conversation(method, model, template, input)
         }
-        Strategy::Opaque { model } => Ok(Work::Ask(compaction(model, Operation::Compact, input))),
+        Strategy::Opaque { model } => Ok(Work::request(compaction(model, Operation::Compact, input))),
         Strategy::ProviderCompaction { model, template, .. } => vendor(method, model, template.as_ref(), input),
         Strategy::Command(command) => Ok(Work::Execute(program(method, command, input))),
         Strategy::Rule(rule) => Ok(Work::Compute(computation(method, *rule, input))),
@@ -72,7 +72,7 @@ fn prompted(
     };
     let prompt = fill(method, model, template, input, transcript, previous)?;
     let turns = vec![RequestTurn::Text(Role::User, prompt)];
-    Ok(Work::Ask(ModelRequest::new(model, Operation::Generate, turns)))
+    Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
 /// The prompt as the system message, then the conversation, then the demand for the summary. A prompt that does not
@@ -97,7 +97,7 @@ fn conversation(
         turns.push(RequestTurn::Messages(input.span.json.clone()));
     }
     turns.push(RequestTurn::Text(Role::User, SUMMARY_REQUEST.get(input.locale).fill("request", Vec::new())?));
-    Ok(Work::Ask(ModelRequest::new(model, Operation::Generate, turns)))
+    Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.
@@ -153,7 +153,7 @@ fn vendor(
     if let Some(template) = template {
         request.instructions = Some(template.fill("prompt", instruction_values(method, input).to_vec())?);
     }
-    Ok(Work::Ask(request))
+    Ok(Work::request(request))
 }
 
 fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> Program {
@@ -202,5 +202,5 @@ fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>
         | BuiltInStrategy::ReferenceList { .. } => method.own_target_tokens(),
         BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };
-    Computation { rule, messages: input.prefix.json.clone(), target_tokens }
+    Computation::Strategy { rule, messages: input.prefix.json.clone(), target_tokens }
 }

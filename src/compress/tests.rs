@@ -80,13 +80,13 @@ fn text(work: &Work, known: &[(Digest, Arc<str>)]) -> String {
     let known: HashMap<_, _> = known.iter().cloned().collect();
     let resolve = |digest: &Digest| Ok::<_, Infallible>(known.get(digest).expect("known").clone());
     let text = match work {
-        Work::Ask(request) => match request.turns.last() {
+        Work::Ask(request) | Work::Compute(Computation::StandIn(request)) => match request.turns.last() {
             Some(RequestTurn::Text(_, prompt)) => prompt.text(&resolve),
             Some(RequestTurn::Messages(material) | RequestTurn::Items(material)) => material.text(&resolve),
             None => Ok("".into()),
         },
         Work::Execute(program) => program.stdin.text(&resolve),
-        Work::Compute(computation) => computation.messages.text(&resolve),
+        Work::Compute(Computation::Strategy { messages, .. }) => messages.text(&resolve),
     };
     text.expect("resolves").to_string()
 }
@@ -232,8 +232,10 @@ fn rules_compute_contexts_that_read_back() {
     for rule in RULES {
         let mut method = method(Strategy::Rule(rule));
         method.target_tokens = Some(Tokens(3));
-        let Work::Compute(computation) = work(&method, None, None) else { panic!("computes") };
-        let bytes = compute(&computation, &messages, &estimate_tokens);
+        let Work::Compute(Computation::Strategy { target_tokens, .. }) = work(&method, None, None) else {
+            panic!("computes")
+        };
+        let bytes = compute(rule, target_tokens, &messages, &estimate_tokens);
         let context = read(&method, CompressOutput::Bytes(&bytes), "").expect("read").context;
         match rule {
             BuiltInStrategy::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
@@ -261,9 +263,9 @@ proptest! {
             messages.extend([Message::text(Role::User, text), call, Message::result(&id, output)]);
         }
         for rule in RULES {
-            let computation = Computation { rule, messages: "".into(), target_tokens: Some(Tokens(target)) };
-            let bytes = compute(&computation, &messages, &estimate_tokens);
-            prop_assert_eq!(&bytes, &compute(&computation, &messages, &estimate_tokens));
+            let computed = || compute(rule, Some(Tokens(target)), &messages, &estimate_tokens);
+            let bytes = computed();
+            prop_assert_eq!(&bytes, &computed());
             prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Bytes(&bytes), "").is_ok());
         }
     }

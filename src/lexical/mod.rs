@@ -19,34 +19,25 @@ mod judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::action::INSTRUCTIONS;
+use crate::action::{INSTRUCTIONS, Stage};
 
-/// The stages in which the built-in model is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LexicalStage {
-    /// A summary (values: the variables of a compress prompt, and [`INSTRUCTIONS`]).
-    Compress,
-    /// An answer (values: `context`, `question`, and [`INSTRUCTIONS`]).
-    Answer,
-    /// Grades (value: `request`).
-    Judge,
-    /// Probes (value: `transcript`).
-    Probes,
-}
-
-/// The reply in a stage. Values that are not given count as empty.
-pub fn reply(stage: LexicalStage, values: &BTreeMap<&str, Arc<str>>) -> String {
+/// The reply in a stage. Values that are not given count as empty. What is read of them:
+/// - a summary, from the variables of a compress prompt and [`INSTRUCTIONS`];
+/// - an answer, from `context`, `question` and [`INSTRUCTIONS`];
+/// - grades, from `request`;
+/// - probes, from `transcript`.
+pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
     let value = |name: &str| values.get(name).map_or("", |text| &**text);
     match stage {
-        LexicalStage::Compress => compress::compress(&compress::PromptValues {
+        Stage::Compress => compress::compress(&compress::PromptValues {
             transcript: value("transcript"),
             previous_summary: value("previous_summary"),
             focus_topic: value("focus_topic"),
             target_tokens: value("target_tokens").trim().parse().ok(),
             instructions: value(INSTRUCTIONS),
         }),
-        LexicalStage::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
-        LexicalStage::Judge => judge::judge(value("request")),
-        LexicalStage::Probes => propose::propose(value("transcript")),
+        Stage::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
+        Stage::Judge => judge::judge(value("request")),
+        Stage::Probes => propose::propose(value("transcript")),
     }
 }

@@ -202,7 +202,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// An action whose input is known. Says so if its prompt is longer than its model takes.
     pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<WindowOverflow> {
         let Work::Ask(request) = &action.work else { return None };
-        let model = self.model_of(request).filter(|model| !model.is_lexical())?;
+        let model = self.model_of(request)?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
         let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;

@@ -55,8 +55,7 @@ pub fn asking_without_context(
     let context = ContextRef::Readable { text: Digest::of("") };
     let input = AnswerInput { context: &context, tail: None, question: &probe.question };
     let work = answer::prepare(answerer, &input)?;
-    let first = Repetition { compress: Some(1), answer: Some(1), judge: None };
-    let repetition = if answerer.model.is_lexical() { Repetition::NONE } else { first };
+    let repetition = Repetition { compress: Some(1), answer: Some(1), judge: None };
     Ok(GenerationTask {
         fixture: fixture.to_owned(),
         point,

@@ -17,7 +17,7 @@ use super::texts::FixtureTexts;
 #[derive(Clone, Debug)]
 pub struct Action {
     pub stage: Stage,
-    /// The repetition; none for deterministic work.
+    /// The repetition; none where rules compute the output, or a program yields the same each time.
     pub repetition: Repetition,
     pub key: ActionKey,
     /// What is to be done.
@@ -26,6 +26,7 @@ pub struct Action {
 
 impl Action {
     pub(super) fn new(stage: Stage, repetition: Repetition, work: Work) -> Action {
+        let repetition = if matches!(work, Work::Compute(_)) { Repetition::NONE } else { repetition };
         Action { stage, repetition, key: Inputs::key_of(stage, repetition, &work), work }
     }
 
@@ -135,7 +136,7 @@ impl<'p> Preparer<'p> {
         let shown = if self.pipeline.settings.judge_context { context.text() } else { None };
         let turns = question.with(InputValue::Output(answer), shown)?;
         let spec = self.pipeline.judge(cell.judge);
-        Ok(Work::Ask(judge_request(spec, turns, &question)))
+        Ok(Work::request(judge_request(spec, turns, &question)))
     }
 
     /// The part of a judge's request that does not depend on the answer, made once per probe and judge.

@@ -50,9 +50,8 @@ fn selftest_case(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Result<Sel
     let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
     let context = case.context.clone().filter(|_| settings.judge_context).map(Into::into);
     let turns = question.with(case.answer.clone().into(), context)?;
-    let repetition =
-        if spec.model.is_lexical() { Repetition::NONE } else { Repetition { judge: Some(0), ..Repetition::NONE } };
-    let action = Action::new(Stage::Judge, repetition, Work::Ask(judge_request(spec, turns, &question)));
+    let repetition = Repetition { judge: Some(0), ..Repetition::NONE };
+    let action = Action::new(Stage::Judge, repetition, Work::request(judge_request(spec, turns, &question)));
     let cell = SelftestCell { judge: spec.name.0.to_string(), case: case.id.0.clone() };
     let (case, question, attempts) = (case.id.clone(), Rc::new(question), spec.attempts);
     Ok(SelftestTask { judge, case, cell, attempts, question, action })

@@ -60,7 +60,7 @@ pub fn generation_schema() -> OutputSchema {
 pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputValue) -> Result<Work, TemplateFault> {
     let prompt = template.fill("prompt", vec![("transcript", transcript)])?;
     let request = ModelRequest::new(model, Operation::Generate, vec![RequestTurn::Text(Role::User, prompt)]);
-    Ok(Work::Ask(ModelRequest { schema: Some(ReplyShape::new(generation_schema())), ..request }))
+    Ok(Work::request(ModelRequest { schema: Some(ReplyShape::new(generation_schema())), ..request }))
 }
 
 /// A probe as it was proposed.

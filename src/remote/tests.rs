@@ -127,8 +127,11 @@ impl Place {
 
     async fn put(&self, n: u64) -> ActionKey {
         let messages = "[]".into();
-        let work =
-            Work::Compute(Computation { rule: BuiltInStrategy::Truncate, messages, target_tokens: Some(Tokens(n)) });
+        let work = Work::Compute(Computation::Strategy {
+            rule: BuiltInStrategy::Truncate,
+            messages,
+            target_tokens: Some(Tokens(n)),
+        });
         let inputs = Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work);
         let meta = EntryMeta {
             stage: Stage::Answer,

@@ -4,15 +4,9 @@ use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval
 use super::translation::{Translation, fill};
 use crate::measure::RecallCaveat;
 use crate::results::{
-<<<<<<< HEAD
-    Comparison, CostChange, CostChanges, Design, Differences, Flip, IdenticalContexts, Manifest, MethodComparison,
-    MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary,
-    Weakest, underpowered_methods,
-=======
-    Comparison, Design, Differences, ExcludedDimension, ExclusionReason, Flip, IdenticalContexts, Manifest,
-    MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share,
-    ShareDifference, Summary, Weakest, underpowered_methods,
->>>>>>> main
+    Comparison, CostChange, CostChanges, Design, Differences, ExcludedDimension, ExclusionReason, Flip,
+    IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact,
+    Reliability, Share, ShareDifference, Summary, Weakest, underpowered_methods,
 };
 use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
@@ -48,7 +42,6 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     notes
 }
 
-<<<<<<< HEAD
 /// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.
 pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let caveats = &manifest.caveats;
@@ -56,7 +49,8 @@ pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Tra
     let judges = caveats.weak_judges.iter().map(|judge| fill(weak, &[judge]));
     let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_some());
     judges.chain(scale).collect()
-=======
+}
+
 /// Which dimensions leave `overall`, and why.
 fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
     let note = |ExcludedDimension { dimension, reason }: &ExcludedDimension| {
@@ -69,7 +63,6 @@ fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<
         }
     };
     excluded.iter().map(note).collect()
->>>>>>> main
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.

@@ -126,7 +126,7 @@ impl RawOutput {
             created: now_ms(),
             dialect: self.dialect,
             model: self.model.clone(),
-            requested_model: job.requested_model(),
+            requested_model: job.action.work.requested_model(),
             usage: self.usage,
             cost: self.cost,
             latency_ms: self.latency_ms,
@@ -171,27 +171,12 @@ impl Executor<'_> {
     ) -> Result<ExecutedOutput, ExecutionError> {
         let before = job.earlier_output(self.store);
         let mut fresh = match &job.action.work {
-            Work::Ask(request) if request.is_lexical() => self.apply_rules(job, request).await,
             Work::Ask(request) => self.ask(job, request, breakers).await,
             Work::Execute(program) => self.run_program(job, self.text(job, &program.stdin)?).await,
             Work::Compute(computation) => self.compute(job, computation).await,
         }?;
         fresh.unchanged = before == Some(fresh.out);
         Ok(fresh)
-    }
-
-    /// The built-in stand-in for a model. It gets the values of the prompts, nothing else.
-    async fn apply_rules(&self, job: &Job, request: &ModelRequest) -> Result<ExecutedOutput, ExecutionError> {
-        let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
-        for turn in &request.turns {
-            let RequestTurn::Text(_, prompt) = turn else { continue };
-            for (name, material) in prompt.values() {
-                values.insert(name, self.text(job, material)?);
-            }
-        }
-        let (stage, began) = (job.lexical_stage(), Instant::now());
-        let reply = on_blocking_pool(job, move || lexical::reply(stage, &values)).await?;
-        self.store_and_read(job, RawOutput::local(reply.into(), Some(Dialect::Lexical), began)).await
     }
 
     async fn run_program(&self, job: &Job, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
@@ -210,14 +195,32 @@ impl Executor<'_> {
     }
 
     async fn compute(&self, job: &Job, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
-        let (began, json) = (Instant::now(), self.text(job, &work.messages)?);
-        let work = work.clone();
-        let computed = on_blocking_pool(job, move || {
-            let messages: Vec<Message> = serde_json::from_str(&json)?;
-            Ok::<_, serde_json::Error>(compress::compute(&work, &messages, &count_tokens))
-        });
-        let bytes = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
-        self.store_and_read(job, RawOutput::local(bytes.into(), None, began)).await
+        let began = Instant::now();
+        let (body, dialect) = match work {
+            Computation::Strategy { rule, messages, target_tokens } => {
+                let (rule, target, json) = (*rule, *target_tokens, self.text(job, messages)?);
+                let computed = on_blocking_pool(job, move || {
+                    let messages: Vec<Message> = serde_json::from_str(&json)?;
+                    Ok::<_, serde_json::Error>(compress::compute(rule, target, &messages, &count_tokens))
+                });
+                (computed.await?.map_err(|error| unreadable_messages(job, &error))?, None)
+            }
+            Computation::StandIn(request) => (self.stand_in(job, request).await?.into_bytes(), Some(Dialect::Lexical)),
+        };
+        self.store_and_read(job, RawOutput::local(body.into(), dialect, began)).await
+    }
+
+    /// The reply of the stand-in for a model. It gets the values of the prompts, nothing else.
+    async fn stand_in(&self, job: &Job, request: &ModelRequest) -> Result<String, ExecutionError> {
+        let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
+        for turn in &request.turns {
+            let RequestTurn::Text(_, prompt) = turn else { continue };
+            for (name, material) in prompt.values() {
+                values.insert(name, self.text(job, material)?);
+            }
+        }
+        let stage = job.action.stage;
+        on_blocking_pool(job, move || lexical::reply(stage, &values)).await
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
@@ -255,7 +258,7 @@ impl Executor<'_> {
             };
             match job.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
-                    self.outputs.note_model(job.requested_model(), reply.model);
+                    self.outputs.note_model(job.action.work.requested_model(), reply.model);
                     let cost = self.prices.cost_in(reply.lane, &model, &reply.usage);
                     let mut fresh = self.fresh(stored.take(), reply.usage, cost, output);
                     fresh.repeated = repeated;
@@ -324,7 +327,7 @@ impl Executor<'_> {
         };
         let fault = match completion.map(|completion| job.read_reply(&self.preparer, &completion)) {
             Ok(Ok(output)) => {
-                self.outputs.note_model(job.requested_model(), read_billing(dialect, &body).model);
+                self.outputs.note_model(job.action.work.requested_model(), read_billing(dialect, &body).model);
                 let (usage, cost) = (record.usage, record.cost);
                 return Some(Ok(self.fresh(Some(record), usage, cost, output)));
             }

@@ -6,12 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::outputs::{OutputCache, OutputUnavailable};
-use crate::action::{Digest, Sources, StageName, Work};
+use crate::action::{Digest, Sources, StageName};
 use crate::answer;
 use crate::cache::{EntryCoordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
 use crate::judge::{self, JudgeQuestion};
-use crate::lexical;
 use crate::plan::{
     self, Action, CurrentSources, GenerationTask, Output, Preparer, RawBody, SelftestTask, SourceText, Task, Unreadable,
 };
@@ -112,15 +111,6 @@ impl Job {
         plan::earlier_output(store, &self.coordinate, &self.action)
     }
 
-    pub(super) fn lexical_stage(&self) -> lexical::LexicalStage {
-        match &self.purpose {
-            Purpose::Cell(Task::Compress(_)) => lexical::LexicalStage::Compress,
-            Purpose::Cell(Task::Answer(_)) | Purpose::Floor => lexical::LexicalStage::Answer,
-            Purpose::Generation => lexical::LexicalStage::Probes,
-            Purpose::Cell(Task::Judge(_)) | Purpose::Selftest(_) => lexical::LexicalStage::Judge,
-        }
-    }
-
     /// The program that this job starts.
     pub(super) fn command<'p>(&self, preparer: &Preparer<'p>) -> Option<&'p CommandSpec> {
         let Purpose::Cell(Task::Compress(task)) = &self.purpose else { return None };
@@ -190,14 +180,6 @@ impl Job {
             Purpose::Cell(Task::Compress(_)) | Purpose::Selftest(_) | Purpose::Floor => 1,
         };
         u32::try_from(uses).unwrap_or(u32::MAX)
-    }
-
-    /// The model that was asked for.
-    pub(super) fn requested_model(&self) -> Option<String> {
-        match &self.action.work {
-            Work::Ask(request) => Some(format!("{}/{}", request.provider, request.model)),
-            Work::Execute(_) | Work::Compute(_) => None,
-        }
     }
 
     /// A failure of this job.

@@ -30,12 +30,7 @@ pub struct SchedulerOptions {
 impl SchedulerOptions {
     /// Whether the work needs a request or a program while the run is offline.
     pub(super) fn forbids(&self, work: &Work) -> bool {
-        let is_local = match work {
-            Work::Ask(request) => request.is_lexical(),
-            Work::Execute(_) => false,
-            Work::Compute(_) => true,
-        };
-        self.offline && !is_local
+        self.offline && matches!(work, Work::Ask(_) | Work::Execute(_))
     }
 }
 

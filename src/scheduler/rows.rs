@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
-use crate::action::{BuiltInStrategy, Computation, Digest, RequestTurn, Work};
+use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
 use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
@@ -275,9 +275,8 @@ impl<'e> RowBuilder<'e> {
             needed.mean_recall(&needed.presence(&fold_document(text)))
         };
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
-        let truncate =
-            Computation { rule: BuiltInStrategy::Truncate, messages: "".into(), target_tokens: Some(tokens) };
-        let newest = serde_json::from_slice(&compress::compute(&truncate, messages, &count_tokens));
+        let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens);
+        let newest = serde_json::from_slice(&newest);
         let newest = newest.ok().and_then(|messages| Context::Readable { messages }.text());
         let recalls = [recall(&list), newest.and_then(|text| recall(&text))];
         measures.baselines.borrow_mut().insert((point, tokens), recalls);

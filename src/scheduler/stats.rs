@@ -53,7 +53,7 @@ impl<'r> RunStats<'r> {
         action: &Action,
         fresh: &ExecutedOutput,
     ) -> Result<(), FileError> {
-        let asked = matches!(&action.work, Work::Ask(request) if !request.is_lexical());
+        let asked = matches!(action.work, Work::Ask(_));
         let ExecutedOutput { usage, cost, unchanged, repeated, .. } = *fresh;
         self.emit(&Event::Completed { stage, key: action.key, asked, usage, repeated, cost, unchanged })
     }

@@ -13,7 +13,11 @@ use models::Dialect;
 /// Inputs that differ with `n`.
 pub(crate) fn inputs(n: u64) -> Inputs {
     let messages = format!("[\"message {n}\"]").into();
-    let work = Work::Compute(Computation { rule: BuiltInStrategy::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    let work = Work::Compute(Computation::Strategy {
+        rule: BuiltInStrategy::Truncate,
+        messages,
+        target_tokens: Some(Tokens(n)),
+    });
     Inputs::of(Stage::Compress, Repetition { compress: Some(1), ..Repetition::NONE }, &work)
 }
 

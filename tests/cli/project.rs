@@ -58,6 +58,17 @@ impl Project {
         project
     }
 
+    /// A folder without a project.
+    pub fn empty() -> Project {
+        Project { folder: tempfile::tempdir().expect("a folder"), variables: Vec::new() }
+    }
+
+    /// Removes a file or a folder, if there is one.
+    pub fn remove(&self, path: &str) {
+        let path = self.path(path);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+
     /// Moves the provider to `server`.
     pub fn point_at(&self, server: &Server) {
         let text = self.read("pipeline.toml");

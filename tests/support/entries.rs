@@ -9,7 +9,11 @@ use compeval::cache::{EntryCoordinate, EntryMeta, ParseResult, Record, Store};
 
 pub fn inputs(n: u64, messages: &str) -> Inputs {
     let messages = messages.into();
-    let work = Work::Compute(Computation { rule: BuiltInStrategy::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    let work = Work::Compute(Computation::Strategy {
+        rule: BuiltInStrategy::Truncate,
+        messages,
+        target_tokens: Some(Tokens(n)),
+    });
     Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
 }
 

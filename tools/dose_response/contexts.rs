@@ -5,7 +5,7 @@ use sessions::transcript::fold;
 
 /// A harm that is done to a share of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Harm {
+pub(crate) enum Harm {
     Dropped,
     Corrupted,
     OtherSubject,
@@ -22,7 +22,7 @@ pub enum Harm {
 }
 
 impl Harm {
-    pub const ALL: [Harm; 12] = [
+    pub(crate) const ALL: [Harm; 12] = [
         Harm::Dropped,
         Harm::Corrupted,
         Harm::OtherSubject,
@@ -40,7 +40,7 @@ impl Harm {
 
 /// What an entry says of a fact, known from how it was made and not from its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub(crate) enum Claim {
     /// The fact, of its subject.
     Right,
     /// Another value of the subject, or that the fact does not hold.
@@ -51,22 +51,22 @@ pub enum Claim {
 
 /// One entry of a context.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The probe and the fact whose subject it speaks of.
-    pub subject: (usize, usize),
-    pub claim: Claim,
-    pub text: String,
+    pub(crate) subject: (usize, usize),
+    pub(crate) claim: Claim,
+    pub(crate) text: String,
 }
 
 /// The entries of a bank, and of the facts that have one the superseded value, if there is one.
-pub struct Statements<'b> {
-    pub bank: &'b Bank,
+pub(crate) struct Statements<'b> {
+    pub(crate) bank: &'b Bank,
     facts: Vec<(usize, usize)>,
 }
 
 impl<'b> Statements<'b> {
     /// Of the probes whose facts can be looked for. A fact that its own question contains says nothing.
-    pub fn new(bank: &'b Bank) -> Statements<'b> {
+    pub(crate) fn new(bank: &'b Bank) -> Statements<'b> {
         let mut facts = Vec::new();
         for (at, probe) in bank.probes.iter().enumerate().filter(|(_, probe)| probe.literal && probe.answerable) {
             let question = fold(&probe.question);
@@ -95,7 +95,7 @@ impl<'b> Statements<'b> {
     }
 
     /// The facts that have an entry.
-    pub fn subjects(&self) -> &[(usize, usize)] {
+    pub(crate) fn subjects(&self) -> &[(usize, usize)] {
         &self.facts
     }
 
@@ -109,7 +109,7 @@ impl<'b> Statements<'b> {
     }
 
     /// The context with the harm done to `dose`, from 0 to 1, of the entries to which it can be done.
-    pub fn context(&self, harm: Harm, dose: f64) -> Vec<Entry> {
+    pub(crate) fn context(&self, harm: Harm, dose: f64) -> Vec<Entry> {
         let able: Vec<(usize, usize)> = self.facts.iter().copied().filter(|at| self.can_be(*at, harm)).collect();
         let hit = (dose * able.len() as f64).round() as usize;
         // spread over the bank: the harmed ones are every so many
@@ -196,7 +196,7 @@ impl<'b> Statements<'b> {
 }
 
 /// The text of a context.
-pub fn written(entries: &[Entry]) -> String {
+pub(crate) fn written(entries: &[Entry]) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for entry in entries {
         // rows without a header of their own would take the row above for one
@@ -209,7 +209,7 @@ pub fn written(entries: &[Entry]) -> String {
 }
 
 /// The share of facts that a reader has right who takes every entry at its word: one says it, and none says otherwise.
-pub fn strict_reader(statements: &Statements<'_>, entries: &[Entry]) -> f64 {
+pub(crate) fn strict_reader(statements: &Statements<'_>, entries: &[Entry]) -> f64 {
     let is_right = |subject: &&(usize, usize)| {
         let said = |claim: Claim| entries.iter().any(|entry| entry.subject == **subject && entry.claim == claim);
         said(Claim::Right) && !said(Claim::Wrong)

@@ -1,7 +1,7 @@
 //! Rank correlation and straight lines.
 
 /// Spearman's rank correlation of pairs, ties with their mean rank; `None` where one side does not vary.
-pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+pub(crate) fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let left = ranks(pairs.iter().map(|pair| pair.0));
     let right = ranks(pairs.iter().map(|pair| pair.1));
     let mean = (pairs.len() as f64 + 1.0) / 2.0;
@@ -21,7 +21,7 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The slope of the least squares line through points.
-pub fn slope(points: &[(f64, f64)]) -> f64 {
+pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (x, y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
     let spread: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();

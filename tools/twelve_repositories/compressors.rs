@@ -6,7 +6,7 @@ use crate::repositories::{Repository, Slot};
 
 /// A way to shorten a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compressor {
+pub(crate) enum Compressor {
     Full,
     NewestHalf,
     NewestThird,
@@ -19,7 +19,7 @@ pub enum Compressor {
 
 /// A harm to a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Harm {
+pub(crate) enum Harm {
     None,
     Dropped,
     Corrupted,
@@ -35,7 +35,7 @@ pub enum Harm {
 }
 
 impl Compressor {
-    pub const ALL: [Compressor; 8] = [
+    pub(crate) const ALL: [Compressor; 8] = [
         Compressor::Full,
         Compressor::NewestHalf,
         Compressor::NewestThird,
@@ -47,7 +47,7 @@ impl Compressor {
     ];
 
     /// The context that it makes of the session, with a harm done to it.
-    pub fn context(self, repository: &Repository, harm: Harm) -> String {
+    pub(crate) fn context(self, repository: &Repository, harm: Harm) -> String {
         harm.apply(repository, self.lines(repository)).join("\n")
     }
 
@@ -74,7 +74,7 @@ impl Compressor {
 }
 
 impl Harm {
-    pub const ALL: [Harm; 12] = [
+    pub(crate) const ALL: [Harm; 12] = [
         Harm::None,
         Harm::Dropped,
         Harm::Corrupted,

@@ -11,6 +11,7 @@
 
 mod compressors;
 #[path = "../dose_response/ranks.rs"]
+#[allow(dead_code, reason = "the other tool draws lines, too")]
 mod ranks;
 mod repositories;
 mod worker;

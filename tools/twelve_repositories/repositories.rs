@@ -8,7 +8,7 @@ use sessions::transcript::{Message, Role};
 
 /// What a worker must know to make the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
+pub(crate) enum Slot {
     Path,
     Flag,
     Value,
@@ -17,25 +17,25 @@ pub enum Slot {
 }
 
 impl Slot {
-    pub const ALL: [Slot; 5] = [Slot::Path, Slot::Flag, Slot::Value, Slot::Forbidden, Slot::NextStep];
+    pub(crate) const ALL: [Slot; 5] = [Slot::Path, Slot::Flag, Slot::Value, Slot::Forbidden, Slot::NextStep];
 }
 
 /// A repository and what was agreed on in its session.
 #[derive(Clone, Copy, Debug)]
-pub struct Repository {
-    pub name: &'static str,
+pub(crate) struct Repository {
+    pub(crate) name: &'static str,
     /// What is changed, in words.
     subject: &'static str,
-    pub path: &'static str,
-    pub flag: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) flag: &'static str,
     /// The setting, its value, and the value that was agreed on first.
     setting: &'static str,
-    pub value: &'static str,
-    pub old: &'static str,
+    pub(crate) value: &'static str,
+    pub(crate) old: &'static str,
     /// What must not be removed.
-    pub forbidden: &'static str,
+    pub(crate) forbidden: &'static str,
     /// The command that is run at the end.
-    pub next: &'static str,
+    pub(crate) next: &'static str,
 }
 
 macro_rules! repositories {
@@ -48,7 +48,7 @@ macro_rules! repositories {
     };
 }
 
-pub const REPOSITORIES: [Repository; 12] = repositories! {
+pub(crate) const REPOSITORIES: [Repository; 12] = repositories! {
     "mailer" "delivery" "mail/outbox/sender.py" "--keep-queue" "batch_size" "240" "120" "mail/archive/2019" "make resend-failed";
     "crawler" "politeness" "crawl/fetch/limits.py" "--obey-robots" "delay_ms" "1750" "900" "crawl/seeds/base.txt" "make recrawl-errors";
     "ledger" "rounding" "ledger/core/money.rs" "--half-even" "scale_digits" "4821" "4802" "ledger/books/closed.db" "make reconcile-books";
@@ -65,7 +65,7 @@ pub const REPOSITORIES: [Repository; 12] = repositories! {
 
 impl Repository {
     /// What a slot holds.
-    pub fn fact(&self, slot: Slot) -> &'static str {
+    pub(crate) fn fact(&self, slot: Slot) -> &'static str {
         match slot {
             Slot::Path => self.path,
             Slot::Flag => self.flag,
@@ -76,7 +76,7 @@ impl Repository {
     }
 
     /// The words by which a worker looks for a slot.
-    pub fn key(&self, slot: Slot) -> &'static str {
+    pub(crate) fn key(&self, slot: Slot) -> &'static str {
         match slot {
             Slot::Path => "implemented in",
             Slot::Flag => "flag",
@@ -87,7 +87,7 @@ impl Repository {
     }
 
     /// The sentence that states a slot with a value.
-    pub fn sentence(&self, slot: Slot, value: &str) -> String {
+    pub(crate) fn sentence(&self, slot: Slot, value: &str) -> String {
         match slot {
             Slot::Path => format!("The {} code is implemented in {value}.", self.subject),
             Slot::Flag => format!("The {} job is started with the flag {value}.", self.subject),
@@ -98,7 +98,7 @@ impl Repository {
     }
 
     /// The question of a slot.
-    pub fn probe(&self, slot: Slot) -> Option<Probe> {
+    pub(crate) fn probe(&self, slot: Slot) -> Option<Probe> {
         let (subject, name) = (self.subject, self.name);
         let question = match slot {
             Slot::Path => format!("Where is the {subject} code implemented?"),
@@ -117,13 +117,13 @@ impl Repository {
     }
 
     /// Where it stands among the twelve: what it differs in besides names.
-    pub fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         REPOSITORIES.iter().position(|other| other.name == self.name).unwrap_or(0)
     }
 
     /// The session: each slot is stated once, the value first with its old one, among talk that states none. The order of
     /// the others differs from one repository to the next.
-    pub fn session(&self) -> Vec<Message> {
+    pub(crate) fn session(&self) -> Vec<Message> {
         let talk = |role, n: usize| {
             let text =
                 format!("Looked at part {n} of the {} repository; nothing there bears on the change.", self.name);
@@ -144,14 +144,14 @@ impl Repository {
     }
 
     /// The files before the change.
-    pub fn files(&self) -> BTreeMap<String, String> {
+    pub(crate) fn files(&self) -> BTreeMap<String, String> {
         let file = |path: &str| (path.to_owned(), format!("# {}\n", self.name));
         [file(self.path), file(self.forbidden), file("README.md")].into()
     }
 
     /// The hidden check: the change is in the right file with flag and value, the last step was run, and what must stay
     /// is there.
-    pub fn passes(&self, files: &BTreeMap<String, String>, commands: &[String]) -> bool {
+    pub(crate) fn passes(&self, files: &BTreeMap<String, String>, commands: &[String]) -> bool {
         let wanted = format!("{} = {} {}", self.setting, self.value, self.flag);
         files.get(self.path).is_some_and(|text| text.contains(&wanted))
             && commands.iter().any(|command| command == self.next)
@@ -159,7 +159,7 @@ impl Repository {
     }
 
     /// What the worker writes with these values.
-    pub fn change(&self, value: &str, flag: &str) -> String {
+    pub(crate) fn change(&self, value: &str, flag: &str) -> String {
         format!("{} = {value} {flag}\n", self.setting)
     }
 }

@@ -8,14 +8,14 @@ const READS: usize = 2;
 
 /// What became of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub success: bool,
+pub(crate) struct Outcome {
+    pub(crate) success: bool,
     /// Slots that were read again.
-    pub reads: usize,
+    pub(crate) reads: usize,
 }
 
 /// Works on the repository with `context` as all that is known of the session.
-pub fn work(repository: &Repository, context: &str) -> Outcome {
+pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
     let mut reads = 0;
     let mut fill = |slot: Slot| match look_up(repository, slot, context) {
         Some(value) => Some(value),

@@ -29,6 +29,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 pub(super) use cache::parse_age;
 
 use super::args::Common;
+use super::command_line::CommandLine;
 use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
@@ -186,9 +187,26 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// The global flags that the command has no use for.
+    fn unused(&self) -> &'static [&'static str] {
+        match self {
+            Command::Init(_) | Command::Observe(_) => &["config", "profile"],
+            Command::Key(_) => &["directory", "config", "profile"],
+            Command::Schema(_) | Command::Man { .. } | Command::Completions { .. } => {
+                &["directory", "config", "profile", "json"]
+            }
+            _ => &[],
+        }
+    }
+}
+
 /// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
-    let common = &cli.common;
+    let (common, typed) = (&cli.common, CommandLine::current());
+    if let Some(words) = cli.command.unused().iter().find_map(|name| typed.typed(name)) {
+        return Err(Failure::input(format!("`{words}` has no effect on this command; leave it out")));
+    }
     match &cli.command {
         Command::Init(args) => init::run(common, args, console),
         Command::Check(args) => check::run(common, args, console),

@@ -22,6 +22,7 @@ use crate::plan::{
     USUAL_LATENCY, WorstCase, forecast,
 };
 use crate::remote::RemoteEntries;
+use crate::results::{Design, DesignChange, Label, ResultsFolder};
 use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
 
@@ -40,7 +41,7 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// Show which difference the selection can detect, and what one more fixture, probe or run would gain
-    #[arg(long, conflicts_with = "exit_code")]
+    #[arg(long, conflicts_with_all = ["exit_code", "all", "label", "shard", "refresh", "remote", "trust", "remote_mode", "offline"])]
     pub(crate) power: bool,
 }
 
@@ -134,6 +135,9 @@ pub(crate) fn of_project(
         Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
+    if let (None, Some(_)) = (&shard, &select.label) {
+        note_label(&pipeline, &label_of(select)?, console);
+    }
     let PlanSource { remote, offline } = source;
     let trusted = remote.trusted(&pipeline.remote)?;
     let url = remote.given()?.place(&pipeline.remote).map(ToString::to_string);
@@ -162,6 +166,22 @@ pub(crate) fn of_project(
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
     })
+}
+
+/// Says what keeps a run from writing its results under this label.
+fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
+    let published = ResultsFolder::of(&pipeline.results, label);
+    let Some(manifest) = published.exists().then(|| published.manifest().ok()).flatten() else { return };
+    let change = DesignChange::between(&manifest.design, &Design::of(pipeline));
+    let obstacle = if published.is_protected() {
+        format!("the results `{label}` are protected; `compeval labels protect --off {label}` lifts the protection")
+    } else if published.has_rows() && !change.conflicts.is_empty() {
+        let earlier = label.earlier(1);
+        format!("the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`")
+    } else {
+        return;
+    };
+    console.note(&console.labelled(TextStyle::Warning, "label:", obstacle));
 }
 
 /// The forecast from a cache, and from the remote where that has none.

@@ -161,13 +161,9 @@ pub fn compare(
         return Err(Incomparable { differences: found, scope });
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
-<<<<<<< HEAD
-    let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, find);
-=======
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
-    let rows = pair_rows((judged.set, baseline.set), (&probes, &left_out), &pairs, lines);
->>>>>>> main
+    let rows = pair_rows((judged.set, baseline.set), (&probes, &left_out), &pairs, find);
     if !rows.iter().any(PairRow::has_common_part) {
         let nothing = Incompatibility::new("no cell was judged on both sides");
         return Err(Incomparable { differences: vec![nothing], scope });
@@ -178,11 +174,7 @@ pub fn compare(
         (None, None) => whole,
         (own, other) => {
             let sides = (own.as_ref().unwrap_or(judged.set), other.as_ref().unwrap_or(baseline.set));
-<<<<<<< HEAD
-            let mut rest = pair_rows(sides, &probes, &pairs, find);
-=======
-            let mut rest = pair_rows(sides, (&probes, &left_out), &pairs, lines);
->>>>>>> main
+            let mut rest = pair_rows(sides, (&probes, &left_out), &pairs, find);
             rest.iter_mut().zip(&rows).for_each(|(rest, whole)| rest.take_missing_shares(whole));
             unless_truncated(whole, &rows, verdicts(&rest), &rest)
         }
@@ -419,12 +411,8 @@ fn pair_rows<'s>(
     pairs: &[VariantPair<'s>],
     find: FindTextEdit<'_>,
 ) -> Vec<PairRow<'s>> {
-<<<<<<< HEAD
-    pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, find)).collect()
-=======
     let of = |pair: &VariantPair<'s>| ComparedVariants { judged, baseline, probes, excluded, pair: *pair };
-    pairs.iter().map(|pair| PairRow::of(of(pair), lines)).collect()
->>>>>>> main
+    pairs.iter().map(|pair| PairRow::of(of(pair), find)).collect()
 }
 
 /// The verdicts of all pairs: the changed ones in families.

@@ -12,8 +12,8 @@ use models::Limits;
 /// The request of a job, if it is one to a model.
 pub(super) fn request_of(job: &Job) -> Option<&ModelRequest> {
     match &job.action.work {
-        Work::Ask(request) if !request.is_lexical() => Some(request),
-        _ => None,
+        Work::Ask(request) => Some(request),
+        Work::Execute(_) | Work::Compute(_) => None,
     }
 }
 
@@ -30,10 +30,7 @@ impl Waiting {
 
     /// The request; only requests get here.
     pub(super) fn request(&self) -> Option<&ModelRequest> {
-        match &self.job.action.work {
-            Work::Ask(request) => Some(request),
-            Work::Execute(_) | Work::Compute(_) => None,
-        }
+        request_of(&self.job)
     }
 }
 

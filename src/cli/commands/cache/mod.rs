@@ -56,7 +56,13 @@ pub(crate) enum CacheCommand {
         b: String,
     },
     /// Summarize by stage, model and age
-    #[command(after_help = "Examples:\n  compeval cache stats\n  compeval cache stats --shared")]
+    #[command(
+        after_help = "Examples:\n  compeval cache stats\n  compeval cache stats --shared",
+        mut_args(|arg| match arg.get_id().as_str() {
+            "remote" | "trust" | "remote_mode" => arg.requires("shared"),
+            _ => arg,
+        })
+    )]
     Stats {
         /// Summarize the shared cache instead, by writer
         #[arg(long)]

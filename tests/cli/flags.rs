@@ -1,0 +1,115 @@
+//! No flag is accepted and ignored: a value that cannot be right is refused, or leaves its mark, in every command.
+
+use super::project::Project;
+
+/// A value that no flag can be meant to have.
+const ODD: &str = "xyzzy";
+
+/// What commands need besides flags.
+const SUBJECTS: &[(&str, &str)] = &[
+    ("compare", "sample sample"),
+    ("report", "sample"),
+    ("show", "tally-bank-export"),
+    ("why", "tally-bank-export"),
+    ("labels rm", "sample"),
+    ("labels protect", "sample"),
+    ("probes generate", "--force"),
+    ("schema", "pipeline"),
+    ("completions", "bash"),
+];
+
+/// Commands that look first at a file, a batch, an entry or a shard that the project of this test does not have.
+const LACKING: &[&str] = &[
+    "merge", "batch cancel", "batch forget", "cache diff", "cache show", "fixture import", "fixture scrub", "observe",
+    "judge agreement",
+];
+
+/// Flags whose every value is right: a topic, the name of a key, a writer who may have written nothing.
+const ANYTHING_GOES: &[&str] = &["--focus-topic", "--name", "--writer"];
+
+/// The subcommands that a page of help lists.
+fn subcommands(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let named = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    named.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// The long flags of a page of help that take a value.
+fn flags(help: &str) -> Vec<String> {
+    let flag = |line: &str| {
+        let (_, flag) = line.trim_start().strip_prefix('-').map(|_| line).and_then(|line| line.split_once("--"))?;
+        let (name, value) = flag.split_once(' ')?;
+        value.starts_with('<').then(|| format!("--{name}"))
+    };
+    help.lines().filter(|line| line.trim_start().starts_with('-')).filter_map(flag).collect()
+}
+
+/// Every command without subcommands, with its help.
+fn leaves(project: &Project, command: &str) -> Vec<(String, String)> {
+    let help = project.expect(0, &format!("{command} --help")).stdout;
+    let below = subcommands(&help);
+    if below.is_empty() {
+        return vec![(command.to_owned(), help)];
+    }
+    below.iter().flat_map(|name| leaves(project, format!("{command} {name}").trim())).collect()
+}
+
+/// A project whose sample was run.
+fn project() -> Project {
+    let project = Project::empty();
+    project.expect(0, "init . --quiet");
+    project.expect(0, "run --label sample --quiet");
+    project
+}
+
+#[test]
+fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
+    let project = project();
+    let (mut ignored, mut walked) = (Vec::new(), 0);
+    for (command, help) in leaves(&project, "").into_iter().filter(|(name, _)| !LACKING.contains(&name.as_str())) {
+        let subject = SUBJECTS.iter().find(|(name, _)| *name == command).map_or("", |(_, subject)| *subject);
+        for flag in flags(&help) {
+            if ANYTHING_GOES.contains(&flag.as_str()) {
+                continue;
+            }
+            walked += 1;
+            let line = format!("{command} {subject} {flag} {ODD}");
+            let ended = project.compeval(&line);
+            // A refusal names the value, or the flag that has it.
+            let is_named = |text: &String| text.contains(ODD) || (ended.code == 2 && text.contains(flag.as_str()));
+            let left_mark = [&ended.stdout, &ended.stderr].into_iter().any(is_named)
+                || project.exists(ODD)
+                || project.exists(&format!("results/{ODD}"));
+            if !left_mark {
+                ignored.push(format!("{line}\n{}", ended.stderr));
+            }
+            for made in [ODD.to_owned(), format!("results/{ODD}")] {
+                project.remove(&made);
+            }
+        }
+    }
+    assert!(walked > 100, "only {walked} flags were found");
+    assert!(ignored.is_empty(), "{} flags were ignored:\n{}", ignored.len(), ignored.join("\n"));
+}
+
+#[test]
+fn a_command_without_a_project_refuses_flags_that_select_one() {
+    let project = Project::empty();
+    for line in ["schema pipeline --profile ci", "man --json", "completions bash -c other.toml", "key new -C elsewhere"]
+    {
+        project.expect(2, line).says(&["has no effect on this command"]);
+    }
+}
+
+#[test]
+fn a_plan_for_a_label_says_what_keeps_its_run_from_writing_it() {
+    let project = project();
+    let quiet = project.expect(0, "plan --label sample").stderr;
+    assert!(!quiet.contains("label:"), "{quiet}");
+    project
+        .expect(0, "plan --label sample --focus-topic parsing")
+        .says(&["`sample` are of another design", "--replace"]);
+    project.expect(0, "labels protect sample");
+    project.expect(0, "plan --label sample").says(&["`sample` are protected"]);
+    project.expect(2, "plan --power --label sample");
+}
