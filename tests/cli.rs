@@ -24,6 +24,7 @@ mod cli {
     #[cfg(unix)]
     mod cluster;
     mod commands;
+    mod programs;
     mod comparison_page;
     mod data_page;
     #[cfg(unix)]
@@ -54,6 +55,7 @@ mod cli {
     #[cfg(unix)]
     mod review;
     mod secrets;
+    mod shapes;
     mod shards;
     #[cfg(unix)]
     mod signals;

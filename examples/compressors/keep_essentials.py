@@ -39,7 +39,7 @@ def main():
         notes += ["", f"The work goes on with: {request['focus_topic']}"]
 
     summary = {"role": "user", "content": "\n".join(notes)}
-    json.dump({"messages": [summary, *newest]}, sys.stdout, ensure_ascii=False)
+    json.dump({"messages": [summary, *newest], "usage": {"calls": 0}}, sys.stdout, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -42,4 +42,4 @@ while (lines.length > 1 && lines.join("\n").length > room) {
 
 const note = dropped > 0 ? `(${dropped} older lines dropped)\n` : "";
 const summary = `What happened so far, oldest first:\n${note}${lines.join("\n")}`;
-process.stdout.write(JSON.stringify({ summary, state: { lines, dropped } }));
+process.stdout.write(JSON.stringify({ summary, state: { lines, dropped }, usage: { calls: 0 } }));

@@ -21,7 +21,8 @@ def main():
     # As in the agent: what the last compression left, then what has come since.
     history = previous.get("messages", []) + request["messages"]
     messages = compressor.compress(history, focus=request["focus_topic"])
-    result = {"messages": messages, "state": {"files": compressor.files, "requests": compressor.requests}}
+    state = {"files": compressor.files, "requests": compressor.requests}
+    result = {"messages": messages, "state": state, "usage": {"calls": 0}}
     json.dump(result, sys.stdout, ensure_ascii=False)
 
 

@@ -249,6 +249,9 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
         }
         part(format!("variable {name}").into(), builder.finish(), None);
     }
+    if let Some(identity) = &program.identity {
+        part("identity".into(), Digest::of(identity), Some(identity));
+    }
     visit_value("stdin".into(), &program.stdin, part);
 }
 
@@ -262,7 +265,11 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     let setting = match rule {
         BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
         BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
-        BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::Full | BuiltInStrategy::None => None,
+        BuiltInStrategy::Truncate
+        | BuiltInStrategy::Prune
+        | BuiltInStrategy::Extract
+        | BuiltInStrategy::Full
+        | BuiltInStrategy::None => None,
     };
     if let Some((name, number)) = setting {
         let text = number.to_string();
@@ -330,6 +337,7 @@ mod tests {
             argv: vec!["python3".into(), "c.py".into()],
             files: vec![("c.py".into(), Digest::of("code"))],
             environment: vec![("FLAG".into(), None)],
+            identity: None,
             stdin: "{}".into(),
         });
         let rule = Work::Compute(Computation::Strategy {

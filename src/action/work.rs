@@ -146,6 +146,8 @@ pub struct Program {
     pub files: Vec<(String, Digest)>,
     /// Declared environment variables: the name, and the digest of the value; `None` if it is not set.
     pub environment: Vec<(String, Option<Digest>)>,
+    /// What the user calls the account or server that it uses.
+    pub identity: Option<String>,
     /// The JSON on its standard input.
     pub stdin: InputValue,
 }
@@ -168,6 +170,8 @@ pub enum Computation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltInStrategy {
     Truncate,
+    /// Drops calls with their results, the oldest first.
+    Prune,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,
     /// Replaces what old tool calls read and wrote by a line each.
@@ -189,6 +193,7 @@ impl BuiltInStrategy {
     pub fn name(self) -> &'static str {
         match self {
             BuiltInStrategy::Truncate => "truncate",
+            BuiltInStrategy::Prune => "prune",
             BuiltInStrategy::Extract => "extract",
             BuiltInStrategy::Mask { .. } => "mask",
             BuiltInStrategy::ReferenceList { .. } => "reference-list",

@@ -8,19 +8,29 @@ use crate::action::BuiltInStrategy;
 use base::units::Tokens;
 use sessions::transcript::{Message, Role};
 
+/// Why a rule has no context.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ComputeFault {
+    #[error("the texts alone have more than {target} tokens, and `prune` drops no text")]
+    TextsTooLarge { target: u64 },
+}
+
 /// Applies a rule to messages; `count` counts tokens.
 ///
-/// Returns a JSON array of messages. Deterministic. A `truncate` without a target keeps everything: the pipeline
+/// Returns a JSON array of messages. Deterministic. A `truncate` or `prune` without a target keeps everything: the pipeline
 /// refuses that before anything runs.
 pub fn compute(
     rule: BuiltInStrategy,
     target_tokens: Option<Tokens>,
     messages: &[Message],
     count: &impl Fn(&str) -> Tokens,
-) -> Vec<u8> {
+) -> Result<Vec<u8>, ComputeFault> {
     let context = match (rule, target_tokens) {
         (BuiltInStrategy::Truncate, Some(target)) => truncate::newest(messages, target, count),
-        (BuiltInStrategy::Truncate, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
+        (BuiltInStrategy::Prune, Some(target)) => {
+            truncate::pruned(messages, target, count).ok_or(ComputeFault::TextsTooLarge { target: target.0 })?
+        }
+        (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
             let index = match target {
@@ -32,7 +42,7 @@ pub fn compute(
         (BuiltInStrategy::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
         (BuiltInStrategy::ReferenceList { .. }, target) => summary(ReferenceList::of(messages).within(target, count)),
     };
-    json_of(&context).into_bytes()
+    Ok(json_of(&context).into_bytes())
 }
 
 /// A context of one text; none of an empty one.

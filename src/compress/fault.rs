@@ -9,6 +9,15 @@ pub enum Warning {
     /// A program returned a key that means nothing.
     #[error("the program returned the unknown key `{0}`; it is ignored")]
     UnknownKey(String),
+    /// A program's own warning.
+    #[error("the program warns: {0}")]
+    Reported(String),
+    /// A program left the messages as they are.
+    #[error("the program compressed nothing: the context is the history as it is")]
+    NotCompressed,
+    /// A compressed context that takes more room than what it replaces.
+    #[error("the context has {context} tokens and replaces {replaced}: it is larger than the history")]
+    Larger { context: u64, replaced: u64 },
 }
 
 /// Why an output cannot be used as a context.
@@ -26,6 +35,12 @@ pub enum CompressFault {
     /// A program's output breaks the protocol.
     #[error("the program broke the protocol: {found}; expected {expected}")]
     Contract { found: String, expected: &'static str },
+    /// A reply without the tag that its method takes the summary from.
+    #[error("the reply has no <{0}>…</{0}>, which `extract` takes the summary from")]
+    NoTag(String),
+    /// A program says that it could not work as it should.
+    #[error("the program says that its result is degraded: {0}")]
+    Degraded(String),
     /// A vendor's reply without the items to send back.
     #[error("the reply holds no compaction item to send back later")]
     NoItems,
@@ -35,4 +50,11 @@ pub enum CompressFault {
     /// The output is of another kind than the strategy makes.
     #[error("a `{strategy}` method cannot have made this kind of output")]
     WrongKind { strategy: &'static str },
+}
+
+impl CompressFault {
+    /// A breach of the protocol of programs.
+    pub(super) fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
+        CompressFault::Contract { found: found.into(), expected }
+    }
 }

@@ -9,6 +9,7 @@
 //! Deliberately absent: answers and grades, and running anything: programs and calls are the scheduler's.
 
 mod spec;
+mod shape;
 mod context;
 mod prompts;
 mod truncate;
@@ -21,16 +22,18 @@ mod command;
 mod read;
 mod compute;
 
-pub use compute::compute;
+pub use command::ProgramUsage;
+pub use compute::{ComputeFault, compute};
 pub use context::{Context, ContextRef, with_index};
 pub use fault::{CompressFault, Warning};
 pub use index::{FileNote, NotedFailure, SessionNotes, artifact_index, rules};
 pub(crate) use index::{allocate, file_entry, readable};
-pub use prepare::{CompressInput, SpanText, prepare};
+pub use prepare::{CompressInput, SessionInput, prepare};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
 pub use reference_list::ReferenceList;
-pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
+pub use shape::{Kept, KeptByShape, Shape, SpanText, Tail};
+pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, RequestVersion, Strategy};
 
 #[cfg(test)]
 mod tests;

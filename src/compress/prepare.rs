@@ -1,35 +1,36 @@
 //! Turns a strategy and the inputs of a point into work. This is the only `match` over strategies that makes work.
 
-use super::prompts::{COMPACTION, EARLIER_SUMMARY, SUMMARY_REQUEST};
-use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
+use super::prompts::{COMPACTION, EARLIER_SUMMARY, SESSION_SYSTEM, SUMMARY_REQUEST};
+use super::shape::{Kept, SpanText};
+use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, RequestVersion, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
     Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation};
-use sessions::transcript::{Message, Role, render};
+use sessions::transcript::Role;
 
-/// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
-#[derive(Clone, Debug)]
-pub struct SpanText {
-    pub text: InputValue,
-    pub json: InputValue,
-}
-
-impl SpanText {
-    /// Both forms of `messages`.
-    pub fn of(messages: &[Message]) -> SpanText {
-        SpanText { text: render(messages).into(), json: super::compute::json_of(messages).into() }
-    }
+/// What an agent's own compactor knows of its session besides the messages.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionInput<'a> {
+    /// The leading system message.
+    pub system: Option<&'a str>,
+    /// The schemas of its tools, as a JSON array.
+    pub tools: &'a str,
+    /// The run; `None` where one execution serves all.
+    pub run: Option<u32>,
 }
 
 /// The inputs of a compression at one point.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressInput<'a> {
+    pub session: SessionInput<'a>,
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
+    /// The history as the method's shape cuts it; `None` of a method that keeps nothing.
+    pub kept: Option<&'a Kept>,
     /// Names what the point before left, if the strategy keeps state and there was one.
     pub previous: Option<Digest>,
     /// What the work goes on with, in the user's words.
@@ -44,12 +45,18 @@ pub struct CompressInput<'a> {
 
 /// The work of compressing one point by one method.
 pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, TemplateFault> {
+    if input.kept.is_some_and(|kept| kept.is_span_empty) {
+        return Ok(Work::Compute(unchanged(input.previous)));
+    }
     match &method.strategy {
         Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, .. } => {
             prompted(method, *style, model, template, input)
         }
         Strategy::Prompted { model, template, placement: PromptPlacement::System, .. } => {
             conversation(method, model, template, input)
+        }
+        Strategy::Prompted { model, template, placement: PromptPlacement::Last, .. } => {
+            suffixed(method, model, template, input)
         }
         Strategy::Opaque { model } => Ok(Work::request(compaction(model, Operation::Compact, input))),
         Strategy::ProviderCompaction { model, template, .. } => vendor(method, model, template.as_ref(), input),
@@ -100,6 +107,56 @@ fn conversation(
     Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
+/// Nothing new is to be summarised: no request, and the summary of the point before, if there is one, stays.
+fn unchanged(previous: Option<Digest>) -> Computation {
+    let messages = match previous {
+        None => InputValue::from("[]"),
+        Some(previous) => ComposedValue::builder()
+            .literal("[{\"role\":\"user\",\"content\":")
+            .string("previous output", InputValue::Output(previous))
+            .literal("}]")
+            .build(),
+    };
+    Computation::Strategy { rule: BuiltInStrategy::Full, messages, target_tokens: None }
+}
+
+/// The conversation as the agent has it, then the prompt: agents that compact in this way reuse their prompt cache.
+fn suffixed(
+    method: &Method,
+    model: &ModelUse,
+    template: &Template,
+    input: &CompressInput<'_>,
+) -> Result<Work, TemplateFault> {
+    let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
+    let prompt = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
+    let inserts = |name: &str| prompt.used().any(|(variable, _)| variable == name);
+    let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
+    let mut turns = Vec::new();
+    if let Some(system) = input.session.system.filter(|system| !system.is_empty()) {
+        let system = SESSION_SYSTEM.get(input.locale).fill("session system", vec![("system", system.into())])?;
+        turns.push(RequestTurn::Text(Role::System, system));
+    }
+    if input.previous.is_some() {
+        let before = input.kept.map(|kept| kept.before.as_slice()).unwrap_or_default();
+        if !before.is_empty() {
+            turns.push(RequestTurn::Messages(super::compute::json_of(before).into()));
+        }
+        if !inserts_previous {
+            let summary = EARLIER_SUMMARY.get(input.locale);
+            turns.push(RequestTurn::Text(
+                Role::User,
+                summary.fill("earlier summary", vec![("previous_summary", previous)])?,
+            ));
+        }
+    }
+    if !inserts_transcript {
+        let conversation = input.kept.map_or(input.span, |kept| &kept.conversation);
+        turns.push(RequestTurn::Messages(conversation.json.clone()));
+    }
+    turns.push(RequestTurn::Text(Role::User, prompt));
+    Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
+}
+
 /// The span with the last output before it, as the assistant's own message of an ordinary history.
 fn previous_and_span(previous: Digest, span: &SpanText) -> InputValue {
     ComposedValue::builder()
@@ -128,7 +185,9 @@ fn fill(
 }
 
 fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
-    let target = method.own_target_tokens().map(|t| t.0.to_string()).unwrap_or_default();
+    // The size asked for is that of the whole context: the summary gets what is left of it.
+    let kept = input.kept.map_or(0, |kept| kept.tokens.0);
+    let target = method.own_target_tokens().map(|t| t.0.saturating_sub(kept).to_string()).unwrap_or_default();
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
 
@@ -161,16 +220,21 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
         argv: command.argv.clone(),
         files: command.files.clone(),
         environment: command.environment.clone(),
+        identity: command.identity.clone(),
         stdin: program_input(method, command, input),
     }
 }
 
-/// The JSON object on a program's standard input (the command protocol, version 1).
+/// The JSON object on a program's standard input.
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
-    let number = |n: Option<u64>| InputValue::from(n.map_or("null".to_owned(), |n| n.to_string()));
+    let version = command.protocol.request_version();
     let previous = input.previous.map_or(InputValue::from("null"), InputValue::Output);
+    let head = match version {
+        RequestVersion::One => "{\"version\":1,\"messages\":",
+        RequestVersion::Two => "{\"version\":2,\"messages\":",
+    };
     let builder = ComposedValue::builder()
-        .literal("{\"version\":1,\"messages\":")
+        .literal(head)
         .json("span", input.span.json.clone())
         .literal(",\"previous\":")
         .json("previous", previous)
@@ -183,11 +247,32 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
         .literal(",\"model\":");
     let builder =
         text_or_null(builder, "model", command.model.as_deref().unwrap_or_default()).literal(",\"fixture_model\":");
-    text_or_null(builder, "fixture_model", input.fixture_model)
+    let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
-        .json("context_length", number(input.context_length))
-        .literal("}")
-        .build()
+        .json("context_length", number(input.context_length));
+    match version {
+        RequestVersion::One => builder,
+        RequestVersion::Two => with_session(builder, &input.session),
+    }
+    .literal("}")
+    .build()
+}
+
+/// What version 2 adds: what an agent's own compactor would know. The compression is asked for, as by a command of the
+/// user, whatever the size of the history.
+fn with_session(builder: ComposedValueBuilder, session: &SessionInput<'_>) -> ComposedValueBuilder {
+    let builder = text_or_null(builder.literal(",\"system\":"), "system", session.system.unwrap_or_default())
+        .literal(",\"tools\":")
+        .json("tools", session.tools.into())
+        .literal(",\"force\":true,\"reason\":\"manual\"");
+    match session.run {
+        Some(run) => builder.literal(",\"run\":").json("run", number(Some(run.into()))),
+        None => builder,
+    }
+}
+
+fn number(number: Option<u64>) -> InputValue {
+    InputValue::from(number.map_or("null".to_owned(), |number| number.to_string()))
 }
 
 fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -> ComposedValueBuilder {
@@ -197,6 +282,7 @@ fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -
 fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
         BuiltInStrategy::Truncate
+        | BuiltInStrategy::Prune
         | BuiltInStrategy::Extract
         | BuiltInStrategy::Mask { .. }
         | BuiltInStrategy::ReferenceList { .. } => method.own_target_tokens(),

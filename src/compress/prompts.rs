@@ -37,6 +37,8 @@ pub(super) static EARLIER_SUMMARY: BuiltInTemplate = BuiltInTemplate::new(
     "此前会话的摘要，代替其中的消息：\n\n{{ previous_summary }}",
     VARIABLES,
 );
+/// The session's own system message, where a prompt comes last.
+pub(super) static SESSION_SYSTEM: BuiltInTemplate = BuiltInTemplate::new("{{ system }}", "{{ system }}", &["system"]);
 /// Ends a conversation that is to be summarised by the system message.
 pub(super) static SUMMARY_REQUEST: BuiltInTemplate = BuiltInTemplate::new(
     "Write the summary of this conversation now, as the system message says.",

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::command;
+use super::command::{self, ProgramUsage};
 use super::context::{Context, ContextRef, with_index};
 use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
+use super::shape::Kept;
 use super::spec::{Method, Strategy};
 use crate::action::{Digest, DigestBuilder};
-use base::units::Usage;
 use models::{Completion, ModelUse};
 use sessions::transcript::Message;
 
@@ -33,7 +33,9 @@ pub struct Compressed {
     /// that a program gets as `previous`.
     pub state: Option<Arc<str>>,
     /// What a program says it used; a model's usage is in its reply.
-    pub usage: Option<Usage>,
+    pub usage: Option<ProgramUsage>,
+    /// Whether nothing was compressed: the context has all that it replaces.
+    pub is_unchanged: bool,
     /// Findings that do not invalidate the output.
     pub warnings: Vec<Warning>,
 }
@@ -43,16 +45,29 @@ pub struct Compressed {
 ///
 /// # Errors
 /// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
-pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<Compressed, CompressFault> {
-    let (mut usage, mut warnings) = (None, Vec::new());
+pub fn read(
+    method: &Method,
+    output: CompressOutput<'_>,
+    index: &str,
+    kept: Option<&Kept>,
+) -> Result<Compressed, CompressFault> {
+    let (mut usage, mut warnings, mut is_unchanged) = (None, Vec::new(), false);
     let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
-        (Strategy::Prompted { style, template, .. }, CompressOutput::Reply(reply)) => {
-            let text = summary_of(&reply.text)?;
+        (Strategy::Prompted { style, template, extract, .. }, CompressOutput::Reply(reply)) => {
+            let text = match extract {
+                Some(tag) => summary_of(inside(&reply.text, tag).ok_or_else(|| CompressFault::NoTag(tag.clone()))?)?,
+                None => summary_of(&reply.text)?,
+            };
             let missing = missing_sections(template, *style, text);
             if !missing.is_empty() {
                 warnings.push(Warning::MissingSections(missing));
             }
             (Context::summary(text), Some(text.into()))
+        }
+        (Strategy::Prompted { .. }, CompressOutput::Bytes(bytes)) if kept.is_some() => {
+            let text = summary_before(bytes)?;
+            is_unchanged = text.is_empty();
+            (Context::summary(text.as_str()), Some(text.into()))
         }
         (Strategy::Opaque { .. }, CompressOutput::Reply(reply)) => bound(reply, None)?,
         (Strategy::ProviderCompaction { .. }, CompressOutput::Reply(reply)) => {
@@ -60,7 +75,7 @@ pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<
         }
         (Strategy::Command(_), CompressOutput::Bytes(stdout)) => {
             let returned = command::read(stdout)?;
-            (usage, warnings) = (returned.usage, returned.warnings);
+            (usage, warnings, is_unchanged) = (returned.usage, returned.warnings, returned.is_unchanged);
             (returned.context, Some(returned.previous.into()))
         }
         (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => {
@@ -72,16 +87,19 @@ pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<
     };
     // A state holds all that goes on, so it names the output.
     let out = state.as_deref().map_or_else(|| Digest::of(&*context.text().unwrap_or_default()), Digest::of);
+    if let (Some(kept), Some(state)) = (kept, &state) {
+        context = Context::Readable { messages: kept.around(state) };
+    }
     if method.wants_index() {
         context = context.with_index(index);
     }
-    let reference = context_ref(method, out, Digest::of(index));
-    Ok(Compressed { out, context, reference, state, usage, warnings })
+    let reference = context_ref(method, out, Digest::of(index), kept);
+    Ok(Compressed { out, context, reference, state, usage, is_unchanged, warnings })
 }
 
 /// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact
 /// index of the prefix; it counts only where the method asks for one.
-pub fn context_ref(method: &Method, out: Digest, index: Digest) -> ContextRef {
+pub fn context_ref(method: &Method, out: Digest, index: Digest, kept: Option<&Kept>) -> ContextRef {
     let index = if method.wants_index() { index } else { Digest::of("") };
     let bound = |model: &ModelUse, text| ContextRef::Bound {
         items: out,
@@ -90,16 +108,24 @@ pub fn context_ref(method: &Method, out: Digest, index: Digest) -> ContextRef {
         model: model.reference.model.clone(),
     };
     match &method.strategy {
-        Strategy::Prompted { .. } | Strategy::Rule(_) => ContextRef::Readable { text: with_index(out, index) },
+        Strategy::Prompted { .. } => {
+            let text = kept.map_or(out, |kept| {
+                DigestBuilder::new("kept context").field("summary", out.0).field("kept", kept.digest.0).finish()
+            });
+            ContextRef::Readable { text: with_index(text, index) }
+        }
+        Strategy::Rule(_) => ContextRef::Readable { text: with_index(out, index) },
         Strategy::Command(_) => ContextRef::Readable { text: with_index(derived("program context", out), index) },
         Strategy::Opaque { model } => bound(model, None),
         Strategy::ProviderCompaction { model, .. } => bound(model, Some(derived("compaction text", out))),
     }
 }
 
-/// Names the state that a compression with this `out` leaves to the next point, if its strategy keeps any.
+/// Names the state that a compression with this `out` leaves to the next point, if its strategy keeps any. A summary is
+/// never empty: where there is none, nothing has been summarised yet.
 pub fn state_digest(method: &Method, out: Digest) -> Option<Digest> {
-    method.strategy.keeps_state().then_some(out)
+    let is_nothing = method.strategy.shape().is_some() && out == Digest::of("");
+    (method.strategy.keeps_state() && !is_nothing).then_some(out)
 }
 
 /// Names a text that is a part of the output named `out`.
@@ -122,6 +148,19 @@ impl Compressed {
         }
         texts
     }
+}
+
+/// The summary of the point before, as [`super::prepare()`] hands it on where nothing new is to be summarised.
+fn summary_before(bytes: &[u8]) -> Result<String, CompressFault> {
+    let messages: Vec<Message> =
+        serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))?;
+    Ok(messages.into_iter().next().map(|message| message.content).unwrap_or_default())
+}
+
+/// The text inside the last `<tag>` of a reply.
+fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+    let (_, rest) = text.rsplit_once(&format!("<{tag}>"))?;
+    rest.split_once(&format!("</{tag}>")).map(|(inside, _)| inside)
 }
 
 /// A reply's summary: trimmed, and out of the code fence that some models put around all they write.

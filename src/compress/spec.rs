@@ -1,8 +1,10 @@
 //! Methods: declared ways to compress, checked and resolved.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::index::INDEX_TOKENS;
+use super::shape::Shape;
 use crate::action::{BuiltInStrategy, Digest, Template};
 use base::units::Tokens;
 use base::{named_enum, text_name};
@@ -54,6 +56,8 @@ named_enum! {
         /// The prompt is the system message, as its author wrote it; the transcript is the conversation after it, and a last
         /// message of the user asks for the summary. Coding agents send their compaction prompts so.
         System = "system",
+        /// The conversation as the agent has it, its system message first, and the prompt as the user's last message.
+        Last = "last",
     }
 }
 
@@ -69,6 +73,10 @@ pub enum Strategy {
         template: Template,
         /// Where the prompt is in the request.
         placement: PromptPlacement,
+        /// What is kept verbatim beside the summary.
+        shape: Shape,
+        /// The tag of the reply that the summary stands in; `None`: the whole reply is the summary.
+        extract: Option<String>,
         /// The prompt's file, relative to the pipeline; `None` for the built-in one.
         prompt_path: Option<String>,
     },
@@ -109,9 +117,58 @@ pub struct CommandSpec {
     pub files: Vec<(String, Digest)>,
     /// Declared variables with the digest of their values, sorted by name; `None` where unset.
     pub environment: Vec<(String, Option<Digest>)>,
+    /// Variables with keys that the program sees, sorted. Their values are in no key and are redacted.
+    pub secrets: Vec<String>,
+    /// What keys call the account or server behind the secrets.
+    pub identity: Option<String>,
+    pub protocol: Protocol,
     /// Whether one execution serves all runs.
     pub deterministic: bool,
     pub timeout: std::time::Duration,
+}
+
+/// How a program is talked to. What it is asked is part of the key; whether a worker is asked is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One process for each request.
+    Once { version: RequestVersion },
+    /// Workers that answer one request after the other, each a line.
+    Lines {
+        /// The most workers at a time.
+        workers: NonZeroU32,
+        /// The time in which a worker must be ready.
+        start_timeout: std::time::Duration,
+    },
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol::Once { version: RequestVersion::One }
+    }
+}
+
+/// The version of the request that a program is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestVersion {
+    One,
+    /// Also has what the agent's own compactor knows: the system prompt, the tools, the reason, the run.
+    Two,
+}
+
+impl Protocol {
+    pub fn request_version(self) -> RequestVersion {
+        match self {
+            Protocol::Once { version } => version,
+            Protocol::Lines { .. } => RequestVersion::Two,
+        }
+    }
+}
+
+impl CommandSpec {
+    /// The variables that the program sees besides `PATH` and `HOME`: those that keys depend on, then the secrets.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.environment.iter().map(|(name, _)| name.as_str()).chain(self.secrets.iter().map(String::as_str))
+    }
 }
 
 impl Strategy {
@@ -134,6 +191,14 @@ impl Strategy {
             | Strategy::Opaque { model }
             | Strategy::ProviderCompaction { model, .. } => Some(model),
             Strategy::Command(_) | Strategy::Rule(_) => None,
+        }
+    }
+
+    /// What the strategy keeps verbatim beside its summary, if anything.
+    pub fn shape(&self) -> Option<Shape> {
+        match self {
+            Strategy::Prompted { shape, .. } if !shape.is_empty() => Some(*shape),
+            _ => None,
         }
     }
 

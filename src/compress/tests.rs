@@ -33,7 +33,15 @@ fn method(strategy: Strategy) -> Method {
 fn prompted(style: PromptStyle) -> Method {
     let template = Template::new("T:{{ transcript }} P:{{ previous_summary }}", VARIABLES).expect("compiles");
     let model = model_of(Dialect::OpenaiChat, "here", "m1");
-    method(Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, prompt_path: None })
+    method(Strategy::Prompted {
+        style,
+        model,
+        template,
+        placement: PromptPlacement::Inline,
+        shape: Shape::default(),
+        extract: None,
+        prompt_path: None,
+    })
 }
 
 fn command() -> Method {
@@ -43,6 +51,9 @@ fn command() -> Method {
         folder: ".".into(),
         files: Vec::new(),
         environment: Vec::new(),
+        secrets: Vec::new(),
+        identity: None,
+        protocol: Protocol::default(),
         deterministic: false,
         timeout: std::time::Duration::from_secs(1),
     }))
@@ -64,8 +75,10 @@ fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work 
     let span = SpanText::of(&[Message::text(Role::User, "new")]);
     let prefix = SpanText::of(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
     let input = CompressInput {
+        session: SessionInput { system: Some("be brief"), tools: "[]", run: Some(2) },
         span: &span,
         prefix: &prefix,
+        kept: None,
         previous,
         focus_topic: focus,
         fixture_model: "",
@@ -99,10 +112,26 @@ fn anchored_hands_over_its_summary_and_regenerative_its_history() {
     ] {
         let method = prompted(style);
         assert_eq!(text(&work(&method, None, None), &[]), "T:[user]\nnew P:");
-        let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), "").expect("read");
+        let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), "", None).expect("read");
         let state = state_digest(&method, first.out).expect("state");
         assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
     }
+}
+
+#[test]
+fn version_2_adds_the_session_and_workers_are_asked_the_same() {
+    let mut method = command();
+    let mut ask = |protocol: Protocol| {
+        let Strategy::Command(spec) = &mut method.strategy else { panic!("a command") };
+        spec.protocol = protocol;
+        text(&work(&method, None, None), &[])
+    };
+    let one = ask(Protocol::default());
+    let two = ask(Protocol::Once { version: RequestVersion::Two });
+    let added = r#","system":"be brief","tools":[],"force":true,"reason":"manual","run":2}"#;
+    assert_eq!(two, one.replace("\"version\":1", "\"version\":2").replace("8192}", &format!("8192{added}")));
+    let start_timeout = std::time::Duration::from_secs(1);
+    assert_eq!(ask(Protocol::Lines { workers: std::num::NonZeroU32::MIN, start_timeout }), two);
 }
 
 #[test]
@@ -116,7 +145,7 @@ fn a_program_gets_the_protocol_and_its_state_back() {
         "focus_topic": "say \"hi\"", "target_tokens": null, "model": "big/one", "fixture_model": null, "context_length": 8192
     });
     assert_eq!(first, expected);
-    let done = read(&method, CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");
+    let done = read(&method, CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#), "", None).expect("read");
     let second = parse(&text(&work(&method, Some(done.out), None), &done.texts()));
     assert_eq!(second["previous"], serde_json::json!({"summary": "S", "state": {"n": 1}}));
 }
@@ -126,7 +155,7 @@ fn items_go_back_unchanged_before_the_new_messages() {
     for operation in [Operation::Compact, Operation::Summarize] {
         let method = vendor(operation);
         let items = "[ {\"type\": \"compaction\"} ]";
-        let done = read(&method, CompressOutput::Reply(&reply("text", Some(items))), "").expect("read");
+        let done = read(&method, CompressOutput::Reply(&reply("text", Some(items))), "", None).expect("read");
         let Work::Ask(request) = work(&method, Some(done.out), None) else { panic!("asks") };
         assert_eq!(request.operation, operation);
         let [RequestTurn::Items(back), RequestTurn::Messages(_)] = request.turns.as_slice() else {
@@ -164,8 +193,8 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
             Strategy::Command(_) | Strategy::Rule(_) => CompressOutput::Bytes(bytes),
             _ => CompressOutput::Reply(&completion),
         };
-        let done = read(&method, output, index).expect("read");
-        assert_eq!(done.reference, context_ref(&method, done.out, Digest::of(index)));
+        let done = read(&method, output, index, None).expect("read");
+        assert_eq!(done.reference, context_ref(&method, done.out, Digest::of(index), None));
         let known: HashMap<_, _> = done.texts().into_iter().collect();
         if let Some(material) = done.reference.text() {
             assert_eq!(known.get(&material.digest()), done.context.text().as_ref());
@@ -180,7 +209,7 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
 #[test]
 fn failures_of_a_method_are_distinguished() {
     fn fault(method: &Method, output: CompressOutput<'_>) -> CompressFault {
-        read(method, output, "").expect_err("a fault")
+        read(method, output, "", None).expect_err("a fault")
     }
     let anchored = prompted(PromptStyle::Anchored);
     assert_eq!(fault(&anchored, CompressOutput::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
@@ -235,11 +264,11 @@ fn rules_compute_contexts_that_read_back() {
         let Work::Compute(Computation::Strategy { target_tokens, .. }) = work(&method, None, None) else {
             panic!("computes")
         };
-        let bytes = compute(rule, target_tokens, &messages, &estimate_tokens);
-        let context = read(&method, CompressOutput::Bytes(&bytes), "").expect("read").context;
+        let bytes = compute(rule, target_tokens, &messages, &estimate_tokens).expect("a context");
+        let context = read(&method, CompressOutput::Bytes(&bytes), "", None).expect("read").context;
         match rule {
             BuiltInStrategy::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
-            BuiltInStrategy::Truncate | BuiltInStrategy::Mask { .. } => {
+            BuiltInStrategy::Truncate | BuiltInStrategy::Prune | BuiltInStrategy::Mask { .. } => {
                 assert_eq!(context.text().as_deref(), Some("Done."))
             }
             BuiltInStrategy::ReferenceList { .. } => assert_eq!(context.text().as_deref(), Some("8081")),
@@ -263,10 +292,10 @@ proptest! {
             messages.extend([Message::text(Role::User, text), call, Message::result(&id, output)]);
         }
         for rule in RULES {
-            let computed = || compute(rule, Some(Tokens(target)), &messages, &estimate_tokens);
+            let computed = || compute(rule, Some(Tokens(target)), &messages, &estimate_tokens).expect("a context");
             let bytes = computed();
             prop_assert_eq!(&bytes, &computed());
-            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Bytes(&bytes), "").is_ok());
+            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Bytes(&bytes), "", None).is_ok());
         }
     }
 }

@@ -23,6 +23,27 @@ pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str)
     messages.get(kept..).unwrap_or_default().to_vec()
 }
 
+/// `messages` without the oldest calls and their results, so many that the rest has at most `target` tokens. Every text
+/// stays. `None` if the texts alone are larger.
+pub(super) fn pruned(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Option<Vec<Message>> {
+    let size = |messages: &[Message]| messages.iter().map(|m| count(&m.countable_text())).sum::<Tokens>().0;
+    let mut total = size(messages);
+    let mut kept = Vec::new();
+    for unit in units(messages) {
+        let unit = messages.get(unit).unwrap_or_default();
+        let calls = unit.first().is_some_and(|message| !message.tool_calls.is_empty());
+        if total <= target.0 || !calls {
+            kept.extend(unit.iter().cloned());
+            continue;
+        }
+        let bare = unit.first().map(|message| Message { tool_calls: Vec::new(), ..message.clone() });
+        let text: Vec<Message> = bare.into_iter().filter(|message| !message.content.trim().is_empty()).collect();
+        total = total.saturating_sub(size(unit)) + size(&text);
+        kept.extend(text);
+    }
+    (total <= target.0).then_some(kept)
+}
+
 /// The stretches that are kept or dropped as one: a message, or a call with all its results.
 pub(super) fn units(messages: &[Message]) -> Vec<Range<usize>> {
     let starts: Vec<usize> = (0..messages.len()).filter(|at| is_boundary(messages, *at)).collect();

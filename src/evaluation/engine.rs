@@ -20,7 +20,7 @@ use crate::plan::Preparer;
 use crate::remote::SharedCache;
 use crate::results::ResultsFolder;
 use crate::scheduler::{
-    self, BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunOutcome, SchedulerOptions,
+    self, BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, Programs, RunOutcome, SchedulerOptions,
     SharedPrefixes, StopRequest, run,
 };
 use base::files::FileError;
@@ -188,6 +188,7 @@ pub fn with_engine<T>(
         budget: &options.budget,
         prices: &prices,
         prefixes: SharedPrefixes::default(),
+        programs: Programs::default(),
         shared,
     };
     let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));

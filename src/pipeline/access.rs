@@ -48,7 +48,7 @@ impl ExternalAccess {
         let programs = pipeline.methods.iter().filter_map(|method| match &method.strategy {
             Strategy::Command(spec) => Some(ProgramAccess {
                 command: spec.argv.clone(),
-                variables: spec.environment.iter().map(|(name, _)| name.clone()).collect(),
+                variables: spec.variables().map(str::to_owned).collect(),
             }),
             _ => None,
         });

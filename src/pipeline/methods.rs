@@ -1,23 +1,16 @@
 //! Validates `[[compress]]` tables: each becomes a method whose strategy holds exactly what its kind needs.
 
-use std::ops::Range;
-use std::path::Path;
-use std::time::Duration;
-
+use super::file::Located;
 use super::file::tables::CompressTable;
-use super::file::{Located, StringList};
-use super::problem::{Problem, list, suggest};
-use super::providers::duration;
-use super::sources::{OUT_OF_BOUNDS, Pattern, word};
-use super::validation::{ValidationContext, model_declaration};
-use crate::action::{BuiltInStrategy, Digest, Variable};
-use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
+use super::presets;
+use super::problem::{list, suggest};
+use super::programs;
+use super::validation::{ValidationContext, inserts, model_declaration};
+use crate::action::{BuiltInStrategy, Template, Variable};
+use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
 use base::units::Tokens;
 use models::{Dialect, Lane, ModelUse};
 use sessions::references::PATTERNS;
-
-/// Time for one execution of a program that declares none.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Tool results that `mask` keeps by default.
 const KEPT_RESULTS: u32 = 10;
@@ -32,13 +25,14 @@ enum StrategyKind {
     Rule(BuiltInStrategy),
 }
 
-const WAYS: [(&str, StrategyKind); 11] = [
+const WAYS: [(&str, StrategyKind); 12] = [
     ("anchored-iterative", StrategyKind::Prompted(PromptStyle::Anchored)),
     ("regenerative", StrategyKind::Prompted(PromptStyle::Regenerative)),
     ("opaque", StrategyKind::Opaque),
     ("provider-compaction", StrategyKind::ProviderCompaction),
     ("command", StrategyKind::Command),
     ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
+    ("prune", StrategyKind::Rule(BuiltInStrategy::Prune)),
     ("mask", StrategyKind::Rule(BuiltInStrategy::Mask { keep_results: KEPT_RESULTS })),
     ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
     ("reference-list", StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS })),
@@ -64,20 +58,24 @@ impl StrategyKind {
     fn keys(self) -> &'static [&'static str] {
         match self {
             StrategyKind::Prompted(_) => &[
-                "model", "prompt", "placement", "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
-                "artifact_index",
+                "model", "prompt", "placement", "preset", "keep_head", "keep_tail", "keep_user", "extract",
+                "max_output_tokens", "target_tokens", "temperature", "effort", "lane", "artifact_index",
             ],
             // The block goes back as it came; nothing can be appended to it.
             StrategyKind::ProviderCompaction => {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
             }
             StrategyKind::Opaque => &["model"],
-            StrategyKind::Command => {
-                &["command", "model", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
-            }
+            StrategyKind::Command => &[
+                "command", "model", "inputs", "env", "secrets", "identity", "deterministic", "protocol", "workers",
+                "start_timeout_s", "timeout_s", "target_tokens", "artifact_index",
+            ],
             StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
             StrategyKind::Rule(
-                BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::ReferenceList { .. },
+                BuiltInStrategy::Truncate
+                | BuiltInStrategy::Prune
+                | BuiltInStrategy::Extract
+                | BuiltInStrategy::ReferenceList { .. },
             ) => &["target_tokens", "artifact_index"],
             StrategyKind::Rule(BuiltInStrategy::Full | BuiltInStrategy::None) => &["artifact_index"],
         }
@@ -91,6 +89,8 @@ pub(super) fn method(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Method> {
+    let with_preset = presets::applied(context, table);
+    let table = with_preset.as_ref().unwrap_or(table);
     let Some(strategy) = &table.value.strategy else {
         let help = format!("add strategy = \"…\", one of {}", list(strategies()));
         context.error(&table.place, format!("the method `{name}` has no strategy"), help);
@@ -105,7 +105,7 @@ pub(super) fn method(
             Strategy::Opaque { model: vendor(context, Dialect::OpenaiResponses, table, override_model)? }
         }
         StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
-        StrategyKind::Command => Strategy::Command(command(context, table, override_model)?),
+        StrategyKind::Command => Strategy::Command(programs::command(context, table, override_model)?),
         StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
     };
     let artifact_index = table.value.artifact_index.as_ref().is_some_and(|index| index.value);
@@ -134,12 +134,47 @@ fn prompted(
 ) -> Option<Strategy> {
     let model = context.model(&model_declaration!(table, "compress", override_model));
     let built_in = Some(compress::built_in(style, context.locale));
-    let words = [PromptPlacement::Inline, PromptPlacement::System].map(|placement| (placement.name(), placement));
+    let words = [PromptPlacement::Inline, PromptPlacement::System, PromptPlacement::Last];
+    let words = words.map(|placement| (placement.name(), placement));
     let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
     let required: &[Variable] = if placement == PromptPlacement::Inline { &["transcript"] } else { &[] };
     let (template, prompt_path) =
         context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, required, built_in)?;
-    Some(Strategy::Prompted { style, model: model?, template, placement, prompt_path })
+    warn_of_lost_focus(context, &template, table);
+    let (shape, extract) = (shape(context, &table.value), extract(context, &table.value));
+    Some(Strategy::Prompted { style, model: model?, template, placement, shape, extract, prompt_path })
+}
+
+/// A prompt that does not insert the topic is asked without it.
+fn warn_of_lost_focus(context: &mut ValidationContext<'_>, template: &Template, table: &Located<CompressTable>) {
+    if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
+        let place = table.value.prompt.as_ref().map_or(&table.place, |prompt| &prompt.place).clone();
+        let help = "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}";
+        context.warn(&place, "this prompt does not insert the --focus-topic: the method works without it", help);
+    }
+}
+
+fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
+    Shape {
+        head: context.at_least_one("keep_head", table.keep_head.as_ref()).unwrap_or(0),
+        tail: table.keep_tail.as_ref().map(|tail| tail.value.0),
+        user: context.at_least_one("keep_user", table.keep_user.as_ref()).map(Tokens),
+    }
+}
+
+/// The name of the tag that the summary stands in.
+fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<String> {
+    let tag = table.extract.as_ref()?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if tag.value.is_empty() || !tag.value.chars().all(is_name) {
+        context.error(
+            &tag.place,
+            "this is not the name of a tag",
+            "write extract = \"summary\" for <summary>…</summary>",
+        );
+        return None;
+    }
+    Some(tag.value.clone())
 }
 
 fn compaction(
@@ -185,133 +220,16 @@ fn rule(
     rule: BuiltInStrategy,
     table: &Located<CompressTable>,
 ) -> Option<BuiltInStrategy> {
-    if rule == BuiltInStrategy::Truncate && table.value.target_tokens.is_none() {
+    if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune) && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
-        context.error(place, "the strategy `truncate` needs `target_tokens`", help);
+        context.error(place, format!("the strategy `{}` needs `target_tokens`", rule.name()), help);
         return None;
     }
     Some(match (rule, &table.value.keep_results) {
         (BuiltInStrategy::Mask { .. }, Some(keep)) => BuiltInStrategy::Mask { keep_results: keep.value },
         _ => rule,
     })
-}
-
-fn command(
-    context: &mut ValidationContext<'_>,
-    table: &Located<CompressTable>,
-    override_model: Option<&str>,
-) -> Option<CommandSpec> {
-    let table_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place).clone();
-    let argv: Vec<String> = match &table.value.command {
-        Some(argv) if argv.value.first().is_some_and(|program| !program.value.trim().is_empty()) => {
-            argv.value.iter().map(|word| word.value.clone()).collect()
-        }
-        written => {
-            let place = written.as_ref().map_or(&table_place, |argv| &argv.place);
-            let help = "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
-            context.error(place, "the strategy `command` needs a program to run", help);
-            return None;
-        }
-    };
-    warn_of_missing_program(context, table.value.command.as_ref());
-    if table.value.inputs.is_none() {
-        let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
-        context.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
-    }
-    Some(CommandSpec {
-        argv,
-        // The program resolves it: it need not be a model that compeval knows.
-        model: override_model.or(table.value.model.as_ref().map(|model| model.value.as_str())).map(str::to_owned),
-        folder: context.reader.folder().to_path_buf(),
-        files: input_files(context, table.value.inputs.as_ref()),
-        environment: environment(context, table.value.env.as_ref()),
-        deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
-        timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
-    })
-}
-
-/// A missing program is only a warning, since cached outputs do not need it.
-fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
-    let Some(program) = argv.and_then(|argv| argv.value.first()) else {
-        return;
-    };
-    let is_here = match (program.value.contains('/'), (context.environment)("PATH")) {
-        (true, _) => context.reader.folder().join(&program.value).is_file(),
-        (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
-        (false, None) => true,
-    };
-    if !is_here {
-        let help = "a program is found on PATH, or by a path relative to the folder of the pipeline";
-        context.warn(&program.place, format!("there is no program `{}` here", program.value), help);
-    }
-}
-
-/// The declared files with the digests of their contents, sorted by path, each once.
-fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<StringList>>) -> Vec<(String, Digest)> {
-    let mut paths: Vec<(String, Range<usize>)> = Vec::new();
-    for item in inputs.map(|inputs| inputs.value.as_slice()).unwrap_or_default() {
-        let folder = context.reader.folder();
-        match Pattern::new(&item.value) {
-            Err(why) => context.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
-            Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
-                let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", item.value);
-                context.error(&item.place, message, "patterns are relative to the folder of the pipeline");
-            }
-            Ok(pattern) => {
-                let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
-                if files.is_empty() {
-                    let help = missing_help(folder, &item.value);
-                    context.error(&item.place, format!("no file matches `{}`", item.value), help);
-                }
-                paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
-            }
-        }
-    }
-    paths.sort_by(|a, b| a.0.cmp(&b.0));
-    paths.dedup_by(|a, b| a.0 == b.0);
-    paths.into_iter().filter_map(|(path, place)| digest_file(context, path, &place)).collect()
-}
-
-fn missing_help(folder: &Path, pattern: &str) -> String {
-    if folder.join(pattern).is_dir() {
-        return format!("it is a folder: write `{}/**` for all that lies in it", pattern.trim_end_matches('/'));
-    }
-    "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
-}
-
-fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
-    let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
-        true => Err(OUT_OF_BOUNDS.to_owned()),
-        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| word(&e)),
-    };
-    match read {
-        Ok(bytes) => Some((path, Digest::of(bytes))),
-        Err(why) => {
-            let problem = Problem::error(format!("cannot read the input {path}: {why}"));
-            context.problems.push(problem.at(context.file, place.clone()));
-            None
-        }
-    }
-}
-
-/// The declared variables with the digests of their values, sorted by name, each once.
-fn environment(
-    context: &mut ValidationContext<'_>,
-    names: Option<&Located<StringList>>,
-) -> Vec<(String, Option<Digest>)> {
-    let mut variables: Vec<(String, Option<Digest>)> = Vec::new();
-    for item in names.map(|names| names.value.as_slice()).unwrap_or_default() {
-        if item.value.is_empty() || item.value.contains(['=', '\0']) {
-            let help = "write the NAME of a variable; its value comes from the environment";
-            context.error(&item.place, "this is not the name of a variable", help);
-            continue;
-        }
-        variables.push((item.value.clone(), (context.environment)(&item.value).map(Digest::of)));
-    }
-    variables.sort_by(|a, b| a.0.cmp(&b.0));
-    variables.dedup_by(|a, b| a.0 == b.0);
-    variables
 }
 
 /// The names of the answerers that read a method's contexts; all of them if the table names none.

@@ -19,6 +19,8 @@ mod providers;
 mod validation;
 mod settings;
 mod methods;
+mod programs;
+mod presets;
 mod stages;
 mod select;
 mod fixtures;

@@ -106,6 +106,7 @@ impl ProjectLoader<'_> {
             providers: self.providers,
             environment: self.environment,
             locale: Locale::default(),
+            has_focus_topic: self.request.overrides.focus_topic.as_ref().is_some_and(|topic| !topic.trim().is_empty()),
             lane: self.request.overrides.lane,
             problems,
             missing_keys: BTreeMap::new(),

@@ -3,13 +3,17 @@
 use super::file::strings::texts;
 use super::file::tables::ProviderTable;
 use super::model::SourceFile;
+use sessions::import::has_secret;
 
 /// The file with every value masked that looks like a secret: what problems show, and what is kept. Lengths stay,
 /// so places do.
 pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
     let mut text = file.text.to_string();
+    let mut before = None;
     for (path, value, place) in texts(file) {
-        if is_secret(&path, &value) {
+        let is_secret = is_secret(&path, &value) || is_key_of_command(&path, before.as_ref(), &value);
+        before = Some((path, value));
+        if is_secret {
             let Some(secret) = text.get(place.clone()) else {
                 continue;
             };
@@ -21,6 +25,13 @@ pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
     SourceFile { text: text.into(), ..file.clone() }
 }
 
+/// A key among the arguments of a program; `before` is the text before it.
+fn is_key_of_command(path: &[String], before: Option<&(Vec<String>, String)>, value: &str) -> bool {
+    let is_command = path.iter().rev().map(String::as_str).take(2).eq(["command", "compress"]);
+    let option = before.filter(|(other, _)| other == path).map_or("", |(_, option)| option);
+    is_command && is_key(option, value)
+}
+
 /// Values in provider tables that are no business of a file: unknown keys, keys in the place of names, credentials.
 fn is_secret(path: &[String], value: &str) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -28,6 +39,7 @@ fn is_secret(path: &[String], value: &str) -> bool {
         ["providers", _, rest @ ..] | ["profile", _, "providers", _, rest @ ..] => match rest {
             ["api_key_env"] => !is_variable(value),
             ["base_url"] => value.contains(['@', '?']),
+            ["limits", "limit_groups"] => false,
             [key] => !ProviderTable::KEYS.contains(key),
             _ => true,
         },
@@ -40,4 +52,22 @@ fn is_secret(path: &[String], value: &str) -> bool {
 pub(super) fn is_variable(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
+pub(super) fn is_key(before: &str, argument: &str) -> bool {
+    const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
+    let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));
+    let names_key = option.starts_with('-') && NAMES.iter().any(|name| option.to_ascii_lowercase().contains(name));
+    has_secret(argument) || names_key && is_random(value) || value.starts_with("sk-") && is_random(value)
+}
+
+/// Whether a word is long and mixes letters and digits, as no name and no path does.
+fn is_random(word: &str) -> bool {
+    const SHORTEST: usize = 16;
+    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
+    word.len() >= SHORTEST
+        && !word.contains(['/', ' ', '.'])
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
 }

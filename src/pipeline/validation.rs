@@ -23,6 +23,8 @@ pub(super) struct ValidationContext<'a> {
     pub(super) providers: &'a Providers,
     pub(super) environment: &'a Environment<'a>,
     pub(super) locale: Locale,
+    /// Whether `--focus-topic` is given.
+    pub(super) has_focus_topic: bool,
     /// `--lane`
     pub(super) lane: Option<Lane>,
     pub(super) problems: Problems,
@@ -250,7 +252,8 @@ impl ValidationContext<'_> {
             return built_in.map(|template| (template, None));
         };
         let source = self.text_file("prompt", path)?;
-        match Template::new(&source.text, variables) {
+        // The same prompt, whatever its file's line ends: nothing is to become stale by a checkout on another system.
+        match Template::new(&source.text.replace("\r\n", "\n"), variables) {
             Ok(template) => {
                 let missing = required.iter().filter(|variable| !inserts(&template, variables, variable));
                 let problems: Vec<Problem> = missing.map(|variable| missing_variable(&source, variable)).collect();

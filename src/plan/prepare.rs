@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
-use crate::compress::{self, CompressInput, ContextRef};
+use crate::compress::{self, CompressInput, ContextRef, SessionInput};
 use crate::judge::{GroundTruthRef, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
@@ -81,8 +81,14 @@ impl<'p> Preparer<'p> {
     fn compress(&self, task: &CompressTask) -> Result<Action, PrepareError> {
         let method = self.pipeline.method(task.cell.chain.method);
         let fixture = &task.texts.loaded().fixture;
+        let repetition = self.matrix.compress_repetition(&task.cell);
+        let session = SessionInput { system: fixture.system(), tools: &task.texts.tools(), run: repetition.compress };
+        let kept = task.texts.kept(method, task.cell.point);
+        let span = kept.as_ref().map_or_else(|| task.texts.span(task.cell.point), |kept| kept.span.clone());
         let input = CompressInput {
-            span: &task.texts.span(task.cell.point),
+            session,
+            kept: kept.as_deref(),
+            span: &span,
             prefix: &task.texts.prefix(task.cell.point),
             previous: task.before.as_ref().and_then(|before| before.state),
             focus_topic: self.pipeline.settings.focus_topic.as_deref(),
@@ -91,7 +97,7 @@ impl<'p> Preparer<'p> {
             locale: self.pipeline.settings.locale,
         };
         let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
-        Ok(Action::new(Stage::Compress, self.matrix.compress_repetition(&task.cell), work))
+        Ok(Action::new(Stage::Compress, repetition, work))
     }
 
     fn answer(&self, task: &AnswerTask) -> Result<Action, PrepareError> {

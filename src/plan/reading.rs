@@ -2,17 +2,18 @@
 
 use crate::action::Digest;
 use crate::answer::{self, Answer};
-use crate::compress::{self, CompressFault, CompressOutput, Compressed, Strategy};
+use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::ProbeCandidate;
-use base::units::Usage;
+use base::message::Message;
+use base::tokens::count_tokens;
 use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
 use super::task::{CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 3;
+pub const PARSER_VERSION: u16 = 4;
 
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -46,7 +47,7 @@ impl Output {
     }
 
     /// What a program says it used; models say it in their replies.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<ProgramUsage> {
         match self {
             Output::Context(compressed) => compressed.usage,
             Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
@@ -118,5 +119,24 @@ fn read_context(
 ) -> Result<Output, Unreadable> {
     let method = preparer.pipeline().method(task.cell.chain.method);
     let index = task.texts.index_text(method, task.cell.point);
-    Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))
+    let kept = task.texts.kept(method, task.cell.point);
+    let mut compressed = compress::read(method, output, &index, kept.as_deref())?;
+    if matches!(method.strategy, Strategy::Command(_)) {
+        compressed.warnings.extend(larger(task.texts.prefix_messages(task.cell.point), &compressed.context));
+    }
+    Ok(Output::Context(Box::new(compressed)))
+}
+
+/// The warning about a context that is larger than the messages it replaces.
+fn larger(replaced: &[Message], context: &Context) -> Option<Warning> {
+    /// Bytes per token differ by less than this factor from one text of a session to another.
+    const SPREAD: usize = 3;
+    let text = context.text()?;
+    let texts: Vec<String> = replaced.iter().map(Message::countable_text).collect();
+    if text.len() * SPREAD < texts.iter().map(String::len).sum() {
+        return None;
+    }
+    let replaced = texts.iter().map(|text| count_tokens(text).0).sum();
+    let context = count_tokens(&text).0;
+    (context > replaced).then_some(Warning::Larger { context, replaced })
 }

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::InputValue;
-use crate::compress::{self, Method, SpanText};
+use crate::compress::{self, Kept, KeptByShape, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use base::units::Tokens;
-use sessions::transcript::{Message, estimate_tokens};
+use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct FixtureTexts {
     injection: Option<InjectionIx>,
     loaded: LoadedFixture,
     points: Vec<PointTexts>,
+    /// The tool schemas as JSON.
+    tools: OnceCell<Arc<str>>,
     /// What does not depend on the answer in the requests to judges.
     pub(super) questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
 }
@@ -31,13 +33,21 @@ struct PointTexts {
     /// The artifact index, by its limit of length.
     indices: RefCell<BTreeMap<Tokens, InputValue>>,
     is_worth_warming: OnceCell<bool>,
+    kept: RefCell<KeptByShape>,
 }
 
 impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
         let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
-        FixtureTexts { ix, injection: None, loaded: loaded.clone(), points, questions: RefCell::default() }
+        FixtureTexts {
+            ix,
+            injection: None,
+            loaded: loaded.clone(),
+            points,
+            tools: OnceCell::new(),
+            questions: RefCell::default(),
+        }
     }
 
     /// The texts that the compressions of `chain` are made of: those of `loaded`, with the rule in it that is put there.
@@ -95,10 +105,25 @@ impl FixtureTexts {
         self.points[point.0].prefix.get_or_init(|| SpanText::of(self.prefix_messages(point))).clone()
     }
 
+    /// The messages before the point as `method` cuts them; `None` if it keeps nothing beside its summary.
+    pub fn kept(&self, method: &Method, point: PointIx) -> Option<Rc<Kept>> {
+        let shape = method.strategy.shape()?;
+        let start = self.loaded.fixture.start();
+        let earlier = point.0.checked_sub(1).map(|before| self.end(PointIx(before)).saturating_sub(start));
+        let cut = || Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens));
+        Some(self.points[point.0].kept.borrow_mut().entry(shape).or_insert_with(cut).clone())
+    }
+
     /// The messages after the point, likewise.
     pub fn tail(&self, point: PointIx) -> SpanText {
         let make = || SpanText::of(self.slice(self.end(point), self.loaded.fixture.messages.len()));
         self.points[point.0].tail.get_or_init(make).clone()
+    }
+
+    /// The schemas of the session's tools, as a JSON array.
+    pub fn tools(&self) -> Arc<str> {
+        let make = || serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into();
+        self.tools.get_or_init(make).clone()
     }
 
     /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.

@@ -223,6 +223,34 @@ impl Budget {
         }
     }
 
+    /// Adds what a program of the user's has paid by itself, which nothing was reserved for.
+    pub(super) fn charge(&self, requests: u64, usage: Usage, cost: Option<Usd>) {
+        let mut state = self.state();
+        state.requests += requests;
+        state.spent += cost.map_or(0.0, |usd| usd.0);
+        let paid = &mut state.paid;
+        paid.replies += requests;
+        paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
+        paid.usd = add_known(paid.usd, cost);
+    }
+
+    /// Whether something may be begun whose cost nobody knows before.
+    ///
+    /// # Errors
+    /// A limit is used up.
+    pub(super) fn check(&self) -> Result<(), BudgetReached> {
+        let mut state = self.state();
+        let (requests, spent) = (state.requests, state.spent);
+        let by_requests = self.limits.requests.filter(|limit| requests >= *limit);
+        let by_cost = self.limits.usd.filter(|limit| spent >= limit.0 && spent > 0.0);
+        let reached = by_requests
+            .map(|limit| BudgetReached::Requests { limit })
+            .or_else(|| by_cost.map(|limit| BudgetReached::Cost { limit: limit.0, spent }));
+        let Some(reached) = reached else { return Ok(()) };
+        state.reached = Some(reached);
+        Err(reached)
+    }
+
     /// Releases what was reserved for a request that was not sent.
     pub fn give_back(&self, reservation: Reservation) {
         let mut state = self.state();

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -13,13 +13,13 @@ use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
 use super::job::Job;
 use super::outputs::OutputCache;
 use super::prefixes::SharedPrefixes;
-use super::program;
+use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
 use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store, now_ms};
-use crate::compress;
+use crate::compress::{self, CommandSpec};
 use crate::lexical;
-use crate::plan::{Output, PARSER_VERSION, Preparer};
+use crate::plan::{Output, PARSER_VERSION, Preparer, Unreadable};
 use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use base::units::{Tokens, Usage, Usd};
@@ -79,6 +79,8 @@ pub struct Executor<'e> {
     pub budget: &'e Budget,
     pub prices: &'e Prices,
     pub prefixes: SharedPrefixes,
+    /// The programs of the user's methods.
+    pub programs: Programs,
     /// Where outputs are looked for that are not in the cache.
     pub shared: Option<&'e SharedCache>,
 }
@@ -96,10 +98,14 @@ struct RawOutput {
     request_id: Option<String>,
 }
 
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl RawOutput {
     /// Something made here, by rules or by the user's program.
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> RawOutput {
-        let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let latency_ms = milliseconds(began.elapsed());
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         let lane = Lane::Live;
         RawOutput { body, dialect, lane, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
@@ -113,7 +119,7 @@ impl RawOutput {
             model: reply.model.clone(),
             usage: reply.usage,
             cost,
-            latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
+            latency_ms: milliseconds(reply.latency),
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
         }
@@ -180,11 +186,12 @@ impl Executor<'_> {
     }
 
     async fn run_program(&self, job: &Job, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
-        let began = Instant::now();
         let undeclared = || job.failure(Blame::Infrastructure, "no program is declared here");
         let spec = job.command(&self.preparer).ok_or_else(undeclared)?;
-        match program::run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
-            Ok(stdout) => self.store_and_read(job, RawOutput::local(stdout, None, began)).await,
+        self.budget.check().map_err(ExecutionError::OverBudget)?;
+        let began = Instant::now();
+        match self.programs.run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
+            Ok(output) => self.store_program_output(job, spec, output).await,
             Err(error) => {
                 let message = error.to_string();
                 let meta = RawOutput::local(Bytes::new(), None, began).meta(job);
@@ -192,6 +199,28 @@ impl Executor<'_> {
                 Err(job.failure(Blame::Method, message).into())
             }
         }
+    }
+
+    /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
+    /// neither is known, the cost is unknown.
+    async fn store_program_output(
+        &self,
+        job: &Job,
+        spec: &CommandSpec,
+        ProgramOutput { stdout, elapsed, .. }: ProgramOutput,
+    ) -> Result<ExecutedOutput, ExecutionError> {
+        let raw = RawOutput { latency_ms: milliseconds(elapsed), ..RawOutput::local(stdout, None, Instant::now()) };
+        let output = job.read_body(&self.preparer, None, &raw.body);
+        let reported = output.as_ref().ok().and_then(Output::usage);
+        let usage = reported.unwrap_or_default();
+        let model = || ModelRef::parse(spec.model.as_deref()?);
+        let cost = usage.cost.or_else(|| self.prices.cost(&model()?, &usage.tokens));
+        if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
+            self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
+        }
+        let raw = RawOutput { usage: usage.tokens, cost, ..raw };
+        let record = self.store(job, &raw).await?;
+        self.note_read(job, record, output, &raw)
     }
 
     async fn compute(&self, job: &Job, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
@@ -203,7 +232,8 @@ impl Executor<'_> {
                     let messages: Vec<Message> = serde_json::from_str(&json)?;
                     Ok::<_, serde_json::Error>(compress::compute(rule, target, &messages, &count_tokens))
                 });
-                (computed.await?.map_err(|error| unreadable_messages(job, &error))?, None)
+                let computed = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
+                (computed.map_err(|fault| job.failure(Blame::Method, fault.to_string()))?, None)
             }
             Computation::StandIn(request) => (self.stand_in(job, request).await?.into_bytes(), Some(Dialect::Lexical)),
         };
@@ -454,7 +484,18 @@ impl Executor<'_> {
 
     async fn store_and_read(&self, job: &Job, raw: RawOutput) -> Result<ExecutedOutput, ExecutionError> {
         let record = self.store(job, &raw).await?;
-        match job.read_body(&self.preparer, raw.dialect, &raw.body) {
+        self.note_read(job, record, job.read_body(&self.preparer, raw.dialect, &raw.body), &raw)
+    }
+
+    /// Notes how a stored output was read.
+    fn note_read(
+        &self,
+        job: &Job,
+        record: Record,
+        read: Result<Output, Unreadable>,
+        raw: &RawOutput,
+    ) -> Result<ExecutedOutput, ExecutionError> {
+        match read {
             Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
@@ -468,7 +509,7 @@ impl Executor<'_> {
         if let Some(record) = record {
             self.store.note(&record, &ParseResult::Output { out, state: None, parser: PARSER_VERSION });
         }
-        let usage = output.usage().unwrap_or(usage);
+        let usage = output.usage().map_or(usage, |reported| reported.tokens);
         let warnings = output.warnings();
         ExecutedOutput { out, output, usage, cost, unchanged: false, repeated: Tokens(0), warnings }
     }

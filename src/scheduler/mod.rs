@@ -40,5 +40,6 @@ pub use generate::generate;
 pub use options::{BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prefixes::SharedPrefixes;
+pub use program::Programs;
 pub use run::run;
 pub use supervisor::{supervise_if_asked, use_supervisor};

@@ -195,6 +195,7 @@ impl<'e> RowBuilder<'e> {
         let (needed, references) = self.needed(&measures, context, &loaded, tokens).unzip();
         let strategy = &context.task().method(self.preparer.pipeline()).strategy;
         let asks = strategy.model().is_some_and(|model| !model.is_lexical());
+        let reported = loaded.compressed.usage.and_then(|usage| u32::try_from(usage.calls?).ok());
         let row = ContextRow {
             fixture: place.fixture.to_string(),
             point: place.point.0,
@@ -206,7 +207,8 @@ impl<'e> RowBuilder<'e> {
             replaced_tokens: measures.replaced(texts, point).0,
             seconds: self.store.find(&context.key).map(|record| record.latency_ms as f64 / 1000.0),
             usd: context.cost.map(|usd| usd.0),
-            calls: u32::from(asks),
+            calls: reported.unwrap_or(u32::from(asks)),
+            compressed: !loaded.compressed.is_unchanged,
             needed,
             references: references.unwrap_or_default(),
         };
@@ -275,9 +277,9 @@ impl<'e> RowBuilder<'e> {
             needed.mean_recall(&needed.presence(&fold_document(text)))
         };
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
-        let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens);
-        let newest = serde_json::from_slice(&newest);
-        let newest = newest.ok().and_then(|messages| Context::Readable { messages }.text());
+        let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens).ok();
+        let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let newest = newest.and_then(|messages| Context::Readable { messages }.text());
         let recalls = [recall(&list), newest.and_then(|text| recall(&text))];
         measures.baselines.borrow_mut().insert((point, tokens), recalls);
         recalls

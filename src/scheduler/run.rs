@@ -43,6 +43,7 @@ pub async fn run(
         Err(RunError::Cache(error)) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
+    run.stats.note(executor.programs.notes())?;
     let (weak_judges, submitted) = (run.tasks.weak_judges(), run.batches.submitted_requests());
     let (models, unqualified) = (executor.outputs.models(), run.tasks.unqualified_judges());
     Ok(RunOutcome { models, broken, weak_judges, unqualified, submitted, ..run.stats.into_outcome() })

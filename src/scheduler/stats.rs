@@ -81,6 +81,11 @@ impl<'r> RunStats<'r> {
         warnings.into_iter().try_for_each(|warning| self.emit(&Event::Warning(warning)))
     }
 
+    /// Reports what is odd about the whole run.
+    pub(super) fn note(&mut self, notes: Vec<String>) -> Result<(), FileError> {
+        notes.into_iter().try_for_each(|note| self.emit(&Event::Warning(note)))
+    }
+
     pub(super) fn has_warned(&self, key: &ActionKey) -> bool {
         self.warned.contains(key)
     }

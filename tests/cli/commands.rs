@@ -104,16 +104,18 @@ fn the_compressor_model_reaches_a_program_and_is_part_of_its_key() {
 /// A compressor class as agents have it: it knows its own output, and has attributes that JSON cannot hold.
 const CLASS: &str = r#"
 class Compressor:
-    def __init__(self, model, quiet=False):
-        self.model, self.quiet, self.api_key, self.cycles, self.lock = model, quiet, "k-123", 0, object()
+    def __init__(self, model, base_url, quiet=False):
+        self.model, self.base_url, self.quiet, self.cycles, self.lock = model, base_url, quiet, 0, object()
+        self.api_key = "k-123"
 
     def update_model(self, model, context_length, base_url=""):
-        self.model, self.context_length = model, context_length
+        self.model, self.context_length, self.base_url = model, context_length, base_url
 
     def compress(self, messages, current_tokens=None, focus_topic=None):
         print("compressing", len(messages))
         self.cycles += 1
         text = f"{self.model} {self.context_length} {self.quiet} {focus_topic} cycle {self.cycles}: {len(messages)}"
+        text += f" at {self.base_url}, {self.mood}"
         return [{"role": "user", "content": f"The listen port is 9091. {text}"}]
 "#;
 
@@ -121,11 +123,13 @@ class Compressor:
 fn the_adapter_calls_a_compressor_class_by_name() {
     let server = Server::start();
     let project = project(&server, "");
-    let adapter = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/compressors/adapt_class.py");
-    project.write("tools/adapt_class.py", &std::fs::read_to_string(adapter).unwrap());
+    for path in ["compressors/adapt_class.py", "adapters/compeval_method.py"] {
+        let text = std::fs::read_to_string(format!("{}/examples/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        project.write(&format!("tools/{}", path.rsplit('/').next().unwrap()), &text);
+    }
     project.write("agent/context.py", CLASS);
-    let command =
-        r#"["python3", "tools/adapt_class.py", "context:Compressor", "--path", "agent", "--option", "quiet=true"]"#;
+    let command = r#"["python3", "tools/adapt_class.py", "context:Compressor", "--path", "agent", "--option", "quiet=true",
+        "--option", "base_url=http://here", "--attr", "mood=calm"]"#;
     project.edit("pipeline.toml", r#"["sh", "tools/compress.sh"]"#, command);
     project
         .expect(0, "run --label a --runs 1 --methods mine,nothing --focus-topic ports --compressor-model mock/large");
@@ -135,7 +139,7 @@ fn the_adapter_calls_a_compressor_class_by_name() {
         shown.stdout
     };
     let (first, second) = (text("workers"), text("port"));
-    assert!(first.contains("mock/large 32000 True ports cycle 1: 5"), "{first}");
+    assert!(first.contains("mock/large 32000 True ports cycle 1: 5 at http://here, calm"), "{first}");
     assert!(second.contains("mock/large 32000 True ports cycle 2: 8"), "the kept message and the new span: {second}");
 }
 

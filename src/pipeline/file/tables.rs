@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use serde_json::{Map as JsonMap, Value, json};
 
+use crate::compress::Tail;
+use base::units::Tokens;
+
 use super::{
     DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
     TomlReader, described, merge, parse, suggest,
@@ -140,8 +143,19 @@ table! {
         model: String,
         /// A template file. Default: the built-in one.
         prompt: String,
-        /// "system": the prompt is the system message, and the conversation follows it. Default: "inline".
+        /// "system": the prompt is the system message, and the conversation follows it; "last": the conversation as the agent
+        /// has it, then the prompt. Default: "inline".
         placement: String,
+        /// The shape of a product: "codex", "pi", "hermes", "openhands", "gemini" or "claude-code". Other keys override it.
+        preset: String,
+        /// The oldest messages that stay, so many at least.
+        keep_head: u32,
+        /// The newest messages that stay: tokens, "30%" of the tokens, or "20 messages".
+        keep_tail: TailValue,
+        /// The newest messages of the user that stay, in tokens.
+        keep_user: u64,
+        /// The tag of the reply that the summary stands in. Default: the whole reply.
+        extract: String,
         /// Sent to the model if set.
         max_output_tokens: u64,
         /// The requested size.
@@ -163,10 +177,20 @@ table! {
         command: StringList,
         /// Files and globs whose content makes old outputs stale.
         inputs: StringList,
-        /// The variables that the program sees besides PATH and HOME.
+        /// Variables that the program sees besides PATH and HOME; their values make old outputs stale.
         env: StringList,
+        /// Variables with keys, which the program sees, too. Their values are redacted, and no output depends on them.
+        secrets: StringList,
+        /// What cache keys call the account or server behind the secrets. Not set: nothing.
+        identity: String,
         /// Whether one execution serves all runs. Default: false.
         deterministic: bool,
+        /// 1, 2 (a request with more in it), or "lines": workers that answer one request after the other. Default: 1.
+        protocol: ProtocolName,
+        /// The most workers at a time. Default: as many as there are processors, at most 4.
+        workers: u32,
+        /// Seconds in which a worker must be ready. Default: 120.
+        start_timeout_s: f64,
         /// Seconds for one execution. Default: 180.
         timeout_s: f64,
     }
@@ -285,6 +309,56 @@ impl ReadToml for RunsTable {
 
     fn merge(&mut self, top: RunsTable) {
         self.0.merge(top.0);
+    }
+}
+
+/// `keep_tail`, in any form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::pipeline) struct TailValue(pub(in crate::pipeline) Tail);
+
+impl ReadToml for TailValue {
+    fn schema() -> Value {
+        json!({ "anyOf": [u64::schema(), { "type": "string", "pattern": "^[0-9]+( messages|%)$" }] })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
+        const EXPECTED: &str = "a number of tokens, \"30%\" or \"20 messages\"";
+        match value.get_ref() {
+            DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
+            DeValue::String(text) => {
+                let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+                let messages = text.strip_suffix("messages").and_then(|number| number.trim().parse().ok());
+                let percent = percent.filter(|percent| (1..=100).contains(percent)).map(Tail::Percent);
+                match percent.or(messages.map(Tail::Messages)) {
+                    Some(tail) => Some(TailValue(tail)),
+                    None => reader.mistyped(value, EXPECTED),
+                }
+            }
+            _ => reader.mistyped(value, EXPECTED),
+        }
+    }
+}
+
+/// `protocol`, in either form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::pipeline) enum ProtocolName {
+    One,
+    Two,
+    Lines,
+}
+
+impl ReadToml for ProtocolName {
+    fn schema() -> Value {
+        json!({ "enum": [1, 2, "lines"] })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<ProtocolName> {
+        match value.get_ref() {
+            DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
+            DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
+            DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
+            _ => reader.mistyped(value, "1, 2 or \"lines\""),
+        }
     }
 }
 

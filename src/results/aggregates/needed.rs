@@ -316,6 +316,7 @@ pub(in crate::results) mod fakes {
             seconds: Some(2.0),
             usd: Some(0.5),
             calls: 1,
+            compressed: true,
             needed: Some(ContextNeeded { own, list: Some(0.9), truncate: Some(0.4) }),
             references: Vec::new(),
         }

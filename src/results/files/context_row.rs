@@ -32,10 +32,22 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub usd: Option<f64>,
     /// Requests to a model that it takes.
     pub calls: u32,
+    /// Whether anything was compressed. `false`: the method kept all that it was to replace.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub compressed: bool,
     /// The needed references; null where the session uses none after the point, or the context cannot be read.
     pub needed: Option<ContextNeeded>,
     /// What is needed after the point, one entry a reference.
     pub references: T,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_yes(compressed: &bool) -> bool {
+    *compressed
 }
 
 /// A context as figures are made of it.

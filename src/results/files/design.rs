@@ -92,7 +92,7 @@ impl ProgramInfo {
             command: spec.argv.clone(),
             model: spec.model.clone(),
             inputs: spec.files.iter().cloned().collect(),
-            variables: spec.environment.iter().map(|(name, _)| name.clone()).collect(),
+            variables: spec.variables().map(str::to_owned).collect(),
             deterministic: spec.deterministic,
         }
     }

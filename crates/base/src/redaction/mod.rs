@@ -46,6 +46,9 @@ pub fn add_key(key: &str) {
         return;
     }
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    if known.as_ref().is_some_and(|matcher| matcher.keys.contains(key)) {
+        return;
+    }
     let mut keys = known.take().map_or_else(BTreeSet::new, |matcher| matcher.keys);
     keys.insert(key.to_owned());
     *known = KeyMatcher::new(keys);

@@ -100,6 +100,7 @@ pub fn assemble(
         points: Vec::new(),
         truncated_to: None,
         reference_patterns: None,
+        tools: Vec::new(),
         compactions: conversation.compactions,
         messages,
         notes,

@@ -37,7 +37,7 @@ pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
 pub use scrub::{
     Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, full_length,
-    record_scrubbing, scrub, scrub_texts,
+    has_secret, record_scrubbing, scrub, scrub_texts,
 };
 pub use stats::{FixtureStats, stats};
 

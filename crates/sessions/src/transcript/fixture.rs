@@ -45,6 +45,9 @@ pub struct Fixture {
     /// Where the agent itself compacted its history: exclusive message indices in rising order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<usize>,
+    /// The schemas of the tools that the agent declared to its model, in OpenAI's shape, where the log has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<serde_json::Value>,
     /// The transcript.
     #[serde(serialize_with = "with_recorded_references")]
     pub messages: Vec<Message>,
@@ -83,6 +86,11 @@ impl Fixture {
     /// Whether tool outputs were cut, by `import` or by an older version of it.
     pub fn has_cut_outputs(&self) -> bool {
         self.messages.iter().any(|message| message.content.contains(CUT_MARK))
+    }
+
+    /// The leading system message, which is kept aside.
+    pub fn system(&self) -> Option<&str> {
+        self.messages.first().filter(|message| message.role == Role::System).map(|message| message.content.as_str())
     }
 
     /// Index of the first message that is compressed: a leading system message is kept aside.

@@ -12,6 +12,7 @@ mod mapped_fold;
 mod points;
 mod shell;
 mod span;
+mod tools;
 mod typography;
 
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
@@ -22,4 +23,5 @@ pub use mapped_fold::MappedFold;
 pub use points::{Point, ends_of_spans, is_boundary, points_at_shares};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
+pub use tools::tool_schemas;
 pub use typography::{TypographyRules, is_unspaced, is_word, numeral, value_of_numeral};

@@ -35,6 +35,11 @@ pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use cut::full_length;
 pub(crate) use cut::held;
 
+/// Whether a text has a machine token, a private key, or a password by its position.
+pub fn has_secret(text: &str) -> bool {
+    !secrets(text).is_empty()
+}
+
 /// What stands in place of every system prompt.
 pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";
 

@@ -1,55 +1,42 @@
-//! Runs the user's own program: no shell, no undeclared variable, bounded in time and output.
+//! A process of the user's program: no shell, no undeclared variable, bounded in time and output.
 //!
 //! All processes that the program starts end with it, whether it succeeds, fails or times out, or the run is stopped. A
 //! server that a compressor leaves behind would otherwise hold ports and memory for the rest of the matrix. On Linux a
-//! [`supervisor`](super::supervisor) ensures this, even after SIGKILL; elsewhere the program leads its own process
+//! [`supervisor`](crate::scheduler::supervisor) ensures this, even after SIGKILL; elsewhere the program leads its own process
 //! group, and the group is killed.
 
 use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use super::supervisor::{NOT_STARTED, is_supervised, supervised};
+use super::fault::{MAX_OUTPUT, ProgramError};
 use crate::compress::CommandSpec;
-use base::redaction::{redact, redact_bytes};
+use crate::scheduler::supervisor::{NOT_STARTED, is_supervised, supervised};
+use base::redaction::{add_key, redact, redact_bytes};
 
-/// The most a program may write to standard output.
-const MAX_OUTPUT: u64 = 32 << 20;
 /// The bytes of standard error that are shown, from its end.
 const ERROR_TAIL: usize = 8 << 10;
 
-/// Why a program yielded no output.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProgramError {
-    #[error("could not start `{program}`: {source}")]
-    Start { program: String, source: std::io::Error },
-    #[error("`{program}` did not finish within {} s{}", timeout.as_secs(), tail(stderr))]
-    TimedOut { program: String, timeout: Duration, stderr: String },
-    #[error("`{program}` ended with {status}{}", tail(stderr))]
-    Failed { program: String, status: ExitStatus, stderr: String },
-    #[error("`{program}` wrote more than {} MiB to standard output", MAX_OUTPUT >> 20)]
-    TooMuchOutput { program: String },
-    #[error("lost the connection to `{program}`: {source}")]
-    Broken { program: String, source: std::io::Error },
+/// Redacts the values of its secrets from now on.
+pub(super) fn redact_secrets(spec: &CommandSpec) {
+    for secret in spec.secrets.iter().filter_map(std::env::var_os) {
+        add_key(&secret.to_string_lossy());
+    }
 }
 
-fn tail(stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.trim_end().lines().collect();
-    let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
-    if last.is_empty() { String::new() } else { format!("; its last words:\n  {}", last.join("\n  ")) }
-}
-
-/// Starts the program, passes it `stdin` and returns its standard output.
-pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, ProgramError> {
+/// Starts the program, passes it `stdin` and returns what it wrote to standard output and to standard error.
+pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, String), ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
     let mut group = ProcessGroup::of(&child);
-    let mut stderr = String::new();
-    let ended = tokio::time::timeout(spec.timeout, communicate((&mut child, &mut group), stdin, &mut stderr)).await;
+    let errors = Arc::new(Mutex::new(String::new()));
+    let communication = communicate((&mut child, &mut group), stdin, Arc::clone(&errors));
+    let ended = tokio::time::timeout(spec.timeout, communication).await;
+    let stderr = std::mem::take(&mut *errors.lock().unwrap_or_else(PoisonError::into_inner));
     if !stderr.is_empty() {
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
@@ -62,17 +49,17 @@ pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, Progr
         }
         Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed { program, status, stderr }),
         Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program }),
-        Ok(Ok((_, output))) => Ok(redact_bytes(&output).into_owned().into()),
+        Ok(Ok((_, output))) => Ok((redact_bytes(&output).into_owned().into(), stderr)),
     }
 }
 
-fn start(spec: &CommandSpec) -> std::io::Result<Child> {
+/// Starts the program with pipes, in its own process group.
+pub(super) fn start(spec: &CommandSpec) -> std::io::Result<Child> {
     let argv = supervised(&spec.argv).unwrap_or_else(|| spec.argv.iter().map(OsString::from).collect());
     let (program, arguments) = argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&spec.folder).env_clear();
-    let declared = spec.environment.iter().map(|(name, _)| name.as_str());
-    for name in ["PATH", "HOME"].into_iter().chain(declared) {
+    for name in ["PATH", "HOME"].into_iter().chain(spec.variables()) {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
@@ -86,7 +73,7 @@ fn start(spec: &CommandSpec) -> std::io::Result<Child> {
 async fn communicate(
     (child, group): (&mut Child, &mut ProcessGroup),
     stdin: Bytes,
-    stderr: &mut String,
+    stderr: Arc<Mutex<String>>,
 ) -> std::io::Result<(ExitStatus, Vec<u8>)> {
     let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
@@ -113,10 +100,16 @@ async fn communicate(
     Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
 }
 
-async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
+/// Reads standard error to its end and keeps the end of it.
+pub(super) async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: Arc<Mutex<String>>) {
     let Some(mut pipe) = pipe else { return };
     let (mut tail, mut chunk) = (Vec::new(), [0_u8; 4096]);
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever takes the text wants what came since.
+        if kept.is_empty() {
+            tail.clear();
+        }
         tail.extend_from_slice(chunk.get(..read).unwrap_or_default());
         if tail.len() > 2 * ERROR_TAIL {
             tail.drain(..tail.len() - ERROR_TAIL);
@@ -126,7 +119,8 @@ async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
 }
 
 /// The process group that a child leads. Ended when dropped.
-struct ProcessGroup {
+#[derive(Debug)]
+pub(super) struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
     #[cfg(not(unix))]
@@ -136,18 +130,18 @@ struct ProcessGroup {
 
 impl ProcessGroup {
     #[cfg(unix)]
-    fn of(child: &Child) -> ProcessGroup {
+    pub(super) fn of(child: &Child) -> ProcessGroup {
         let leader = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
         ProcessGroup { leader, is_supervised: is_supervised() }
     }
 
     #[cfg(not(unix))]
-    fn of(_: &Child) -> ProcessGroup {
+    pub(super) fn of(_: &Child) -> ProcessGroup {
         ProcessGroup { leader: None, is_supervised: is_supervised() }
     }
 
     /// The leader has ended. A supervisor has left nothing behind, and its number may be another process's by now.
-    fn leader_ended(&mut self) {
+    pub(super) fn leader_ended(&mut self) {
         if self.is_supervised {
             self.leader = None;
         }
@@ -176,7 +170,10 @@ impl Drop for ProcessGroup {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::compress::Protocol;
 
     fn spec(script: &str) -> CommandSpec {
         CommandSpec {
@@ -185,6 +182,9 @@ mod tests {
             folder: ".".into(),
             files: Vec::new(),
             environment: vec![("CARGO_MANIFEST_DIR".into(), None)],
+            secrets: Vec::new(),
+            identity: None,
+            protocol: Protocol::default(),
             deterministic: true,
             timeout: Duration::from_secs(20),
         }
@@ -192,13 +192,13 @@ mod tests {
 
     #[tokio::test]
     async fn hands_over_input_and_returns_output() {
-        assert_eq!(run(&spec("cat"), Bytes::from("{\"a\":1}")).await.unwrap(), "{\"a\":1}");
+        assert_eq!(run(&spec("cat"), Bytes::from("{\"a\":1}")).await.unwrap().0, "{\"a\":1}");
     }
 
     #[tokio::test]
     async fn only_declared_variables_are_seen() {
         let names =
-            run(&spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"), Bytes::new()).await.unwrap();
+            run(&spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"), Bytes::new()).await.unwrap().0;
         assert_eq!(names, "CARGO_MANIFEST_DIR\nHOME\nPATH\n");
     }
 
@@ -226,7 +226,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_program_leaves_behind_ends_with_it() {
         let left = "sleep 600 >/dev/null 2>&1 </dev/null & echo $!";
-        let output = run(&spec(left), Bytes::new()).await.unwrap();
+        let (output, _) = run(&spec(left), Bytes::new()).await.unwrap();
         let pid = String::from_utf8_lossy(&output).trim().to_owned();
         for _ in 0..200 {
             if !is_running(&pid) {
@@ -239,6 +239,6 @@ mod tests {
 
     #[tokio::test]
     async fn input_larger_than_a_pipe_and_unread_does_not_block() {
-        assert_eq!(run(&spec("echo done"), Bytes::from(vec![b'x'; 1 << 20])).await.unwrap(), "done\n");
+        assert_eq!(run(&spec("echo done"), Bytes::from(vec![b'x'; 1 << 20])).await.unwrap().0, "done\n");
     }
 }

@@ -1,14 +1,15 @@
-//! Reading what the user's own program wrote (the command protocol, version 1).
+//! Reading what the user's own program wrote (the command protocol).
 
-use serde::Deserialize;
+mod messages;
+mod usage;
+
 use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
-use super::truncate::pairs_hold;
 use base::text::shortened;
-use base::units::{Tokens, Usage};
-use sessions::transcript::Message;
+
+pub use usage::ProgramUsage;
 
 /// What a program returned, checked.
 #[derive(Debug)]
@@ -16,37 +17,52 @@ pub(super) struct Returned {
     pub(super) context: Context,
     /// The object it is given as `previous` at the next point.
     pub(super) previous: String,
-    /// The tokens it says it used.
-    pub(super) usage: Option<Usage>,
-    /// Keys that mean nothing here.
+    /// What it says it used.
+    pub(super) usage: Option<ProgramUsage>,
+    /// Its own warnings, and keys that mean nothing here.
     pub(super) warnings: Vec<Warning>,
-}
-
-#[derive(Deserialize)]
-struct Reported {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
+    /// Whether it says that it left the messages as they are.
+    pub(super) is_unchanged: bool,
 }
 
 /// Reads a program's standard output.
 pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
     let mut object = object_of(stdout)?;
-    let usage = taken(&mut object, "usage").map(usage_of).transpose()?;
+    if let Some(why) = taken(&mut object, "degraded") {
+        return Err(CompressFault::Degraded(why.as_str().map_or_else(|| why.to_string(), str::to_owned)));
+    }
+    let usage = taken(&mut object, "usage").map(usage::read).transpose()?;
+    let mut warnings = warnings_of(taken(&mut object, "warnings"))?;
+    let is_unchanged = match taken(&mut object, "compressed") {
+        None => false,
+        Some(Value::Bool(compressed)) => !compressed,
+        Some(_) => {
+            return Err(CompressFault::contract(
+                "`compressed` is no truth value",
+                "true, false, or no `compressed` at all",
+            ));
+        }
+    };
     let state = taken(&mut object, "state");
     if state.as_ref().is_some_and(|state| !state.is_object()) {
-        return Err(contract("`state` is no object", "a JSON object, or no `state` at all"));
+        return Err(CompressFault::contract("`state` is no object", "a JSON object, or no `state` at all"));
     }
     let (name, body) = match (taken(&mut object, "messages"), taken(&mut object, "summary")) {
-        (Some(_), Some(_)) => return Err(contract("both `messages` and `summary` are there", "one of the two")),
-        (None, None) => return Err(contract("neither `messages` nor `summary` is there", "one of the two")),
+        (Some(_), Some(_)) => {
+            return Err(CompressFault::contract("both `messages` and `summary` are there", "one of the two"));
+        }
+        (None, None) => {
+            return Err(CompressFault::contract("neither `messages` nor `summary` is there", "one of the two"));
+        }
         (Some(messages), None) => ("messages", messages),
         (None, Some(summary)) => ("summary", summary),
     };
     let context = context_of(name, &body)?;
-    let warnings = object.keys().map(|key| Warning::UnknownKey(key.clone())).collect();
-    Ok(Returned { context, previous: previous_of(name, body, state), usage, warnings })
+    if is_unchanged {
+        warnings.push(Warning::NotCompressed);
+    }
+    warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
+    Ok(Returned { context, previous: previous_of(name, body, state), usage, warnings, is_unchanged })
 }
 
 fn object_of(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
@@ -56,7 +72,10 @@ fn object_of(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     let fault = |error: serde_json::Error| CompressFault::NotJson { error: error.to_string(), seen: head(stdout) };
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
-        _ => Err(contract("standard output is JSON, but no object", "{\"messages\":[…]} or {\"summary\":\"…\"}")),
+        _ => Err(CompressFault::contract(
+            "standard output is JSON, but no object",
+            "{\"messages\":[…]} or {\"summary\":\"…\"}",
+        )),
     }
 }
 
@@ -67,24 +86,19 @@ fn taken(object: &mut Map<String, Value>, key: &str) -> Option<Value> {
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
     if name == "summary" {
-        let text = body.as_str().ok_or_else(|| contract("`summary` is no text", "a JSON string"))?;
+        let text = body.as_str().ok_or_else(|| CompressFault::contract("`summary` is no text", "a JSON string"))?;
         return if text.trim().is_empty() { Err(CompressFault::Empty) } else { Ok(Context::summary(text.trim())) };
     }
-    let list = body.as_array().ok_or_else(|| contract("`messages` is no list", "a JSON array of messages"))?;
-    let mut messages = Vec::with_capacity(list.len());
-    for (index, one) in list.iter().enumerate() {
-        let message = Message::deserialize(one)
-            .map_err(|error| contract(format!("message {index} cannot be read: {error}"), "OpenAI's chat shape"))?;
-        messages.push(message);
-    }
-    if !pairs_hold(&messages) {
-        let expected = "every tool call directly followed by its results, and no result without its call";
-        return Err(contract("a tool call is separated from its result", expected));
-    }
-    if messages.iter().all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty()) {
-        return Err(CompressFault::Empty);
-    }
-    Ok(Context::Readable { messages })
+    Ok(Context::Readable { messages: messages::read(body)? })
+}
+
+/// The program's own warnings.
+fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let texts: Option<Vec<Warning>> = value.as_array().and_then(|list| {
+        list.iter().map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned()))).collect()
+    });
+    texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
 }
 
 fn previous_of(name: &str, body: Value, state: Option<Value>) -> String {
@@ -94,18 +108,6 @@ fn previous_of(name: &str, body: Value, state: Option<Value>) -> String {
         previous.insert("state".to_owned(), state);
     }
     Value::Object(previous).to_string()
-}
-
-fn usage_of(value: Value) -> Result<Usage, CompressFault> {
-    let reported: Reported = serde_json::from_value(value).map_err(|error| {
-        contract(format!("`usage` cannot be read: {error}"), "{\"input_tokens\":N,\"output_tokens\":N}")
-    })?;
-    let (input, output) = (reported.input_tokens.map(Tokens), reported.output_tokens.map(Tokens));
-    Ok(Usage { input, output, ..Usage::default() })
-}
-
-fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
-    CompressFault::Contract { found: found.into(), expected }
 }
 
 fn head(bytes: &[u8]) -> String {
@@ -127,8 +129,8 @@ mod tests {
         let returned = read(stdout.as_bytes()).expect("sound");
         assert_eq!(returned.context, Context::summary("done"));
         assert_eq!(returned.previous, r#"{"state":{"n":1},"summary":" done \n"}"#);
-        assert_eq!(returned.usage.and_then(|u| u.input), Some(Tokens(7)));
-        assert_eq!(returned.usage.and_then(|u| u.output), None);
+        let usage = returned.usage.expect("a usage").tokens;
+        assert_eq!((usage.input, usage.output), (Some(base::units::Tokens(7)), None));
         assert_eq!(returned.warnings, [Warning::UnknownKey("mood".into())]);
     }
 
@@ -141,7 +143,20 @@ mod tests {
         assert!(message(r#"{"summary":3}"#).contains("no text"));
         assert!(message(r#"{"messages":[{"role":"robot","content":"x"}]}"#).contains("message 0"));
         assert!(message(r#"{"summary":"a","state":[1]}"#).contains("`state`"));
-        assert!(message(r#"{"summary":"a","usage":{"input_tokens":-1}}"#).contains("`usage`"));
+        assert!(message(r#"{"summary":"a","usage":{"input_tokens":-1}}"#).contains("`usage.input_tokens` is -1"));
+    }
+
+    #[test]
+    fn a_degraded_result_fails_and_warnings_and_an_unchanged_history_are_passed_on() {
+        assert_eq!(
+            message(r#"{"summary":"a","degraded":"no model answered"}"#),
+            "the program says that its result is degraded: no model answered"
+        );
+        let returned = read(br#"{"summary":"a","compressed":false,"warnings":["short of room"]}"#).expect("sound");
+        assert!(returned.is_unchanged);
+        assert_eq!(returned.warnings, [Warning::Reported("short of room".into()), Warning::NotCompressed]);
+        assert!(message(r#"{"summary":"a","warnings":"x"}"#).contains("`warnings`"));
+        assert!(message(r#"{"summary":"a","compressed":"no"}"#).contains("`compressed`"));
     }
 
     #[test]

@@ -1,0 +1,195 @@
+//! What a program says it used, in the spelling of whichever SDK counted it.
+
+use serde_json::{Map, Value};
+
+use crate::compress::fault::CompressFault;
+use base::units::{Tokens, Usage, Usd};
+
+/// What a program reports of its own requests. What it does not report is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProgramUsage {
+    pub tokens: Usage,
+    /// Requests to a model.
+    pub calls: Option<u64>,
+    /// What they cost, where the program knows.
+    pub cost: Option<Usd>,
+}
+
+/// Paths to the same number in different SDKs.
+type Spellings = &'static [&'static [&'static str]];
+
+const INPUT: Spellings = &[
+    &["input_tokens"],
+    &["prompt_tokens"],
+    &["inputTokens"],
+    &["promptTokens"],
+    &["promptTokenCount"],
+    &["prompt_token_count"],
+    &["input"],
+];
+const OUTPUT: Spellings =
+    &[&["output_tokens"], &["completion_tokens"], &["outputTokens"], &["completionTokens"], &["output"]];
+/// Gemini counts what it thinks beside its output, not in it.
+const CANDIDATES: Spellings = &[&["candidatesTokenCount"], &["candidates_token_count"]];
+const THOUGHTS: Spellings = &[&["thoughtsTokenCount"], &["thoughts_token_count"]];
+/// Cache reads as a part of the input.
+const CACHED_OF_INPUT: Spellings = &[
+    &["prompt_tokens_details", "cached_tokens"],
+    &["input_tokens_details", "cached_tokens"],
+    &["input_token_details", "cache_read"],
+    &["cachedContentTokenCount"],
+    &["cached_content_token_count"],
+    &["cachedInputTokens"],
+    &["cached_input_tokens"],
+    &["cache_read_tokens"],
+];
+const WRITTEN_OF_INPUT: Spellings = &[&["input_token_details", "cache_creation"], &["cache_write_tokens"]];
+/// Cache reads beside the input.
+const CACHED_BESIDE: Spellings = &[&["cache_read_input_tokens"], &["cacheRead"]];
+const WRITTEN_BESIDE: Spellings = &[&["cache_creation_input_tokens"], &["cacheWrite"]];
+const REASONING: Spellings = &[
+    &["completion_tokens_details", "reasoning_tokens"],
+    &["output_tokens_details", "reasoning_tokens"],
+    &["output_token_details", "reasoning"],
+    &["reasoningTokens"],
+    &["reasoning_tokens"],
+];
+const CALLS: Spellings = &[&["calls"], &["requests"]];
+const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accumulated_cost"]];
+
+/// Reads `usage`.
+///
+/// # Errors
+/// A number that is none or negative, parts larger than the whole, and an object without any known name.
+pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
+    let Value::Object(object) = value else { return Err(CompressFault::contract("`usage` is no object", EXPECTED)) };
+    let counts = Counts { object: &object };
+    let usage = ProgramUsage {
+        tokens: counts.tokens()?,
+        calls: counts.first(CALLS)?.map(|calls| calls.0),
+        cost: counts.cost()?,
+    };
+    if usage == ProgramUsage::default() && !object.is_empty() {
+        let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+        return Err(CompressFault::contract(
+            format!("`usage` has no count that is known, only {}", keys.join(", ")),
+            EXPECTED,
+        ));
+    }
+    Ok(usage.without_calls())
+}
+
+const EXPECTED: &str = "{\"input_tokens\":N,\"output_tokens\":N}, or the usage object of an SDK";
+
+impl ProgramUsage {
+    /// Where no model was asked, nothing was used: that much is known without being reported.
+    fn without_calls(self) -> ProgramUsage {
+        if self.calls != Some(0) || self.tokens != Usage::default() {
+            return self;
+        }
+        let none = Some(Tokens(0));
+        let tokens = Usage { input: none, output: none, ..Usage::default() };
+        ProgramUsage { tokens, cost: self.cost.or(Some(Usd(0.0))), ..self }
+    }
+}
+
+struct Counts<'o> {
+    object: &'o Map<String, Value>,
+}
+
+impl<'o> Counts<'o> {
+    fn tokens(&self) -> Result<Usage, CompressFault> {
+        let [cached_beside, written_beside] = [self.first(CACHED_BESIDE)?, self.first(WRITTEN_BESIDE)?];
+        let beside = cached_beside.unwrap_or_default() + written_beside.unwrap_or_default();
+        let input = self.first(INPUT)?.map(|input| input + beside);
+        let (cached_input, cache_write) =
+            (cached_beside.or(self.first(CACHED_OF_INPUT)?), written_beside.or(self.first(WRITTEN_OF_INPUT)?));
+        let (candidates, thoughts) = (self.first(CANDIDATES)?, self.first(THOUGHTS)?);
+        let output = self.first(OUTPUT)?.or(candidates.map(|output| output + thoughts.unwrap_or_default()));
+        let reasoning = self.first(REASONING)?.or(thoughts);
+        let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
+        if input.is_some_and(|input| parts > input) {
+            let found = "`usage` reports more cached tokens than input tokens";
+            return Err(CompressFault::contract(found, "cached tokens that are a part of the input"));
+        }
+        if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
+            let found = "`usage` reports more reasoning tokens than output tokens";
+            return Err(CompressFault::contract(found, "reasoning tokens that are a part of the output"));
+        }
+        Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
+    }
+
+    /// The first of these that is there and not null.
+    fn found(&self, spellings: Spellings) -> Option<(String, &'o Value)> {
+        spellings.iter().find_map(|path| {
+            let (first, rest) = path.split_first()?;
+            let value = rest.iter().try_fold(self.object.get(*first)?, |value, key| value.get(key))?;
+            (!value.is_null() && !(value.is_object())).then(|| (path.join("."), value))
+        })
+    }
+
+    fn first(&self, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
+        let Some((name, value)) = self.found(spellings) else { return Ok(None) };
+        let count =
+            || CompressFault::contract(format!("`usage.{name}` is {value}"), "a whole number that is not negative");
+        value.as_u64().map(Tokens).map(Some).ok_or_else(count)
+    }
+
+    fn cost(&self) -> Result<Option<Usd>, CompressFault> {
+        let Some((name, value)) = self.found(COST) else { return Ok(None) };
+        let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
+        let refused = || {
+            CompressFault::contract(
+                format!("`usage.{name}` is {value}"),
+                "an amount in US dollars that is not negative",
+            )
+        };
+        amount.map(|usd| Some(Usd(usd))).ok_or_else(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn counts(value: Value) -> [Option<u64>; 5] {
+        let Usage { input, cached_input, cache_write, output, reasoning, .. } = read(value).unwrap().tokens;
+        [input, cached_input, cache_write, output, reasoning].map(|tokens| tokens.map(|tokens| tokens.0))
+    }
+
+    #[test]
+    fn every_sdk_is_read_to_the_same_counts() {
+        let own = json!({"input_tokens": 90, "output_tokens": 7});
+        assert_eq!(counts(own), [Some(90), None, None, Some(7), None]);
+        let openai = json!({"prompt_tokens": 90, "completion_tokens": 7, "total_tokens": 97,
+            "prompt_tokens_details": {"cached_tokens": 60}, "completion_tokens_details": {"reasoning_tokens": 5}});
+        assert_eq!(counts(openai), [Some(90), Some(60), None, Some(7), Some(5)]);
+        let anthropic = json!({"input_tokens": 20, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 10,
+            "output_tokens": 7, "service_tier": "standard"});
+        assert_eq!(counts(anthropic), [Some(90), Some(60), Some(10), Some(7), None]);
+        let langchain = json!({"input_tokens": 90, "output_tokens": 7, "total_tokens": 97,
+            "input_token_details": {"cache_read": 60, "cache_creation": 10}, "output_token_details": {"reasoning": 5}});
+        assert_eq!(counts(langchain), [Some(90), Some(60), Some(10), Some(7), Some(5)]);
+        let gemini = json!({"promptTokenCount": 90, "cachedContentTokenCount": 60, "candidatesTokenCount": 2,
+            "thoughtsTokenCount": 5});
+        assert_eq!(counts(gemini), [Some(90), Some(60), None, Some(7), Some(5)]);
+        let pi = json!({"input": 20, "output": 7, "cacheRead": 60, "cacheWrite": 10, "cost": {"total": 0.5}});
+        assert_eq!(counts(pi.clone()), [Some(90), Some(60), Some(10), Some(7), None]);
+        assert_eq!(read(pi).unwrap().cost, Some(Usd(0.5)));
+    }
+
+    #[test]
+    fn no_figure_comes_out_of_thin_air() {
+        let fault = |value: Value| read(value).unwrap_err().to_string();
+        assert!(fault(json!({"input_tokens": -1})).contains("`usage.input_tokens` is -1"));
+        assert!(fault(json!({"cost": -0.1})).contains("`usage.cost` is -0.1"));
+        assert!(fault(json!({"prompt_tokens": 5, "cached_input_tokens": 6})).contains("more cached tokens"));
+        assert!(fault(json!({"tokens_in": 5})).contains("only tokens_in"));
+        assert!(fault(json!([1])).contains("no object"));
+        assert_eq!(read(json!({"calls": 2})).unwrap().tokens, Usage::default());
+        let free = read(json!({"calls": 0})).unwrap();
+        assert_eq!((free.tokens.input, free.cost), (Some(Tokens(0)), Some(Usd(0.0))));
+    }
+}

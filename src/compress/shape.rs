@@ -1,0 +1,249 @@
+//! Shapes: what an agent keeps verbatim around its summary. Cuts fall between messages and never part a call from its
+//! results, and they depend on the recorded messages alone: what is kept at a point is known before a model is asked.
+
+use std::collections::BTreeMap;
+
+use super::compute::json_of;
+use super::truncate::units;
+use crate::action::{Digest, DigestBuilder, InputValue};
+use base::units::Tokens;
+use sessions::transcript::{Message, Role, render};
+
+/// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
+#[derive(Clone, Debug)]
+pub struct SpanText {
+    pub text: InputValue,
+    pub json: InputValue,
+}
+
+impl SpanText {
+    /// Both forms of `messages`.
+    pub fn of(messages: &[Message]) -> SpanText {
+        SpanText { text: render(messages).into(), json: json_of(messages).into() }
+    }
+}
+
+/// What is kept verbatim beside the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    /// The oldest messages, so many at least: a call is kept with its results.
+    pub head: u32,
+    pub tail: Option<Tail>,
+    /// The newest messages of the user between head and tail, so many tokens of them.
+    pub user: Option<Tokens>,
+}
+
+/// How much of the end is kept, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tail {
+    Tokens(Tokens),
+    /// Of the tokens of all messages.
+    Percent(u32),
+    Messages(u32),
+}
+
+/// A history cut by a shape.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The head, then the user's messages.
+    pub before: Vec<Message>,
+    pub tail: Vec<Message>,
+    /// What is summarised: all between the head, or what was summarised before, and the tail.
+    pub span: SpanText,
+    pub is_span_empty: bool,
+    /// What an agent has when it compacts, without what the summary of the point before stands for.
+    pub conversation: SpanText,
+    /// The tokens of what is kept.
+    pub tokens: Tokens,
+    /// Names what is kept.
+    pub digest: Digest,
+}
+
+impl Shape {
+    pub fn is_empty(&self) -> bool {
+        *self == Shape::default()
+    }
+
+    /// What follows the strategy's name in tables, as in `kept 20k`.
+    pub fn name(&self) -> String {
+        let thousands = |tokens: Tokens| match tokens.0 {
+            number if number >= 1000 && number % 1000 == 0 => format!("{}k", number / 1000),
+            number => number.to_string(),
+        };
+        let head = (self.head > 0).then(|| format!("first {}", self.head));
+        let user = self.user.map(|tokens| format!("user {}", thousands(tokens)));
+        let tail = self.tail.map(|tail| match tail {
+            Tail::Tokens(tokens) => thousands(tokens),
+            Tail::Percent(percent) => format!("{percent}%"),
+            Tail::Messages(messages) => format!("last {messages}"),
+        });
+        let parts: Vec<String> = head.into_iter().chain(user).chain(tail).collect();
+        if parts.is_empty() { String::new() } else { format!("kept {}", parts.join(", ")) }
+    }
+
+    /// Cuts `messages`, all before a point; of `earlier` of them the point before kept the end and summarised the rest.
+    pub fn cut(&self, messages: &[Message], earlier: Option<usize>, count: &impl Fn(&str) -> Tokens) -> Kept {
+        let sizes: Vec<Tokens> = messages.iter().map(|message| count(&message.countable_text())).collect();
+        let head = self.head_end(messages);
+        let tail = self.tail_start(messages, &sizes).max(head);
+        let summarised = earlier.map_or(0, |end| {
+            let before = messages.get(..end).unwrap_or_default();
+            self.tail_start(before, sizes.get(..end).unwrap_or_default())
+        });
+        let (from, to) = (summarised.max(head).min(tail), tail);
+        let slice = |from: usize, to: usize| messages.get(from..to).unwrap_or_default();
+        let mut before = slice(0, head).to_vec();
+        before.extend(self.user_messages(slice(head, tail), count));
+        let (kept_tail, span) = (slice(tail, messages.len()), slice(from, to));
+        let size = |message: &Message| count(&message.countable_text());
+        Kept {
+            tokens: before.iter().chain(kept_tail).map(size).sum(),
+            digest: DigestBuilder::new("kept")
+                .field("before", json_of(&before))
+                .field("tail", json_of(kept_tail))
+                .finish(),
+            before,
+            tail: kept_tail.to_vec(),
+            span: SpanText::of(span),
+            is_span_empty: span.is_empty(),
+            conversation: SpanText::of(slice(if earlier.is_some() { from } else { 0 }, messages.len())),
+        }
+    }
+
+    fn head_end(&self, messages: &[Message]) -> usize {
+        let wanted = self.head as usize;
+        let ends = units(messages).into_iter().map(|unit| unit.end);
+        if wanted == 0 { 0 } else { ends.into_iter().find(|end| *end >= wanted).unwrap_or(messages.len()) }
+    }
+
+    /// The first message of the tail: whole units from the end, as many as fit.
+    fn tail_start(&self, messages: &[Message], sizes: &[Tokens]) -> usize {
+        let all: Tokens = sizes.iter().copied().sum();
+        let (most_tokens, most_messages) = match self.tail {
+            None => return messages.len(),
+            Some(Tail::Tokens(tokens)) => (tokens, usize::MAX),
+            Some(Tail::Percent(percent)) => (Tokens(all.0 * u64::from(percent) / 100), usize::MAX),
+            Some(Tail::Messages(messages)) => (Tokens(u64::MAX), messages as usize),
+        };
+        let (mut start, mut total) = (messages.len(), Tokens(0));
+        for unit in units(messages).into_iter().rev() {
+            total += sizes.get(unit.clone()).unwrap_or_default().iter().copied().sum();
+            if total > most_tokens || messages.len() - unit.start > most_messages {
+                break;
+            }
+            start = unit.start;
+        }
+        start
+    }
+
+    /// The newest messages of the user that fit; the oldest of them is cut at its end.
+    fn user_messages(&self, messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
+        let Some(mut room) = self.user else { return Vec::new() };
+        let mut kept = Vec::new();
+        let is_said = |message: &&Message| message.role == Role::User && !message.content.trim().is_empty();
+        for message in messages.iter().filter(is_said).rev() {
+            let size = count(&message.content);
+            if size <= room {
+                room = Tokens(room.0 - size.0);
+                kept.push(message.clone());
+                continue;
+            }
+            let text = beginning(&message.content, room, count);
+            kept.extend((!text.is_empty()).then(|| Message::text(Role::User, text)));
+            break;
+        }
+        kept.reverse();
+        kept
+    }
+}
+
+/// As much of the beginning of a text as has at most `room` tokens.
+fn beginning(text: &str, room: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let (mut fits, mut exceeds) = (0, ends.len());
+    while fits + 1 < exceeds {
+        let middle = usize::midpoint(fits, exceeds);
+        let part = ends.get(middle).and_then(|end| text.get(..*end)).unwrap_or_default();
+        if count(part) <= room { fits = middle } else { exceeds = middle }
+    }
+    ends.get(fits).and_then(|end| text.get(..*end)).unwrap_or_default().to_owned()
+}
+
+impl Kept {
+    /// The context: head, the user's messages, summary, tail.
+    pub fn around(&self, summary: &str) -> Vec<Message> {
+        let summary = (!summary.is_empty()).then(|| Message::text(Role::User, summary));
+        self.before.iter().cloned().chain(summary).chain(self.tail.iter().cloned()).collect()
+    }
+}
+
+/// The cuts of one point by shape: methods of the same shape share them.
+pub type KeptByShape = BTreeMap<Shape, std::rc::Rc<Kept>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sessions::transcript::ToolCall;
+
+    /// A message of as many tokens as it has words.
+    fn count(text: &str) -> Tokens {
+        Tokens(text.split_whitespace().count() as u64)
+    }
+
+    fn session() -> Vec<Message> {
+        let mut call = Message::text(Role::Assistant, "look");
+        call.tool_calls.push(ToolCall::new("c1", "read", "a.rs"));
+        vec![
+            Message::text(Role::User, "fix the parser please"),
+            call,
+            Message::result("c1", "fn main"),
+            Message::text(Role::Assistant, "done so far"),
+            Message::text(Role::User, "now the tests"),
+            Message::text(Role::Assistant, "they pass"),
+        ]
+    }
+
+    fn texts(messages: &[Message]) -> Vec<&str> {
+        messages.iter().map(|message| message.content.as_str()).collect()
+    }
+
+    #[test]
+    fn cuts_never_part_a_call_from_its_result() {
+        let shape = Shape { head: 2, tail: Some(Tail::Messages(2)), user: None };
+        let kept = shape.cut(&session(), None, &count);
+        assert_eq!(texts(&kept.before), ["fix the parser please", "look", "fn main"]);
+        assert_eq!(texts(&kept.tail), ["now the tests", "they pass"]);
+        let tail_of_four = Shape { tail: Some(Tail::Messages(4)), ..Shape::default() };
+        assert_eq!(tail_of_four.cut(&session(), None, &count).tail.len(), 3, "the result alone is not kept");
+    }
+
+    #[test]
+    fn what_the_tail_kept_returns_to_the_next_span_and_no_message_is_there_twice() {
+        let shape = Shape { tail: Some(Tail::Tokens(Tokens(5))), ..Shape::default() };
+        let first = shape.cut(&session()[..4], None, &count);
+        assert_eq!(texts(&first.tail), ["done so far"]);
+        let second = shape.cut(&session(), Some(4), &count);
+        assert_eq!(texts(&second.tail), ["now the tests", "they pass"]);
+        let InputValue::Text(_, span) = &second.span.text else { panic!("a text") };
+        assert_eq!(&**span, "[assistant]\ndone so far");
+        assert_eq!(texts(&second.around("S")), ["S", "now the tests", "they pass"]);
+    }
+
+    #[test]
+    fn the_users_newest_messages_are_kept_and_the_oldest_is_cut_to_fit() {
+        let shape = Shape { user: Some(Tokens(5)), ..Shape::default() };
+        let kept = shape.cut(&session(), None, &count);
+        assert_eq!(texts(&kept.before), ["fix the ", "now the tests"]);
+        assert_eq!(kept.tokens, Tokens(5));
+        assert!(!kept.is_span_empty, "what the user said is summarised, too");
+    }
+
+    #[test]
+    fn a_history_that_fits_is_kept_whole() {
+        let shape = Shape { head: 2, tail: Some(Tail::Percent(100)), user: Some(Tokens(100)) };
+        let kept = shape.cut(&session(), None, &count);
+        assert!(kept.is_span_empty);
+        assert_eq!(kept.around(""), session());
+        assert_eq!(shape.name(), "kept first 2, user 100, 100%");
+    }
+}

@@ -1,0 +1,215 @@
+//! Validates the keys of `strategy = "command"`: the program, the files and variables that its output depends on, and
+//! the secrets that it sees.
+
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use super::file::tables::{CompressTable, ProtocolName};
+use super::file::{Located, StringList};
+use super::problem::Problem;
+use super::providers::duration;
+use super::secrets::{is_key, is_variable};
+use super::sources::{OUT_OF_BOUNDS, Pattern, word};
+use super::validation::ValidationContext;
+use crate::action::Digest;
+use crate::compress::{CommandSpec, Protocol, RequestVersion};
+
+/// Time for one execution of a program that declares none.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
+/// Time in which a worker that declares none must be ready.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The program of a table, its declared files and variables hashed.
+pub(super) fn command(
+    context: &mut ValidationContext<'_>,
+    table: &Located<CompressTable>,
+    override_model: Option<&str>,
+) -> Option<CommandSpec> {
+    let table_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place).clone();
+    let argv: Vec<String> = match &table.value.command {
+        Some(argv) if argv.value.first().is_some_and(|program| !program.value.trim().is_empty()) => {
+            argv.value.iter().map(|word| word.value.clone()).collect()
+        }
+        written => {
+            let place = written.as_ref().map_or(&table_place, |argv| &argv.place);
+            let help = "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
+            context.error(place, "the strategy `command` needs a program to run", help);
+            return None;
+        }
+    };
+    reject_keys(context, table.value.command.as_ref());
+    warn_of_missing_program(context, table.value.command.as_ref());
+    if table.value.inputs.is_none() {
+        let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
+        context.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
+    }
+    let (environment, secrets) = (environment(context, table.value.env.as_ref()), secrets(context, table));
+    Some(CommandSpec {
+        argv,
+        // The program resolves it: it need not be a model that compeval knows.
+        model: override_model.or(table.value.model.as_ref().map(|model| model.value.as_str())).map(str::to_owned),
+        folder: context.reader.folder().to_path_buf(),
+        files: input_files(context, table.value.inputs.as_ref()),
+        environment,
+        secrets,
+        identity: table.value.identity.as_ref().map(|identity| identity.value.clone()),
+        deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
+        protocol: protocol(context, table),
+        timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
+    })
+}
+
+/// How the program is talked to.
+fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Protocol {
+    let CompressTable { protocol, workers, start_timeout_s, .. } = &table.value;
+    let declared = protocol.as_ref().map_or(ProtocolName::One, |protocol| protocol.value);
+    let (file, problems) = (context.file, &mut context.problems);
+    let start_timeout = duration(start_timeout_s.as_ref(), START_TIMEOUT, file, problems);
+    let number = context.at_least_one("workers", workers.as_ref()).and_then(NonZeroU32::new);
+    if declared == ProtocolName::Lines {
+        let workers = number.unwrap_or_else(|| usual_workers());
+        return Protocol::Lines { workers, start_timeout };
+    }
+    for (key, place) in
+        [("workers", workers.as_ref().map(|n| &n.key)), ("start_timeout_s", start_timeout_s.as_ref().map(|n| &n.key))]
+    {
+        if let Some(place) = place {
+            let message = format!("`{key}` is for programs that answer more than one request");
+            context.error(place, message, "add protocol = \"lines\", or leave it out");
+        }
+    }
+    let version = if declared == ProtocolName::Two { RequestVersion::Two } else { RequestVersion::One };
+    Protocol::Once { version }
+}
+
+/// As many workers as there are processors, and at most four.
+fn usual_workers() -> NonZeroU32 {
+    const MOST: NonZeroU32 = NonZeroU32::new(4).unwrap();
+    let processors = std::thread::available_parallelism().ok().and_then(|n| NonZeroU32::try_from(n).ok());
+    processors.map_or(NonZeroU32::MIN, |processors| processors.min(MOST))
+}
+
+/// A missing program is only a warning, since cached outputs do not need it.
+fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
+    let Some(program) = argv.and_then(|argv| argv.value.first()) else {
+        return;
+    };
+    let is_here = match (program.value.contains('/'), (context.environment)("PATH")) {
+        (true, _) => context.reader.folder().join(&program.value).is_file(),
+        (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
+        (false, None) => true,
+    };
+    if !is_here {
+        let help = "a program is found on PATH, or by a path relative to the folder of the pipeline";
+        context.warn(&program.place, format!("there is no program `{}` here", program.value), help);
+    }
+}
+
+/// The declared files with the digests of their contents, sorted by path, each once.
+fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<StringList>>) -> Vec<(String, Digest)> {
+    let mut paths: Vec<(String, Range<usize>)> = Vec::new();
+    for item in inputs.map(|inputs| inputs.value.as_slice()).unwrap_or_default() {
+        let folder = context.reader.folder();
+        match Pattern::new(&item.value) {
+            Err(why) => context.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
+            Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
+                let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", item.value);
+                context.error(&item.place, message, "patterns are relative to the folder of the pipeline");
+            }
+            Ok(pattern) => {
+                let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
+                if files.is_empty() {
+                    let help = missing_help(folder, &item.value);
+                    context.error(&item.place, format!("no file matches `{}`", item.value), help);
+                }
+                paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
+            }
+        }
+    }
+    paths.sort_by(|a, b| a.0.cmp(&b.0));
+    paths.dedup_by(|a, b| a.0 == b.0);
+    paths.into_iter().filter_map(|(path, place)| digest_file(context, path, &place)).collect()
+}
+
+fn missing_help(folder: &Path, pattern: &str) -> String {
+    if folder.join(pattern).is_dir() {
+        return format!("it is a folder: write `{}/**` for all that lies in it", pattern.trim_end_matches('/'));
+    }
+    "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
+}
+
+fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
+    let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
+        true => Err(OUT_OF_BOUNDS.to_owned()),
+        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| word(&e)),
+    };
+    match read {
+        Ok(bytes) => Some((path, Digest::of(bytes))),
+        Err(why) => {
+            let problem = Problem::error(format!("cannot read the input {path}: {why}"));
+            context.problems.push(problem.at(context.file, place.clone()));
+            None
+        }
+    }
+}
+
+/// The variables that `names` lists; what cannot be the name of one is an error.
+fn variables(context: &mut ValidationContext<'_>, names: Option<&Located<StringList>>) -> Vec<Located<String>> {
+    let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
+    let (good, bad): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| is_variable(&name.value));
+    for name in bad {
+        let help = "write the NAME of a variable; its value comes from the environment";
+        context.error(&name.place, "this is not the name of a variable", help);
+    }
+    good
+}
+
+/// The declared variables with the digests of their values, sorted by name, each once.
+fn environment(
+    context: &mut ValidationContext<'_>,
+    names: Option<&Located<StringList>>,
+) -> Vec<(String, Option<Digest>)> {
+    let read = context.environment;
+    let named = variables(context, names).into_iter();
+    let mut variables: Vec<_> = named.map(|name| (name.value.clone(), read(&name.value).map(Digest::of))).collect();
+    variables.sort_by(|a, b| a.0.cmp(&b.0));
+    variables.dedup_by(|a, b| a.0 == b.0);
+    variables
+}
+
+/// The variables whose values no key may depend on, sorted, each once. One that is not set is reported like the missing
+/// key of a provider.
+fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Vec<String> {
+    let hashed = table.value.env.as_ref().map(|env| env.value.as_slice()).unwrap_or_default();
+    let mut names = Vec::new();
+    for name in variables(context, table.value.secrets.as_ref()) {
+        if hashed.iter().any(|other| other.value == name.value) {
+            let help = "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two";
+            context.error(&name.place, format!("`{}` is in `env` and in `secrets`", name.value), help);
+        }
+        if (context.environment)(&name.value).is_none_or(|value| value.trim().is_empty()) {
+            let problem = Problem::error(format!("{} is not set, and this method's program needs it", name.value))
+                .help(format!("export {}=…, or take it out of `secrets`", name.value))
+                .at(context.file, name.place.clone());
+            context.missing_keys.entry(name.value.clone()).or_insert(problem);
+        }
+        names.push(name.value);
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// A key among the arguments would be in the cache key, the manifest and the list of processes.
+fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
+    let words = argv.map(|argv| argv.value.as_slice()).unwrap_or_default();
+    for (at, word) in words.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", |word| word.value.as_str());
+        if is_key(before, &word.value) {
+            let help = "put it into a variable, list the variable in `secrets`, and let the program read it from there";
+            context.error(&word.place, "this argument looks like a key; `command` is stored and shown", help);
+        }
+    }
+}

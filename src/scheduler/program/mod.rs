@@ -1,0 +1,84 @@
+//! The user's own programs: started once for each request, or as workers that answer one request after the other.
+
+mod fault;
+mod memory;
+mod pool;
+mod process;
+mod worker;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::compress::{CommandSpec, Protocol};
+use fault::ProgramError;
+pub(super) use fault::ProgramOutput;
+use pool::WorkerPool;
+
+/// The programs of a run. Workers end when this is dropped.
+#[derive(Debug, Default)]
+pub struct Programs {
+    pools: RefCell<BTreeMap<Vec<String>, Rc<WorkerPool>>>,
+    talk: RefCell<BTreeMap<Vec<String>, Talk>>,
+}
+
+/// How often a program wrote to standard error.
+#[derive(Debug, Default)]
+struct Talk {
+    executions: u32,
+    with_words: u32,
+    last_line: String,
+}
+
+impl Programs {
+    /// Passes `stdin` to the program and returns its answer.
+    pub(super) async fn run(&self, spec: &CommandSpec, stdin: Bytes) -> Result<ProgramOutput, ProgramError> {
+        process::redact_secrets(spec);
+        let output = match spec.protocol {
+            Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
+            Protocol::Once { .. } => {
+                let began = Instant::now();
+                let (stdout, stderr) = process::run(spec, stdin).await?;
+                ProgramOutput { stdout, stderr, elapsed: began.elapsed() }
+            }
+        };
+        self.note(spec, &output.stderr);
+        Ok(output)
+    }
+
+    fn pool(&self, spec: &CommandSpec) -> Rc<WorkerPool> {
+        let mut pools = self.pools.borrow_mut();
+        Rc::clone(pools.entry(spec.argv.clone()).or_insert_with(|| Rc::new(WorkerPool::new(spec))))
+    }
+
+    fn note(&self, spec: &CommandSpec, stderr: &str) {
+        let mut talk = self.talk.borrow_mut();
+        let talk = talk.entry(spec.argv.clone()).or_default();
+        talk.executions += 1;
+        if let Some(line) = stderr.lines().rev().find(|line| !line.trim().is_empty()) {
+            talk.with_words += 1;
+            talk.last_line = line.trim().to_owned();
+        }
+    }
+
+    /// Notes on programs that wrote to standard error in most executions, which may explain their results, and on workers
+    /// that were replaced though no request failed.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let talk = self.talk.borrow();
+        let talkative = talk.iter().filter(|(_, talk)| talk.with_words * 2 > talk.executions);
+        let note = |(argv, talk): (&Vec<String>, &Talk)| {
+            let Talk { executions, with_words, last_line } = talk;
+            let program = argv.join(" ");
+            format!("`{program}` wrote to standard error in {with_words} of {executions} executions, last: {last_line}")
+        };
+        let replaced =
+            self.pools.borrow().iter().flat_map(|(argv, pool)| pool.notes(&argv.join(" "))).collect::<Vec<_>>();
+        talkative.map(note).chain(replaced).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

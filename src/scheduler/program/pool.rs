@@ -1,0 +1,131 @@
+//! The workers of one method: started on demand, kept while they behave, replaced when they do not.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use super::fault::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
+use super::worker::Worker;
+use crate::compress::{CommandSpec, Protocol};
+
+/// Of so many requests to a deterministic method one is repeated in a fresh process: what a worker remembers shows.
+const REPEATED_ONE_IN: u64 = 20;
+/// Which of them: not the first, which a worker answers as a fresh process would.
+const REPEATED: u64 = 10;
+/// The memory of a worker with all that it starts.
+const MEMORY_LIMIT: u64 = 8 << 30;
+
+#[derive(Debug)]
+pub(super) struct WorkerPool {
+    idle: RefCell<Vec<Worker>>,
+    room: Semaphore,
+    start_timeout: Duration,
+    memory_limit: u64,
+    failed_starts: Cell<u32>,
+    last_failure: RefCell<String>,
+    requests: Cell<u64>,
+    /// Why workers were replaced though no request failed, with counts.
+    replaced: RefCell<BTreeMap<&'static str, (u32, String)>>,
+}
+
+impl WorkerPool {
+    pub(super) fn new(spec: &CommandSpec) -> WorkerPool {
+        let (workers, start_timeout) = match spec.protocol {
+            Protocol::Lines { workers, start_timeout } => (workers.get(), start_timeout),
+            Protocol::Once { .. } => (1, spec.timeout),
+        };
+        WorkerPool {
+            idle: RefCell::default(),
+            room: Semaphore::new(workers as usize),
+            start_timeout,
+            memory_limit: MEMORY_LIMIT,
+            failed_starts: Cell::new(0),
+            last_failure: RefCell::default(),
+            requests: Cell::new(0),
+            replaced: RefCell::default(),
+        }
+    }
+
+    /// Asks a worker, once it is this request's turn.
+    pub(super) async fn ask(&self, spec: &CommandSpec, stdin: Bytes) -> Result<ProgramOutput, ProgramError> {
+        // The semaphore is never closed.
+        let _turn = self.room.acquire().await.ok();
+        let mut worker = match self.take_idle() {
+            Some(worker) => worker,
+            None => self.start(spec).await?,
+        };
+        self.requests.set(self.requests.get() + 1);
+        let is_repeated = spec.deterministic && self.requests.get() % REPEATED_ONE_IN == REPEATED;
+        let _ = worker.take_stderr();
+        let began = Instant::now();
+        // What fails takes its worker along: after a fault nobody knows what it would write next.
+        let stdout = worker.ask(&stdin, spec.timeout).await?;
+        let output = ProgramOutput { stdout, stderr: worker.take_stderr(), elapsed: began.elapsed() };
+        if worker.is_too_large() {
+            self.note_replaced(&WorkerFault::TooLarge(self.memory_limit >> 20));
+        } else {
+            self.idle.borrow_mut().push(worker);
+        }
+        if is_repeated {
+            let again = self.start(spec).await?.ask(&stdin, spec.timeout).await?;
+            if essence(&again) != essence(&output.stdout) {
+                return Err(ProgramError::NotDeterministic { program: spec.argv.join(" ") });
+            }
+        }
+        Ok(output)
+    }
+
+    fn take_idle(&self) -> Option<Worker> {
+        loop {
+            let mut worker = self.idle.borrow_mut().pop()?;
+            let Some(fault) = worker.idle_fault() else { return Some(worker) };
+            self.note_replaced(&fault);
+        }
+    }
+
+    fn note_replaced(&self, fault: &WorkerFault) {
+        let mut replaced = self.replaced.borrow_mut();
+        let kind = match fault {
+            WorkerFault::AnsweredTwice(_) => "answered twice",
+            WorkerFault::TooLarge(_) => "too large",
+            _ => "ended",
+        };
+        let (times, last) = replaced.entry(kind).or_default();
+        *times += 1;
+        *last = fault.to_string();
+    }
+
+    /// A line for each reason why workers were replaced though no request failed.
+    pub(super) fn notes(&self, program: &str) -> Vec<String> {
+        let replaced = self.replaced.borrow();
+        let note = |(times, fault): &(u32, String)| format!("the worker `{program}` {fault}; replaced {times} times");
+        replaced.values().map(note).collect()
+    }
+
+    async fn start(&self, spec: &CommandSpec) -> Result<Worker, ProgramError> {
+        if self.failed_starts.get() >= MOST_FAILED_STARTS {
+            let last = self.last_failure.borrow().clone();
+            return Err(ProgramError::GivenUp { program: spec.argv.join(" "), last });
+        }
+        let started = Worker::start(spec, self.start_timeout, self.memory_limit).await;
+        match &started {
+            Ok(_) => self.failed_starts.set(0),
+            Err(error) => {
+                self.failed_starts.set(self.failed_starts.get() + 1);
+                *self.last_failure.borrow_mut() = error.to_string();
+            }
+        }
+        started
+    }
+}
+
+/// What must be the same in two answers to the same request.
+fn essence(answer: &[u8]) -> Option<Map<String, Value>> {
+    let mut object: Map<String, Value> = serde_json::from_slice(answer).ok()?;
+    object.retain(|key, _| ["summary", "messages", "state", "compressed"].contains(&key.as_str()));
+    Some(object)
+}

@@ -1,0 +1,197 @@
+//! One worker: a process that reads a request a line and writes an answer a line, one at a time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use serde_json::{Map, Value};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+
+use super::fault::{MAX_OUTPUT, ProgramError, WorkerFault};
+use super::memory::resident_bytes;
+use super::process::{ProcessGroup, keep_end, start};
+use crate::compress::CommandSpec;
+use base::redaction::{redact, redact_bytes};
+use base::text::shortened;
+
+/// Time between two looks at the memory of a worker.
+const MEMORY_CHECK: Duration = Duration::from_millis(500);
+
+/// A started worker. Its processes end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Worker {
+    program: String,
+    child: Child,
+    group: ProcessGroup,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    errors: Arc<Mutex<String>>,
+    asked: u64,
+    memory_limit: u64,
+}
+
+impl Worker {
+    /// Starts a worker and waits until it is ready.
+    pub(super) async fn start(
+        spec: &CommandSpec,
+        patience: Duration,
+        memory_limit: u64,
+    ) -> Result<Worker, ProgramError> {
+        let program = spec.argv.join(" ");
+        let failed = |source| ProgramError::Start { program: program.clone(), source };
+        let mut child = start(spec).map_err(failed)?;
+        let group = ProcessGroup::of(&child);
+        let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+        };
+        let errors = Arc::new(Mutex::new(String::new()));
+        tokio::spawn(keep_end(child.stderr.take(), Arc::clone(&errors)));
+        let answers = BufReader::new(answers);
+        let mut worker = Worker { program, child, group, requests, answers, errors, asked: 0, memory_limit };
+        let greeting = tokio::time::timeout(patience, worker.line()).await;
+        match greeting {
+            Err(_) => Err(worker.fault(WorkerFault::NotReady(patience.as_secs()))),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(None)) => Err(worker.ended(WorkerFault::EndedEarly).await),
+            Ok(Ok(Some(line))) if is_ready(&line) => Ok(worker),
+            Ok(Ok(Some(line))) => Err(worker.fault(WorkerFault::NotGreeted(quoted(&line)))),
+        }
+    }
+
+    /// Asks one request, a JSON object, and returns the answer without its id. After an error the worker is of no use.
+    pub(super) async fn ask(&mut self, request: &[u8], patience: Duration) -> Result<Bytes, ProgramError> {
+        self.asked += 1;
+        let answered = tokio::time::timeout(patience, self.exchange(request)).await;
+        let line = match answered {
+            Err(_) => return Err(self.fault(WorkerFault::TimedOut(patience.as_secs()))),
+            Ok(Err(error)) => return Err(error),
+            Ok(Ok(None)) => return Err(self.ended(WorkerFault::Ended).await),
+            Ok(Ok(Some(line))) => line,
+        };
+        self.answer(&line)
+    }
+
+    /// What is wrong with a worker that waits for its next request: it has ended, or has written something unasked.
+    pub(super) fn idle_fault(&mut self) -> Option<WorkerFault> {
+        match self.answers.fill_buf().now_or_never()? {
+            Ok([]) | Err(_) => Some(WorkerFault::EndedIdle),
+            Ok(rest) => Some(WorkerFault::AnsweredTwice(quoted(rest))),
+        }
+    }
+
+    /// Whether the worker takes more memory than it may.
+    pub(super) fn is_too_large(&self) -> bool {
+        let bytes = self.child.id().and_then(resident_bytes);
+        bytes.is_some_and(|bytes| bytes > self.memory_limit)
+    }
+
+    /// What it wrote to standard error since this was last called.
+    pub(super) fn take_stderr(&self) -> String {
+        std::mem::take(&mut *self.errors.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn exchange(&mut self, request: &[u8]) -> Result<Option<Vec<u8>>, ProgramError> {
+        let body = request.strip_prefix(b"{").unwrap_or(request);
+        let line = [format!("{{\"id\":{},", self.asked).as_bytes(), body, b"\n"].concat();
+        // A worker that has ended reads nothing; what it left to be read says more than the closed pipe.
+        let _ = self.requests.write_all(&line).await;
+        let _ = self.requests.flush().await;
+        let mut checks = tokio::time::interval(MEMORY_CHECK);
+        checks.tick().await;
+        let mut line = Vec::new();
+        loop {
+            let whole = tokio::select! {
+                whole = read_line(&mut self.answers, &mut line) => whole,
+                _ = checks.tick() => {
+                    if self.is_too_large() {
+                        return Err(self.fault(WorkerFault::TooLarge(self.memory_limit >> 20)));
+                    }
+                    continue;
+                }
+            };
+            return self.checked(whole, line);
+        }
+    }
+
+    async fn line(&mut self) -> Result<Option<Vec<u8>>, ProgramError> {
+        let mut line = Vec::new();
+        let whole = read_line(&mut self.answers, &mut line).await;
+        self.checked(whole, line)
+    }
+
+    fn checked(&self, whole: std::io::Result<bool>, line: Vec<u8>) -> Result<Option<Vec<u8>>, ProgramError> {
+        let program = || self.program.clone();
+        match whole {
+            Err(source) => Err(ProgramError::Broken { program: program(), source }),
+            Ok(_) if line.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program: program() }),
+            Ok(true) => Ok(Some(line)),
+            Ok(false) => Ok(None),
+        }
+    }
+
+    /// The answer in a line, without its id.
+    fn answer(&self, line: &[u8]) -> Result<Bytes, ProgramError> {
+        let not_answer = || self.fault(WorkerFault::NotAnswer(quoted(line)));
+        let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| not_answer())?;
+        let id = object.remove("id").ok_or_else(not_answer)?;
+        if id.as_u64() != Some(self.asked) {
+            return Err(self.fault(WorkerFault::WrongId { asked: self.asked, found: id.to_string() }));
+        }
+        if !self.answers.buffer().is_empty() {
+            return Err(self.fault(WorkerFault::AnsweredTwice(quoted(self.answers.buffer()))));
+        }
+        let bytes = Value::Object(object).to_string().into_bytes();
+        Ok(redact_bytes(&bytes).into_owned().into())
+    }
+
+    fn fault(&self, fault: WorkerFault) -> ProgramError {
+        ProgramError::Worker { program: self.program.clone(), fault, stderr: self.take_stderr() }
+    }
+
+    /// The error of a worker whose output ended.
+    async fn ended(&mut self, fault: WorkerFault) -> ProgramError {
+        const LAST_WORDS: Duration = Duration::from_secs(2);
+        match tokio::time::timeout(LAST_WORDS, self.child.wait()).await {
+            Ok(Ok(status)) => {
+                self.group.leader_ended();
+                let program = self.program.clone();
+                // Its last words may still be under way to the task that collects them.
+                tokio::task::yield_now().await;
+                match status.success() {
+                    true => self.fault(fault),
+                    false => ProgramError::Failed { program, status, stderr: self.take_stderr() },
+                }
+            }
+            _ => self.fault(fault),
+        }
+    }
+}
+
+/// Reads on in a line, and stops beyond the most that is allowed. `false` at the end of the output.
+async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
+    loop {
+        let read = output.fill_buf().await?;
+        if read.is_empty() {
+            return Ok(false);
+        }
+        let end = memchr::memchr(b'\n', read);
+        let taken = end.unwrap_or(read.len());
+        line.extend_from_slice(read.get(..taken).unwrap_or_default());
+        let consumed = taken + usize::from(end.is_some());
+        output.consume(consumed);
+        if end.is_some() || line.len() as u64 > MAX_OUTPUT {
+            return Ok(true);
+        }
+    }
+}
+
+fn is_ready(line: &[u8]) -> bool {
+    serde_json::from_slice::<Map<String, Value>>(line).is_ok_and(|object| object.get("ready") == Some(&true.into()))
+}
+
+fn quoted(line: &[u8]) -> String {
+    const SHOWN: usize = 200;
+    shortened(redact(String::from_utf8_lossy(line).trim()).as_ref(), SHOWN)
+}

@@ -1,0 +1,137 @@
+//! What the programs of methods say of themselves: cost, warnings, results that are none; and the keys that they need.
+
+use serde_json::{Value, json};
+
+use super::project::Project;
+use super::server::Server;
+
+const SECRET: &str = "sk-proj-Zk3vQ8rT1yLw6mXn4cJd";
+
+const METHOD: &str = r#"
+[[compress]]
+name     = "mine"
+strategy = "command"
+command  = ["sh", "tools/compress.sh"]
+inputs   = ["tools/compress.sh"]
+secrets  = ["MINE_KEY"]
+model    = "mock/large"
+deterministic = true
+
+[prices."mock/large"]
+input  = 10.0
+output = 20.0
+"#;
+
+fn project(server: &Server, script: &str) -> Project {
+    let mut project = Project::new(server);
+    project.write("pipeline.toml", &format!("{}\n{METHOD}", project.read("pipeline.toml")));
+    project.write("tools/compress.sh", script);
+    project.set("MINE_KEY", SECRET);
+    project
+}
+
+const RUN: &str = "run --label a --runs 1 --methods mine";
+
+fn contexts(project: &Project) -> Vec<Value> {
+    let lines = project.read("results/a/contexts.jsonl");
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_secret_is_seen_and_redacted_and_another_one_makes_nothing_stale() {
+    let server = Server::start();
+    let script = "cat > /dev/null; echo x >> starts; printf '{\"summary\":\"port 9091, key %s\"}' \"$MINE_KEY\"";
+    let mut project = project(&server, script);
+    project.expect(0, RUN);
+    let holds = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+    for path in [project.files("cache"), project.files("results")].concat() {
+        assert!(!holds(&std::fs::read(&path).unwrap()), "{}", path.display());
+    }
+    assert!(project.expect(0, "show harbor --label a --method mine --probe port").stdout.contains("key ****"));
+    let starts = project.read("starts");
+    project.set("MINE_KEY", "sk-proj-another0one1of2them3");
+    project.expect(0, &format!("{RUN} --replace"));
+    assert_eq!(project.read("starts"), starts, "a rotated key pays nothing again");
+    project.set("MINE_KEY", "");
+    project.expect(2, &format!("{RUN} --replace")).says(&["MINE_KEY is not set", "export MINE_KEY"]);
+}
+
+#[test]
+fn a_key_among_the_arguments_is_refused_and_not_shown() {
+    let server = Server::start();
+    let project = project(&server, "");
+    let with_key = format!("[\"sh\", \"tools/compress.sh\", \"--api-key\", \"{SECRET}\"]");
+    project.edit("pipeline.toml", "[\"sh\", \"tools/compress.sh\"]", &with_key);
+    let ended = project.expect(2, "check");
+    ended.says(&["looks like a key", "list the variable in `secrets`"]);
+    assert!(!ended.stdout.contains(SECRET) && !ended.stderr.contains(SECRET), "{}", ended.stderr);
+}
+
+#[test]
+fn what_a_program_reports_is_priced_by_its_model_and_what_it_does_not_report_is_unknown() {
+    let server = Server::start();
+    let script = |rest: &str| format!("cat > /dev/null; printf '{{\"summary\":\"port 9091\"{rest}}}'");
+    let usage = r#","usage":{"prompt_tokens":1000,"completion_tokens":500,"calls":2}"#;
+    let project = project(&server, &script(usage));
+    let project_run = |expected: Value, calls: u32| {
+        project.expect(0, &format!("{RUN} --replace"));
+        let context = &contexts(&project)[0];
+        assert_eq!((&context["usd"], &context["calls"]), (&expected, &json!(calls)));
+    };
+    project_run(json!(0.02), 2);
+    project.write("tools/compress.sh", &script(r#","usage":{"cost":0.5}"#));
+    project_run(json!(0.5), 0);
+    project.write("tools/compress.sh", &script(""));
+    project_run(Value::Null, 0);
+    project.write("tools/compress.sh", &script(r#","usage":{"calls":0}"#));
+    project_run(json!(0.0), 0);
+}
+
+#[test]
+fn what_a_program_has_paid_counts_against_the_budget() {
+    let server = Server::start();
+    let script = "cat > /dev/null; echo x >> starts; printf '{\"summary\":\"port 9091\",\"usage\":{\"cost\":0.5}}'";
+    let project = project(&server, script);
+    let ended = project.expect(6, &format!("{RUN} --stages compress --max-cost 0.4 --jobs 1"));
+    ended.says(&["--max-cost"]);
+    assert_eq!(project.read("starts"), "x\n");
+}
+
+#[test]
+fn a_degraded_result_fails_and_odd_ones_are_noted() {
+    let server = Server::start();
+    let degraded = r#"{"summary":"9091","degraded":"the model did not answer"}"#;
+    let project = project(&server, &format!("cat > /dev/null; printf '%s' '{degraded}'"));
+    project.expect(5, RUN).says(&["degraded: the model did not answer"]);
+    let large = "port 9091 ".repeat(4000);
+    let noted = format!(r#"{{"summary":"{large}","compressed":false,"warnings":["short of room"]}}"#);
+    project.write("answer.json", &noted);
+    project.write("tools/compress.sh", "cat > /dev/null; echo fell back >&2; cat answer.json");
+    let ended = project.expect(0, &format!("{RUN} --replace"));
+    ended.says(&[
+        "the program warns: short of room",
+        "larger than the history",
+        "compressed nothing",
+        "last: fell back",
+    ]);
+    assert_eq!(contexts(&project)[0]["compressed"], false);
+}
+
+#[test]
+fn workers_answer_the_same_as_one_process_a_request_and_their_number_is_in_no_key() {
+    let server = Server::start();
+    let once = r#"cat > /dev/null; echo x >> starts; printf '{"summary":"port 9091"}'"#;
+    let project = project(&server, once);
+    project.edit("pipeline.toml", "deterministic = true", "deterministic = true\nprotocol = 2");
+    project.expect(0, RUN);
+    let starts = project.read("starts");
+    project.edit("pipeline.toml", "protocol = 2", "protocol = \"lines\"\nworkers = 1");
+    project.expect(0, &format!("{RUN} --replace"));
+    assert_eq!(project.read("starts"), starts, "the same request has the same key");
+    let lines = r#"echo x >> starts; echo '{"ready":true}'
+while read -r line; do id=${line#*\"id\":}; echo "{\"id\":${id%%,*},\"summary\":\"port 9091\"}"; done"#;
+    project.write("tools/compress.sh", lines);
+    project.write("starts", "");
+    project.expect(0, &format!("{RUN} --replace"));
+    assert_eq!(project.read("starts"), "x\n", "one worker answered both points");
+}
