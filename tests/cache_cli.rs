@@ -127,10 +127,10 @@ fn two_entries_are_compared_input_by_input_and_line_by_line() {
     let is_new = |entry: &&Value| entry["point"] == 1 && entry["key"] != old["key"];
     let new = after.as_array().unwrap().iter().find(is_new).unwrap();
     let (old, new) = (old["key"].as_str().unwrap(), new["key"].as_str().unwrap());
-    let found = project.json(&["cache", "diff", old, new]);
+    let found = project.json(&["cache", "show", old, new]);
     let lines = found["sources"][0]["diff"].as_array().unwrap();
     assert!(lines.contains(&"-## Next steps".into()) && lines.contains(&"+## What comes next".into()), "{found}");
-    let same = project.json(&["cache", "diff", old, old]);
+    let same = project.json(&["cache", "show", old, old]);
     assert_eq!((&same["inputs"], &same["same_output"]), (&Value::Array(Vec::new()), &true.into()));
 }
 
@@ -272,10 +272,10 @@ fn a_failed_call_is_explained_as_one_and_not_as_damage() {
     let text = project.fails(1, &["cache", "show", &failed, "--raw"]);
     assert!(text.contains("has no stored reply") && text.contains("overloaded: 529 from the provider"), "{text}");
     assert!(project.ok(&["cache", "show", &failed]).contains("failed: overloaded: 529 from the provider"));
-    let text = project.ok(&["cache", "diff", &failed, &other]);
+    let text = project.ok(&["cache", "show", &failed, &other]);
     assert!(text.contains("- failed: overloaded: 529 from the provider") && text.contains("+ output"), "{text}");
     assert!(!text.contains("have the same text"), "{text}");
-    let found = project.json(&["cache", "diff", &other, &failed]);
+    let found = project.json(&["cache", "show", &other, &failed]);
     assert_eq!((&found["a_status"], &found["same_output"]), (&"output".into(), &Value::Null));
 }
 
@@ -285,7 +285,7 @@ fn inputs_of_either_side_are_counted() {
     let of_stage = |stage: &str| project.json(&["cache", "ls", "--stage", stage]);
     let (compress, judge) = (of_stage("compress"), of_stage("judge"));
     for (old, new) in [(&compress, &judge), (&judge, &compress)] {
-        let text = project.ok(&["cache", "diff", keys(old)[0], keys(new)[0]]);
+        let text = project.ok(&["cache", "show", keys(old)[0], keys(new)[0]]);
         let line = text.lines().find(|line| line.ends_with("inputs differ")).unwrap();
         let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(numbers[0] <= numbers[1], "{line}");

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 20] = [
     "README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md",
     "docs/pipeline.md", "docs/method.md", "docs/data.md", "docs/results.md", "docs/running.md",
     "docs/cluster/README.md", "docs/tutorial.md", "docs/which-model.md", "README.zh.md", "docs/zh/tutorial.md",
-    "docs/limits.md", "docs/batch.md", "docs/shared-cache.md", "docs/grading.md",
+    "docs/limits.md", "docs/batch.md", "docs/shared-cache.md", "docs/grading.md", "docs/interface.md",
 ];
 /// Pages whose inline paths are those of the repository. Other pages in `docs` name files of sample sessions.
 const CONTRIBUTOR_PAGES: [&str; 5] =
@@ -66,7 +66,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["run"],
         &["plan"],
         &["merge"],
-        &["trend"],
+        &["labels", "trend"],
         &["compare"],
         &["report"],
         &["show"],
@@ -84,7 +84,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["cache", "prune"],
         &["cache", "stats"],
         &["cache", "push"],
-        &["key", "new"],
+        &["cache", "key"],
     ];
     let help = |page: &&[&str]| String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help");
     let known: String = pages.iter().map(help).collect();

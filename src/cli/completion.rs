@@ -31,9 +31,9 @@ pub(super) fn registration(shell: clap_complete::Shell) -> Vec<u8> {
     script
 }
 
-/// The arguments are known by their names, which mean the same in every command but in these two.
+/// The arguments are known by their names, which mean the same in every command but in this one.
 fn with_candidates(command: Command) -> Command {
-    if matches!(command.get_name(), "diff" | "agreement") {
+    if command.get_name() == "agreement" {
         return command;
     }
     let command = command.mut_args(|arg| {

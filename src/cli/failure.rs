@@ -73,7 +73,7 @@ impl From<Ending> for Exit {
 }
 
 /// How a signing key is made.
-pub(crate) const NEW_KEY: &str = "compeval key new   makes a key";
+pub(crate) const NEW_KEY: &str = "compeval cache key   makes a key";
 
 /// Why a command could not do its work.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ mod access;
 mod args;
 mod browser;
 mod command_line;
+mod command_list;
 mod commands;
 mod completion;
 mod failure;
@@ -23,13 +24,14 @@ mod terminal;
 
 use std::path::Path;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::pipeline::find_pipeline;
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use command_line::CommandLine;
-use commands::{Cli, dispatch};
+use command_list::{commands_at, former_command};
+use commands::{Cli, dispatch, program};
 use failure::Exit;
 use terminal::{Console, LogWriter};
 
@@ -39,24 +41,18 @@ pub fn main() -> u8 {
         return code;
     }
     use_supervisor();
-    completion::complete_if_asked(Cli::command);
+    completion::complete_if_asked(program);
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
         return introduce();
     }
     let cli = match parse() {
         Ok(cli) => cli,
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => return refuse_command(&error),
         Err(error) => {
             // Help and version are not errors; clap knows which stream they go to.
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-            let knows_no_better = error.kind() == ErrorKind::InvalidSubcommand
-                && error.get(clap::error::ContextKind::SuggestedSubcommand).is_none();
             let is_printed = error.print().map_or_else(|error| is_closed(&error), |()| true);
-            if knows_no_better {
-                let program = Cli::command();
-                let names: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
-                Console::plain().eprint(&format!("commands: {}", names.join(", ")));
-            }
             return match is_requested {
                 true if is_printed => Exit::Done.code(),
                 true => Exit::Error.code(),
@@ -78,12 +74,29 @@ pub fn main() -> u8 {
 
 /// Parses the arguments of this process, once for the command and for the hints that repeat its flags.
 fn parse() -> Result<Cli, clap::Error> {
-    let mut program = Cli::command();
+    let mut program = program();
     program.build();
     let matches = program.try_get_matches_from_mut(std::env::args_os())?;
     let cli = Cli::from_arg_matches(&matches)?;
     CommandLine::new(program, &matches).set_current();
     Ok(cli)
+}
+
+/// Says which command takes the place of a word of an earlier version, which one is spelled alike, or which there are.
+fn refuse_command(error: &clap::Error) -> u8 {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let console = Console::plain();
+    if let Some(why) = former_command(&words) {
+        console.eprint(&format!("error: {why}"));
+        return Exit::BadInput.code();
+    }
+    // Without a standard error there is nobody to tell.
+    let _ = error.print();
+    if error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let program = program();
+        console.eprint(&format!("commands: {}", commands_at(&program, &words).join(", ")));
+    }
+    Exit::BadInput.code()
 }
 
 /// What a user sees who types `compeval` where there is no project yet.

@@ -23,7 +23,7 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
     let trust = trust.as_ref().map(|list| {
         let read = |writer: &Located<String>| {
             let parsed = writer.value.parse::<TrustedWriter>();
-            let help = "compeval key new   makes a key and prints this line";
+            let help = "compeval cache key   makes a key and prints this line";
             parsed.map_err(|why| error(writer, format!("this is no writer: {why}"), help.into())).ok()
         };
         list.value.iter().filter_map(read).collect()

@@ -7,6 +7,9 @@ pub enum RemoteError {
     /// There is no such object, or it ends before the range.
     #[error("there is no object {0}")]
     NotFound(String),
+    /// It is there, and is nothing that this program wrote.
+    #[error("the object {object} is not read: {what}")]
+    Refused { object: String, what: &'static str },
     /// The folder or bucket itself.
     #[error("{url} does not exist. {hint}")]
     Missing { url: String, hint: String },
@@ -36,7 +39,7 @@ pub enum RemoteError {
 impl RemoteError {
     /// Whether the user has to change something before it can work.
     pub fn is_input(&self) -> bool {
-        !matches!(self, RemoteError::NotFound(_) | RemoteError::Failed { .. })
+        !matches!(self, RemoteError::NotFound(_) | RemoteError::Failed { .. } | RemoteError::Refused { .. })
     }
 }
 

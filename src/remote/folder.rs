@@ -1,20 +1,32 @@
 //! A folder as a remote, of this machine or of a file server. An object appears whole: it is written under a temporary
 //! name, synced, and linked to its own, which fails if that exists.
+//!
+//! Others write to the folder, too, and a file server may stop answering. So only regular files of a possible size are
+//! read, and every operation runs on a thread of its own, which is given up when it takes too long.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
 
 use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use base::files::{is_temporary, sync_folder, temporary_in};
 
-#[derive(Debug)]
+/// A longer object, or range of one, is not read.
+const MAX_OBJECT: u64 = 256 << 20;
+
+/// A folder that takes longer than this is away.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
 pub(super) struct FolderRemote {
     root: PathBuf,
 }
@@ -25,7 +37,7 @@ impl FolderRemote {
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(io::Error) -> RemoteError {
-        let url = format!("fs://{}", self.root.display());
+        let url = self.url();
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 RemoteError::Denied { url: url.clone(), hint: "Check the owner and the mode of the folder" }
@@ -47,7 +59,7 @@ impl FolderRemote {
     }
 
     fn missing(&self, hint: &str) -> RemoteError {
-        RemoteError::Missing { url: format!("fs://{}", self.root.display()), hint: hint.to_owned() }
+        RemoteError::Missing { url: self.url(), hint: hint.to_owned() }
     }
 
     fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
@@ -66,9 +78,10 @@ impl FolderRemote {
                 continue;
             }
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            match entry.metadata() {
+            // Through links: what they lead to is what would be read.
+            match fs::metadata(entry.path()) {
                 Ok(meta) => found.push(ListedObject { name, bytes: meta.len(), written: meta.modified().ok() }),
-                // removed in the meantime
+                // removed in the meantime, or a link to nothing
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -77,26 +90,62 @@ impl FolderRemote {
     }
 
     fn read_now(&self, name: &str, range: Option<Range<u64>>) -> Result<Bytes, RemoteError> {
-        let read = || {
-            let mut file = File::open(self.root.join(name))?;
-            let mut bytes = Vec::new();
-            let Some(range) = range else {
-                file.read_to_end(&mut bytes)?;
-                return io::Result::Ok(bytes);
-            };
-            let length = range.end.saturating_sub(range.start);
-            file.seek(SeekFrom::Start(range.start))?;
-            file.take(length).read_to_end(&mut bytes)?;
-            if bytes.len() as u64 == length { Ok(bytes) } else { Err(io::ErrorKind::NotFound.into()) }
+        let path = self.root.join(name);
+        let length = match fs::metadata(&path) {
+            Ok(meta) if !meta.is_file() => return Err(refused(name, "it is no regular file")),
+            Ok(meta) => range.as_ref().map_or(meta.len(), |range| range.end.saturating_sub(range.start)),
+            Err(error) => return Err(self.unread(name, error)),
         };
-        match read() {
-            Ok(bytes) => Ok(bytes.into()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.check_root()?;
-                Err(RemoteError::NotFound(name.to_owned()))
-            }
-            Err(error) => Err(self.failed("read")(error)),
+        if length > MAX_OBJECT {
+            return Err(refused(name, "it is too large"));
         }
+        let read = || {
+            let mut file = File::open(&path)?;
+            file.seek(SeekFrom::Start(range.as_ref().map_or(0, |range| range.start)))?;
+            let mut bytes = Vec::new();
+            file.take(length).read_to_end(&mut bytes)?;
+            let is_whole = range.is_none() || bytes.len() as u64 == length;
+            if is_whole { Ok(bytes) } else { Err(io::ErrorKind::NotFound.into()) }
+        };
+        read().map(Bytes::from).map_err(|error| self.unread(name, error))
+    }
+
+    fn unread(&self, name: &str, error: io::Error) -> RemoteError {
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                self.check_root().err().unwrap_or_else(|| RemoteError::NotFound(name.to_owned()))
+            }
+            _ => self.failed("read")(error),
+        }
+    }
+
+    /// Runs an operation on a thread of its own: a file server that is away blocks it for as long as it likes, and the
+    /// threads of a runtime would be waited for at the end.
+    fn apart<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&FolderRemote) -> Result<T, RemoteError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, RemoteError>> {
+        let (sender, receiver) = oneshot::channel();
+        let folder = self.clone();
+        let started = thread::Builder::new().name("remote folder".to_owned()).spawn(move || {
+            // Nobody waits any longer for one that took too long.
+            let _ = sender.send(work(&folder));
+        });
+        async move {
+            started.map_err(self.failed(operation))?;
+            let silent = |what: String| RemoteError::Failed { operation, url: self.url(), what };
+            match tokio::time::timeout(PATIENCE, receiver).await {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) => Err(silent("the operation broke off".to_owned())),
+                Err(_) => Err(silent(format!("there was no answer within {} s", PATIENCE.as_secs()))),
+            }
+        }
+        .boxed()
+    }
+
+    fn url(&self) -> String {
+        format!("fs://{}", self.root.display())
     }
 
     fn write_now(&self, name: &str, bytes: &[u8], is_replaced: bool) -> Result<WriteOutcome, RemoteError> {
@@ -123,7 +172,7 @@ impl FolderRemote {
         }
         sync_folder(folder).map_err(|error| RemoteError::Failed {
             operation: "write to",
-            url: format!("fs://{}", self.root.display()),
+            url: self.url(),
             what: error.to_string(),
         })?;
         Ok(WriteOutcome::Written)
@@ -144,7 +193,7 @@ impl FolderRemote {
             const OTHERS: u32 = 0o007;
             let mode = fs::metadata(&self.root).map_err(self.failed("read"))?.permissions().mode();
             if mode & OTHERS != 0 {
-                let url = format!("fs://{}", self.root.display());
+                let url = self.url();
                 return Err(RemoteError::Public { url, hint: format!("chmod o= {}", self.root.display()) });
             }
         }
@@ -174,28 +223,67 @@ fn share_file(path: &Path, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn refused(object: &str, what: &'static str) -> RemoteError {
+    RemoteError::Refused { object: object.to_owned(), what }
+}
+
 impl Remote for FolderRemote {
     fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ListedObject>, RemoteError>> {
-        ready(self.list_now(folder)).boxed()
+        let below = folder.to_owned();
+        self.apart("list", move |folder| folder.list_now(&below))
     }
 
     fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BoxFuture<'a, Result<Bytes, RemoteError>> {
-        ready(self.read_now(name, range)).boxed()
+        let name = name.to_owned();
+        self.apart("read", move |folder| folder.read_now(&name, range))
     }
 
     fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<WriteOutcome, RemoteError>> {
-        ready(self.write_now(name, &bytes, false)).boxed()
+        let name = name.to_owned();
+        self.apart("write to", move |folder| folder.write_now(&name, &bytes, false))
     }
 
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<(), RemoteError>> {
-        ready(self.write_now(name, &bytes, true).map(drop)).boxed()
+        let name = name.to_owned();
+        self.apart("write to", move |folder| folder.write_now(&name, &bytes, true).map(drop))
     }
 
     fn delete<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RemoteError>> {
-        ready(self.delete_now(name)).boxed()
+        let name = name.to_owned();
+        self.apart("remove from", move |folder| folder.delete_now(&name))
     }
 
     fn check_private<'a>(&'a self) -> BoxFuture<'a, Result<(), RemoteError>> {
-        ready(self.check_private_now()).boxed()
+        self.apart("read", FolderRemote::check_private_now)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_regular_files_of_a_possible_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let remote = FolderRemote::new(folder.path().to_owned());
+        let at = |name: &str| folder.path().join(name);
+        symlink("/dev/zero", at("zero")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        File::create(at("endless")).unwrap().set_len(MAX_OBJECT + 1).unwrap();
+        fs::write(at("sound"), "entries").unwrap();
+        symlink(at("sound"), at("link")).unwrap();
+        for (name, what) in [("zero", "no regular file"), ("pipe", "no regular file"), ("endless", "too large")] {
+            let error = remote.read(name, None).await.unwrap_err();
+            assert!(error.to_string().contains(what), "{name}: {error}");
+            assert!(name == "endless" || remote.read(name, Some(0..8)).await.is_err(), "{name}");
+        }
+        let huge = remote.read("endless", Some(0..MAX_OBJECT + 1)).await;
+        assert!(matches!(huge, Err(RemoteError::Refused { .. })));
+        for name in ["sound", "link"] {
+            assert_eq!(remote.read(name, Some(0..7)).await.unwrap(), "entries");
+        }
+        assert!(matches!(remote.read("sound", Some(0..9)).await, Err(RemoteError::NotFound(_))), "it ends before");
     }
 }

@@ -11,7 +11,7 @@ use super::keys::{PublicKey, TrustedWriter};
 use super::pruned::{self, ListObject, PrunedSegments};
 use super::rollup::{self, SIDE_BY_SIDE};
 use super::segment::{
-    self, Footer, Namespace, SegmentEnd, SegmentFault, SegmentItem, SegmentItemKind, SignedFooter, TAIL,
+    self, Footer, FooterHead, Namespace, SegmentEnd, SegmentFault, SegmentItem, SegmentItemKind, SignedFooter, TAIL,
 };
 use crate::action::{Digest, DigestBuilder};
 
@@ -95,9 +95,8 @@ impl RemoteIndex {
     ) {
         let mut used = Vec::new();
         for (name, signed) in found {
-            let checked = signed.and_then(|signed| check(&name, &signed).map(|footer| (signed, footer)));
-            match checked {
-                Ok((signed, footer)) => used.extend(self.admit((name, signed, footer), namespace, trust, own)),
+            match signed.and_then(|signed| self.admit(name, &signed, namespace, trust, own)) {
+                Ok(admitted) => used.extend(admitted),
                 Err(SegmentFault::Newer) => self.unused.newer += 1,
                 Err(SegmentFault::Damaged(what)) => self.unused.damaged.push((name, what.to_owned())),
             }
@@ -122,37 +121,42 @@ impl RemoteIndex {
         }
     }
 
-    /// The segment, if it is used; else it is counted.
+    /// The segment, if it is used; else it is counted. Its items are read after the signature was verified.
     fn admit(
         &mut self,
-        (name, signed, footer): (Digest, SignedFooter, Footer),
+        name: Digest,
+        signed: &SignedFooter,
         namespace: Namespace,
         trust: &[TrustedWriter],
         own: Option<PublicKey>,
-    ) -> Option<(Segment, Vec<SegmentItem>)> {
-        let key = footer.writer;
+    ) -> Result<Option<(Segment, Vec<SegmentItem>)>, SegmentFault> {
+        if signed.name() != name {
+            return Err(SegmentFault::Damaged("its footer is not that of its name"));
+        }
+        let FooterHead { namespace: of, writer: key } = signed.head()?;
         let writer = trust.iter().find(|writer| writer.key == key).cloned();
         if writer.is_none() && own != Some(key) {
             *self.unused.untrusted.entry(key).or_default() += 1;
-            return None;
+            return Ok(None);
         }
         if !signed.is_signed_by(&key) {
             let name_of = writer.map_or_else(|| key.to_string(), |writer| writer.name);
             self.unused.damaged.push((name, format!("its signature is not that of {name_of}")));
-            return None;
+            return Ok(None);
         }
-        if footer.namespace != namespace {
+        if of != namespace {
             self.unused.foreign += 1;
-            return None;
+            return Ok(None);
         }
+        let Footer { created, items, .. } = signed.decode()?;
         if own == Some(key) {
-            self.own.extend(footer.items.iter().map(|item| item.key));
+            self.own.extend(items.iter().map(|item| item.key));
         }
         let Some(writer) = writer else {
             *self.unused.untrusted.entry(key).or_default() += 1;
-            return None;
+            return Ok(None);
         };
-        Some((Segment { name, writer, created: footer.created, entries: Vec::new() }, footer.items))
+        Ok(Some((Segment { name, writer, created, entries: Vec::new() }, items)))
     }
 
     /// Identifies the segments that are used.
@@ -217,18 +221,14 @@ pub(super) async fn read_footers(remote: &dyn Remote) -> Result<(Vec<FoundSegmen
             Ok(footer) => found.push(FoundSegment { name, object, footer, is_rolled_up: false }),
             // pruned in the meantime
             Err(RemoteError::NotFound(_)) => {}
+            Err(RemoteError::Refused { what, .. }) => {
+                let footer = Err(SegmentFault::Damaged(what));
+                found.push(FoundSegment { name, object, footer, is_rolled_up: false });
+            }
             Err(error) => return Err(error),
         }
     }
     Ok((found, lists))
-}
-
-/// Verifies what needs no knowledge of writers.
-fn check(name: &Digest, signed: &SignedFooter) -> Result<Footer, SegmentFault> {
-    if signed.name() != *name {
-        return Err(SegmentFault::Damaged("its footer is not that of its name"));
-    }
-    signed.decode()
 }
 
 /// The footer of a segment, or what is wrong with it.

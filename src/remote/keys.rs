@@ -29,9 +29,9 @@ pub enum KeyError {
     Secret,
     #[error("this is a public key; signing needs the secret key, which begins with {SECRET}")]
     Public,
-    #[error("expected {PUBLIC} and 43 letters, digits, - or _, as `compeval key new` prints it")]
+    #[error("expected {PUBLIC} and 43 letters, digits, - or _, as `compeval cache key` prints it")]
     BadPublic,
-    #[error("expected {SECRET} and 43 letters, digits, - or _, as `compeval key new` prints it")]
+    #[error("expected {SECRET} and 43 letters, digits, - or _, as `compeval cache key` prints it")]
     BadSecret,
     #[error("expected a name and a public key, as in \"ci {PUBLIC}…\"")]
     NoName,

@@ -40,7 +40,8 @@ pub(super) async fn read(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject
 /// Returns also whether everything that was listed was there.
 async fn read_listed(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>, bool), RemoteError> {
     let mut objects = remote.list(FOLDER).await?;
-    objects.retain(|object| is_rollup(object) || pruned::is_list(&object.name));
+    // A larger one is no roll-up: its segments are read one by one.
+    objects.retain(|object| object.bytes <= 2 * MOST_BYTES && (is_rollup(object) || pruned::is_list(&object.name)));
     let read = |object: ListedObject| async move { (read_object(remote, &object.name).await, object) };
     let mut replies = futures::stream::iter(objects).map(read).buffer_unordered(SIDE_BY_SIDE);
     let (mut footers, mut lists, mut is_whole) = (Footers::new(), Vec::new(), true);
@@ -62,7 +63,7 @@ fn is_rollup(object: &ListedObject) -> bool {
 async fn read_object(remote: &dyn Remote, name: &str) -> Result<Option<Bytes>, RemoteError> {
     match remote.read(name, None).await {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(RemoteError::NotFound(_)) => Ok(None),
+        Err(RemoteError::NotFound(_) | RemoteError::Refused { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

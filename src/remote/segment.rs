@@ -77,6 +77,13 @@ pub(super) struct Footer {
     pub(super) items: Vec<SegmentItem>,
 }
 
+/// What a footer begins with: enough to verify its signature before anything is read whose size it decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct FooterHead {
+    pub(super) namespace: Namespace,
+    pub(super) writer: PublicKey,
+}
+
 /// The end of a segment as it is stored, also in roll-ups: footer and signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SignedFooter {
@@ -137,7 +144,13 @@ impl SignedFooter {
         Digest::of([self.footer.as_slice(), &self.signature].concat())
     }
 
-    /// The footer, before its signature was verified.
+    /// For whom, and by whom it says that it is. Not verified.
+    pub(super) fn head(&self) -> Result<FooterHead, SegmentFault> {
+        let head = postcard::take_from_bytes(&self.footer);
+        head.map(|(head, _)| head).map_err(|_| SegmentFault::Damaged("its footer cannot be read"))
+    }
+
+    /// The whole footer. Its signature is verified before.
     pub(super) fn decode(&self) -> Result<Footer, SegmentFault> {
         postcard::from_bytes(&self.footer).map_err(|_| SegmentFault::Damaged("its footer cannot be read"))
     }
@@ -218,6 +231,7 @@ mod tests {
         assert_eq!((&read, read.name()), (&signed, signed.name()));
         assert!(read.is_signed_by(&key.public()));
         let footer = read.decode().unwrap();
+        assert_eq!(read.head().unwrap(), FooterHead { namespace: footer.namespace, writer: footer.writer });
         assert_eq!((footer.writer, footer.created, footer.namespace), (key.public(), 42, Namespace([3; 16])));
         let item = footer.items[1];
         let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];

@@ -81,7 +81,7 @@ pub fn trend_page(points: &[TrendPoint]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>compeval trend</title><style>{STYLE}</style></head><body>\n<h1>{} result \
+         content=\"width=device-width\">\n<title>compeval labels trend</title><style>{STYLE}</style></head><body>\n<h1>{} result \
          sets</h1>\n<p>Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the fixtures, the questions, the \
          rubric, the answerer or the judge changed, and scores before and after cannot be compared.</p>\n",
         points.len()

@@ -310,7 +310,7 @@ impl Project {
     }
 }
 
-/// A key pair as `key new` prints it.
+/// A key pair as `cache key` prints it.
 #[cfg(any(unix, feature = "object-stores"))]
 pub struct Key {
     pub public: String,
@@ -319,7 +319,7 @@ pub struct Key {
 
 #[cfg(any(unix, feature = "object-stores"))]
 pub fn key() -> Key {
-    let made = Project::offline().expect(0, "key new --name writer --json").json();
+    let made = Project::offline().expect(0, "cache key --name writer --json").json();
     let text = |name: &str| made[name].as_str().expect("a text").to_owned();
     Key { public: text("public"), secret: text("secret") }
 }

@@ -238,7 +238,7 @@ fn push_and_pull_move_everything_and_sign_nothing_of_others() {
     first.expect(0, &format!("{RUN} --methods nothing"));
     first.expect(2, "cache push").says(&["only read"]);
     first.set("COMPEVAL_REMOTE_MODE", "write");
-    first.expect(2, "cache push").says(&["COMPEVAL_SIGNING_KEY is not set", "key new"]);
+    first.expect(2, "cache push").says(&["COMPEVAL_SIGNING_KEY is not set", "cache key"]);
     first.set("COMPEVAL_SIGNING_KEY", &alice.secret);
     let pushed = first.expect(0, "cache push --json").json();
     assert!(pushed["entries"].as_u64() > Some(0) && pushed["texts"] == 0, "{pushed}");

@@ -11,7 +11,7 @@ const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 fn a_trend_has_every_set_of_a_label_with_commit_and_intervals() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.expect(4, "trend").says(&["no results with scores"]);
+    project.expect(4, "labels trend").says(&["no results with scores"]);
     project.write(".git/HEAD", "ref: refs/heads/main\n");
     project.write(".git/refs/heads/main", COMMIT);
     project.expect(0, "run --label nightly --runs 1");
@@ -19,7 +19,7 @@ fn a_trend_has_every_set_of_a_label_with_commit_and_intervals() {
     project.edit("prompts/anchored.md", "## ", "## The ");
     project.expect(0, "run --label nightly --runs 1 --replace");
     project.expect(0, "run --label other --runs 1 --probes port");
-    let points = project.expect(0, "trend nightly --json").json();
+    let points = project.expect(0, "labels trend nightly --json").json();
     let labels: Vec<&str> = points.as_array().unwrap().iter().map(|point| point["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["nightly~1", "nightly"]);
     assert_eq!(points[0]["commit"], COMMIT);
@@ -30,14 +30,14 @@ fn a_trend_has_every_set_of_a_label_with_commit_and_intervals() {
     let last = &points[1]["methods"][0][1][0][1]["value"];
     assert_eq!(last, &summary["methods"]["full"]["overall"]["median"]);
 
-    let shown = project.expect(0, "trend").stdout;
+    let shown = project.expect(0, "labels trend").stdout;
     assert!(shown.contains("nightly~1") && shown.contains("0123456789") && shown.contains("≠ other"), "{shown}");
-    let one = project.expect(0, "trend nightly* --method anchored --html trend.html").stdout;
+    let one = project.expect(0, "labels trend nightly* --method anchored --html trend.html").stdout;
     assert!(one.contains("accuracy") && !one.contains("other"), "{one}");
     let page = project.read("trend.html");
     assert!(page.contains("<svg") && page.contains("nightly~1") && !page.contains("<script"), "{page}");
-    project.expect(2, "trend --method nobody").says(&["no result has a method `nobody`", "anchored"]);
-    project.expect(2, "trend nigthly").says(&["did you mean `nightly`?"]);
+    project.expect(2, "labels trend --method nobody").says(&["no result has a method `nobody`", "anchored"]);
+    project.expect(2, "labels trend nigthly").says(&["did you mean `nightly`?"]);
 }
 
 #[test]

@@ -7,12 +7,15 @@ use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::fixture::audit::audit_all;
+use crate::cli::commands::fixture_text::tokens as count_tokens_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::{every_finding, render, render_kinds};
 use crate::cli::format::count;
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
+use base::units::Tokens;
+use sessions::import::{FixtureStats, stats};
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
@@ -189,18 +192,28 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
         Column::Left("fixture"),
         Column::Right("messages"),
+        Column::Right("tokens"),
         Column::Right("points"),
         Column::Right("probes"),
+        Column::Right("calls"),
+        Column::Right("files"),
         Column::Right("KB"),
+        Column::Left("languages"),
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
+        let FixtureStats { messages, tokens: Tokens(tokens), tools, files, languages, .. } =
+            stats(&loaded.fixture, &count_tokens_of);
         let size = std::fs::metadata(pipeline.folder.join(&loaded.path)).ok().map(|file| file.len());
         vec![
             loaded.name().to_owned(),
-            loaded.fixture.messages.len().to_string(),
+            messages.to_string(),
+            tokens.to_string(),
             loaded.points.len().to_string(),
             loaded.bank.probes.len().to_string(),
+            tools.values().sum::<usize>().to_string(),
+            files.len().to_string(),
             size.map_or_else(|| "–".to_owned(), |bytes| bytes.div_ceil(1000).to_string()),
+            languages.join(" "),
         ]
     });
     let methods: Vec<&str> = pipeline.methods.iter().map(|method| &*method.name.0).collect();

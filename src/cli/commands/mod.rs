@@ -9,11 +9,9 @@ mod fixture;
 mod fixture_text;
 mod init;
 mod judge;
-mod key;
 mod labels;
 mod needed;
 mod observe;
-mod open;
 mod plan;
 mod power;
 mod probes;
@@ -21,7 +19,6 @@ mod report;
 mod run;
 mod schema;
 mod show;
-mod trend;
 mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -30,6 +27,7 @@ pub(super) use cache::parse_age;
 
 use super::args::Common;
 use super::command_line::CommandLine;
+use super::command_list::with_groups;
 use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
@@ -42,16 +40,13 @@ use compare::CompareArgs;
 use fixture::FixtureCommand;
 use init::InitArgs;
 use judge::JudgeCommand;
-use key::KeyCommand;
 use labels::LabelsCommand;
 use observe::ObserveArgs;
-use open::OpenArgs;
 use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
 use run::{MergeArgs, RunArgs};
 use schema::SchemaArgs;
-use trend::TrendArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
@@ -102,15 +97,12 @@ pub(crate) enum Command {
                       compeval compare new-prompt baseline --html changes.html"
     )]
     Compare(CompareArgs),
-    /// Rewrite report.md and report.html of a result set
+    /// Rewrite report.md and report.html of a result set, or open its page
     #[command(
-        after_help = "Examples:\n  compeval report baseline\n  compeval report baseline --csv > cells.csv\n  compeval report --reference"
+        after_help = "Examples:\n  compeval report baseline\n  compeval report --open              the newest, in the browser that BROWSER names\n  \
+                      compeval report baseline --csv > cells.csv\n  compeval report --reference"
     )]
     Report(ReportArgs),
-    /// Open the page of a result set in the browser
-    #[command(after_help = "Examples:\n  compeval open            the newest\n  compeval open baseline\n\n\
-                      BROWSER names the browser. Without one the path is printed")]
-    Open(OpenArgs),
     /// Show one cell: question, context, answer, grades
     #[command(
         after_help = "Examples:\n  compeval show config-reverse-proxy\n  compeval show config-reverse-proxy --method anchored --probe port --run 1"
@@ -119,21 +111,17 @@ pub(crate) enum Command {
     /// Explain a score: the actions that it depends on, and what changed in them
     #[command(after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port")]
     Why(ShowArgs),
-    /// Show scores of result sets over time and commits
-    #[command(
-        after_help = "Examples:\n  compeval trend\n  compeval trend 'nightly-*' --method anchored --html trend.html"
-    )]
-    Trend(TrendArgs),
-    /// List, remove and protect result sets
+    /// List, remove and protect result sets; show their scores over time
     #[command(
         subcommand,
-        after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  compeval labels rm old-prompt"
+        after_help = "Examples:\n  compeval labels ls\n  compeval labels trend 'nightly-*'\n  compeval labels protect baseline\n  \
+                      compeval labels rm old-prompt"
     )]
     Labels(LabelsCommand),
     /// List, cancel and give up open batches
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// List, inspect, prune, verify and share cached outputs
+    /// List, inspect, prune, verify and share cached outputs; make a key that signs them
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"
@@ -142,7 +130,7 @@ pub(crate) enum Command {
     /// Make fixtures from session logs
     #[command(
         subcommand,
-        after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture stats"
+        after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture scrub fixtures/session.json"
     )]
     Fixture(FixtureCommand),
     /// Show what sessions did after the compactions in their logs: re-reads, repeated failures
@@ -163,9 +151,6 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval judge selftest\n  compeval judge agreement human-grades.csv"
     )]
     Judge(JudgeCommand),
-    /// Make a key that signs what is uploaded to a shared cache
-    #[command(subcommand, after_help = "Examples:\n  compeval key new --name ci")]
-    Key(KeyCommand),
     /// Print the JSON Schema of a file that you write
     #[command(after_help = "Examples:\n  compeval schema pipeline > schemas/pipeline.schema.json\n\n\
                             In pipeline.toml: #:schema ./schemas/pipeline.schema.json\n\
@@ -187,12 +172,17 @@ pub(crate) enum Command {
     },
 }
 
+/// The program with all of its commands.
+pub(super) fn program() -> clap::Command {
+    with_groups(Cli::command())
+}
+
 impl Command {
     /// The global flags that the command has no use for.
     fn unused(&self) -> &'static [&'static str] {
         match self {
             Command::Init(_) | Command::Observe(_) => &["config", "profile"],
-            Command::Key(_) => &["directory", "config", "profile"],
+            Command::Cache(CacheCommand::Key(_)) => &["directory", "config", "profile"],
             Command::Schema(_) | Command::Man { .. } | Command::Completions { .. } => {
                 &["directory", "config", "profile", "json"]
             }
@@ -215,10 +205,8 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Merge(args) => run::merge(common, args, console),
         Command::Compare(args) => compare::run(common, args, console),
         Command::Report(args) => report::run(common, args, console),
-        Command::Open(args) => open::run(common, args, console),
         Command::Show(args) => show::run(common, args, console),
         Command::Why(args) => why::run(common, args, console),
-        Command::Trend(args) => trend::run(common, args, console),
         Command::Labels(command) => labels::run(common, command, console),
         Command::Cache(command) => cache::run(common, command, console),
         Command::Batch(command) => batch::run(common, command, console),
@@ -226,7 +214,6 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
-        Command::Key(command) => key::run(command, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Man { command } => man(command, console),
         Command::Completions { shell } => {
@@ -237,7 +224,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
 }
 
 fn man(names: &[String], console: &Console) -> Result<Exit, Failure> {
-    let mut program = Cli::command();
+    let mut program = program();
     program.build();
     let mut found = &program;
     for name in names {

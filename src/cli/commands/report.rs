@@ -1,14 +1,17 @@
-//! `compeval report`: writes report.md and report.html of a label again.
+//! `compeval report`: writes report.md and report.html of a label again, or opens its page.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::browser::open_in_browser;
 use crate::cli::commands::cell::note_partial;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
+use crate::cli::format::shell_word;
+use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
 use crate::report::{csv_header, csv_line, junit, reference_table};
@@ -19,13 +22,16 @@ use base::locale::Locale;
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// The result set
-    #[arg(required_unless_present = "reference")]
+    #[arg(required_unless_present_any = ["reference", "open"])]
     pub(crate) label: Option<String>,
+    /// Open report.html, as it is, in the browser; without a label that of the newest result set
+    #[arg(long, conflicts_with_all = ["reference", "csv", "junit"])]
+    pub(crate) open: bool,
     /// Print the published reference table next to the measured one
     #[arg(long)]
     pub(crate) reference: bool,
     /// Report the incomplete results of the label
-    #[arg(long, requires = "label")]
+    #[arg(long, requires = "label", conflicts_with = "open")]
     pub(crate) partial: bool,
     /// Print the graded cells as CSV; rewrite no file
     #[arg(long, requires = "label", conflicts_with = "reference")]
@@ -39,6 +45,9 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.open {
+        return open(common, args.label.as_deref(), console);
+    }
     let Some(label) = &args.label else {
         console.print(&console.styled(&reference_table(Locale::En, console.width())));
         return Ok(Exit::Done);
@@ -71,6 +80,30 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         console.inform(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
     }
     published.refused.map_or(Ok(Exit::Done), |refusal| Err(refusal.into()))
+}
+
+#[derive(Serialize)]
+struct OpenJson {
+    page: String,
+    /// Whether a browser was started.
+    opened: bool,
+}
+
+fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
+    let folder = find_results(&project_paths_of(common)?.results, label, false)?;
+    let page = folder.file(names::HTML);
+    if !page.is_file() {
+        let label = folder.label();
+        return Err(Failure::input(format!("the results `{label}` have no {}", names::HTML))
+            .hinted(format!("compeval report {}   writes it", shell_word(&label))));
+    }
+    let opened = open_in_browser(page.as_os_str());
+    let page = page.display().to_string();
+    console.report(&OpenJson { page: page.clone(), opened }, || console.print(&page));
+    if !opened {
+        console.note("There is no browser here: open this file in yours.");
+    }
+    Ok(Exit::Done)
 }
 
 /// The cells as they are read: a result set may be larger than memory.

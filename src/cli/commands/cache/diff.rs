@@ -1,4 +1,4 @@
-//! `cache diff`: compares two entries input by input, with line differences where the texts are stored.
+//! `cache show A B`: compares two entries input by input, with line differences where the texts are stored.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -5,6 +5,7 @@
 mod diff;
 mod entry;
 mod filter;
+mod key;
 mod ls;
 mod maintenance;
 mod prune;
@@ -21,6 +22,7 @@ use crate::cli::project::project_paths_of;
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::Console;
 use filter::CacheFilter;
+use key::KeyArgs;
 use prune::PruneArgs;
 
 pub(crate) use diff::hunk_lines;
@@ -35,25 +37,21 @@ pub(crate) enum CacheCommand {
         after_help = "Examples:\n  compeval cache ls --stage judge\n  compeval cache ls --method anchored --older-than 30d"
     )]
     Ls(CacheFilter),
-    /// Show one entry: output and provenance
-    #[command(after_help = "Examples:\n  compeval cache show 3f2a --inputs")]
+    /// Show one entry, output and provenance; or compare two, input by input
+    #[command(
+        after_help = "Examples:\n  compeval cache show 3f2a --inputs\n  compeval cache show 3f2a 91bc    what differs"
+    )]
     Show {
         /// A unique prefix of its key
         key: String,
+        /// The entry to compare it with
+        other: Option<String>,
         /// Print only the stored bytes
-        #[arg(long)]
+        #[arg(long, conflicts_with = "other")]
         raw: bool,
         /// Also list the inputs
-        #[arg(long)]
+        #[arg(long, conflicts_with = "other")]
         inputs: bool,
-    },
-    /// Compare two entries input by input
-    #[command(after_help = "Examples:\n  compeval cache diff 3f2a 91bc")]
-    Diff {
-        /// A unique key prefix
-        a: String,
-        /// A unique key prefix
-        b: String,
     },
     /// Summarize by stage, model and age
     #[command(
@@ -87,24 +85,34 @@ pub(crate) enum CacheCommand {
         after_help = "Examples:\n  compeval cache prune --unreachable --dry-run\n  compeval cache prune --older-than 30d"
     )]
     Prune(PruneArgs),
+    /// Make a key pair that signs what is pushed, and print it. Nothing is stored
+    #[command(after_help = "Examples:\n  compeval cache key --name ci")]
+    Key(KeyArgs),
     /// Check the hash of every entry
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
 }
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
-    let paths = project_paths_of(common)?;
+    // A key needs no project.
+    let paths = || project_paths_of(common);
     match command {
-        CacheCommand::Ls(filter) => ls::run(&snapshot(&paths.cache, console)?, filter, console),
-        CacheCommand::Show { key, raw, inputs } => {
-            show::run(&snapshot(&paths.cache, console)?, key, *raw, *inputs, console)
+        CacheCommand::Ls(filter) => ls::run(&snapshot(&paths()?.cache, console)?, filter, console),
+        CacheCommand::Show { key, other: Some(other), .. } => {
+            diff::run(&snapshot(&paths()?.cache, console)?, key, other, console)
         }
-        CacheCommand::Diff { a, b } => diff::run(&snapshot(&paths.cache, console)?, a, b, console),
-        CacheCommand::Stats { shared: true, remote } => remote::stats(&paths, remote, console),
-        CacheCommand::Push { label, remote } => remote::push(&paths, remote, label.as_deref(), console),
-        CacheCommand::Pull(remote) => remote::pull(&paths, remote, console),
-        CacheCommand::Stats { .. } => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
-        CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
-        CacheCommand::Verify => maintenance::verify(&paths.cache, console),
+        CacheCommand::Show { key, other: None, raw, inputs } => {
+            show::run(&snapshot(&paths()?.cache, console)?, key, *raw, *inputs, console)
+        }
+        CacheCommand::Key(args) => key::run(args, console),
+        CacheCommand::Stats { shared: true, remote } => remote::stats(&paths()?, remote, console),
+        CacheCommand::Push { label, remote } => remote::push(&paths()?, remote, label.as_deref(), console),
+        CacheCommand::Pull(remote) => remote::pull(&paths()?, remote, console),
+        CacheCommand::Stats { .. } => {
+            let paths = paths()?;
+            stats::run(&snapshot(&paths.cache, console)?, &paths.results, console)
+        }
+        CacheCommand::Prune(args) => prune::run(common, &paths()?, args, console),
+        CacheCommand::Verify => maintenance::verify(&paths()?.cache, console),
     }
 }

@@ -1,4 +1,4 @@
-//! `compeval trend`: scores of result sets over time and commits.
+//! `labels trend`: scores of result sets over time and commits.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::action::Digest;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{given, project_paths_of};
+use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, render_table};
 use crate::report::{
     TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
@@ -32,9 +32,8 @@ pub(crate) struct TrendArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
-pub(crate) fn run(common: &Common, args: &TrendArgs, console: &Console) -> Result<Exit, Failure> {
-    let results = project_paths_of(common)?.results;
-    let points = points(&folders(&results, &args.labels)?, console);
+pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &Console) -> Result<Exit, Failure> {
+    let points = points(&folders(results, &args.labels)?, console);
     if points.is_empty() {
         let message = match args.labels.join(" ") {
             all if all.is_empty() => "there are no results with scores; `compeval run` makes some".to_owned(),

@@ -1,6 +1,6 @@
-//! `compeval key`: the key that uploaded entries are signed with.
+//! `cache key`: the key that uploaded entries are signed with.
 
-use clap::Subcommand;
+use clap::Args;
 use serde_json::json;
 
 use crate::cli::failure::{Exit, Failure};
@@ -8,14 +8,11 @@ use crate::cli::remote::SIGNING_KEY;
 use crate::cli::terminal::Console;
 use crate::remote::SigningKey;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeyCommand {
-    /// Make a key pair and print it. Nothing is stored
-    New {
-        /// The writer's name, as others see it
-        #[arg(long, default_value = "me", value_parser = name)]
-        name: String,
-    },
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// The writer's name, as others see it
+    #[arg(long, default_value = "me", value_parser = name)]
+    name: String,
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -24,8 +21,7 @@ fn name(text: &str) -> Result<String, String> {
     if is_good { Ok(text.trim().to_owned()) } else { Err("expected letters, digits, spaces, `-`, `_` and `.`".into()) }
 }
 
-pub(super) fn run(command: &KeyCommand, console: &Console) -> Result<Exit, Failure> {
-    let KeyCommand::New { name } = command;
+pub(super) fn run(KeyArgs { name }: &KeyArgs, console: &Console) -> Result<Exit, Failure> {
     let (key, secret) = SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
     let public = key.public();
     console.report(&json!({ "name": name, "public": public.to_string(), "secret": secret }), || {

@@ -1,4 +1,6 @@
-//! `compeval labels`: lists, removes and protects result sets.
+//! `compeval labels`: lists, removes and protects result sets, and shows their scores over time.
+
+mod trend;
 
 use std::path::Path;
 
@@ -16,6 +18,7 @@ use crate::results::{
     lock_reports, names, open_results, remove_results,
 };
 use base::files::read_text;
+use trend::TrendArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabelsCommand {
@@ -39,6 +42,10 @@ pub(crate) enum LabelsCommand {
         #[arg(long)]
         off: bool,
     },
+    /// Show scores over time and commits
+    #[command(after_help = "Examples:\n  compeval labels trend\n  \
+                            compeval labels trend 'nightly-*' --method anchored --html trend.html")]
+    Trend(TrendArgs),
 }
 
 pub(crate) fn run(common: &Common, command: &LabelsCommand, console: &Console) -> Result<Exit, Failure> {
@@ -46,6 +53,7 @@ pub(crate) fn run(common: &Common, command: &LabelsCommand, console: &Console) -
     match command {
         LabelsCommand::Ls => list(&results, console),
         LabelsCommand::Rm { labels } => remove(&results, labels, console),
+        LabelsCommand::Trend(args) => trend::run(common, &results, args, console),
         LabelsCommand::Protect { labels, off } => protect(&results, labels, !off, console),
     }
 }

@@ -1,0 +1,123 @@
+//! The commands as people meet them: in groups by purpose, and by the words that they had before.
+
+use std::fmt::Write;
+
+use clap::Command;
+use clap::builder::StyledStr;
+
+/// The commands by purpose, in the order in which a newcomer needs them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start", &["init", "check"]),
+    ("Evaluate", &["plan", "run", "merge"]),
+    ("Read results", &["show", "why", "compare", "report", "labels"]),
+    ("Sessions and probes", &["observe", "fixture", "probes"]),
+    ("Judges", &["judge"]),
+    ("Cache and tools", &["cache", "batch", "schema", "completions", "man"]),
+];
+
+/// Commands of earlier versions, and what takes their place; `None` where nothing does.
+const FORMER: [(&str, Option<&str>); 10] = [
+    ("open", Some("compeval report --open")),
+    ("trend", Some("compeval labels trend")),
+    ("key", Some("compeval cache key")),
+    ("cache diff", Some("compeval cache show KEY KEY")),
+    ("cache export", Some("compeval cache push --remote fs:///FOLDER")),
+    ("cache import", Some("compeval cache pull --remote fs:///FOLDER")),
+    ("cache upgrade", None),
+    ("fixture stats", Some("compeval check --all")),
+    ("batch export", None),
+    ("batch import", None),
+];
+
+/// Gives the program a help page with its commands in groups.
+pub(super) fn with_groups(program: Command) -> Command {
+    let page = help_page(&program);
+    program.help_template(page)
+}
+
+fn help_page(program: &Command) -> StyledStr {
+    let styles = program.get_styles();
+    let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
+    let mut page = StyledStr::new();
+    // Memory accepts all that is written.
+    let _ = write!(page, "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n");
+    for (title, names) in GROUPS {
+        let _ = writeln!(page, "\n{header}{title}:{header:#}");
+        for name in names {
+            let about = program.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let _ = writeln!(page, "  {literal}{name:<width$}{literal:#}  {about}");
+        }
+    }
+    let _ = write!(page, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    page
+}
+
+/// Why these words are no command: what takes the place of one of an earlier version; `None` if none was ever one.
+pub(super) fn former_command(words: &[String]) -> Option<String> {
+    let is_named = |former: &str| {
+        let parts: Vec<&str> = former.split(' ').collect();
+        words.windows(parts.len()).any(|window| window == parts)
+    };
+    let (former, successor) = FORMER.iter().find(|(former, _)| is_named(former))?;
+    Some(match successor {
+        Some(successor) => format!("`compeval {former}` is now `{successor}`"),
+        None => format!("`compeval {former}` was removed, and nothing takes its place"),
+    })
+}
+
+/// The commands that could have been meant where these words lead to none.
+pub(super) fn commands_at<'p>(program: &'p Command, words: &[String]) -> Vec<&'p str> {
+    let mut at = program;
+    for word in words {
+        at = at.find_subcommand(word).unwrap_or(at);
+    }
+    at.get_subcommands().map(Command::get_name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::commands::Cli;
+
+    fn leaves(command: &Command, path: &str) -> Vec<String> {
+        let below: Vec<&Command> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+        let name = |below: &Command| format!("{path} {}", below.get_name()).trim().to_owned();
+        match below.is_empty() {
+            true => vec![path.to_owned()],
+            false => below.into_iter().flat_map(|below| leaves(below, &name(below))).collect(),
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_there_are_few() {
+        let program = Cli::command();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let known: BTreeSet<&str> = program.get_subcommands().map(Command::get_name).collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(grouped.len(), known.len(), "a command is in two groups");
+        let leaves = leaves(&program, "");
+        assert!(leaves.len() <= 34, "{} commands: {leaves:?}", leaves.len());
+    }
+
+    #[test]
+    fn a_former_word_is_no_command_and_its_successor_is_one() {
+        let program = Cli::command();
+        let all = leaves(&program, "");
+        for (former, successor) in FORMER {
+            assert!(!all.iter().any(|leaf| leaf == former), "{former} is a command");
+            let words: Vec<String> = former.split(' ').map(str::to_owned).collect();
+            let text = former_command(&words).unwrap_or_default();
+            let Some(successor) = successor else { continue };
+            assert!(text.ends_with(&format!("is now `{successor}`")), "{text}");
+            let named = successor.trim_start_matches("compeval ");
+            assert!(all.iter().any(|leaf| named.starts_with(leaf.as_str())), "{successor} names no command");
+        }
+        assert_eq!(former_command(&["run".to_owned()]), None);
+    }
+}
