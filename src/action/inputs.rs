@@ -345,7 +345,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "227701cceb20"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "214c9e9be672"]);
     }
 
     #[test]

@@ -8,18 +8,13 @@
 //! the constraints that the question states, or else how much of the answer is to the point. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
 //! the question itself is about what was rejected, words of rejection are ignored.
 
-use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::json;
 
 use super::demands::Demands;
 use crate::compress::rules;
 use crate::judge::{CriterionId, GradingRequest};
-use crate::measure::{abstains, stated_as_current};
+use crate::measure::{abstains, asks_for_rejection, is_denied, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
-use base::text::pattern;
 use sessions::transcript::fold;
 
 /// What was found in the answer, once for all criteria.
@@ -73,7 +68,7 @@ fn find(brief: &GradingRequest) -> Finding {
         return unanswerable(response, demands);
     }
     let folded = fold(response);
-    let reads_rejection = !REJECTION_ASKED.is_match(&fold(&brief.probe_question));
+    let reads_rejection = !asks_for_rejection(&brief.probe_question);
     let lines: Vec<(&str, String)> = response.lines().map(|line| (line, fold(line))).collect();
     let finders = FactFinder::all(&truth.expected_facts);
     let expected = truth.expected_facts.iter().zip(&finders);
@@ -143,75 +138,10 @@ fn words(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact]) -> String {
     words
 }
 
-/// Questions whose right answer names something as rejected, absent or no longer so.
-static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
-        "",
-        &[
-            r"\b(?:not|no longer|instead|rather|former|before|first|old|alternatives?|turned down|over (?:which|what))\b",
-            r"\b(?:reject|abandon|drop|discard|rul(?:ed|ing) out|original|replac|remov|revert)\w*",
-            r"n't\b|否决|放弃|不|没|未|而非|原先|原来|起初|最初|之前|替代|取代|推翻|撤销",
-        ],
-        "",
-    )
-});
-
-/// What, right before a fact, denies it.
-static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
-        "",
-        &[
-            r"\b(?:was|is|were|are|did|does|do|has|have|had)(?: not|n't)(?: [\w']+){0,4}",
-            r"\b(?:never|no longer|neither|nor)(?: [\w']+){0,3}",
-            r"\bnothing (?:is|was)(?: [\w']+){0,5}",
-            r"\bnot",
-            r"\b(?:instead of|rather than|(?:chosen|preferred|picked) over)(?: [\w']+){0,2}",
-            r"\b(?:rejected|abandoned|discarded|ruled out|dropped|gave up|turned down)(?: [\w']+){0,2}",
-            r"(?:不是|并非|而非|不再|没有|并未|从未|不需要|无需|否决了|放弃了|推翻了|弃用了?)[^，。；]{0,6}",
-        ],
-        "[\\s`'\"“”「」:]*$",
-    )
-});
-
-/// What, right after a fact, denies it or reports it as rejected.
-static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
-    let were = r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
-    let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
-    let untrue = "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
-    any_of(
-        "^[`'\"”」)]*",
-        &[
-            &format!(r"{were} {rejected}\b"),
-            &format!(r"{were}{untrue}\b"),
-            r"(?: [\w']+){0,2} no longer (?:holds?|applies|needed)\b",
-            "[^，。；]{0,10}?(?:被否决|被驳回|被放弃|被推翻|已放弃|已经放弃|作废|没有采用|未被采用|不再|从未)",
-            "[^，。；]{0,10}?(?:没有删除|没有新建|并不成立)",
-        ],
-        "",
-    )
-});
-
-fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
-    pattern(&format!("{start}(?:{}){end}", alternatives.join("|")))
-}
-
 /// Whether the folded answer asserts the fact somewhere. Words of rejection around it count unless the question asks
 /// for what was rejected.
 fn asserts(folded: &str, fact: &FactFinder, reads_rejection: bool) -> bool {
     fact.ranges(folded).iter().any(|place| !reads_rejection || !is_denied(folded, place))
-}
-
-fn is_denied(folded: &str, place: &Range<usize>) -> bool {
-    let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
-    // Only the clause around the fact speaks about it. A full stop inside a name or number ends none.
-    let is_stop = |text: &str, at: usize, c: char| match c {
-        ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
-        '.' | ':' => text.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
-        _ => false,
-    };
-    let start = before.char_indices().rfind(|(at, c)| is_stop(before, *at, *c)).map_or(0, |(at, c)| at + c.len_utf8());
-    let end = after.char_indices().find(|(at, c)| is_stop(after, *at, *c)).map_or(after.len(), |(at, _)| at);
-    DENIED_BEFORE.is_match(before.get(start..).unwrap_or("")) || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
 fn score(criterion: &CriterionId, finding: &Finding) -> u8 {

@@ -79,6 +79,8 @@ const ADMISSIONS: &[&str] = &[
     r"\bno(?: \w+){1,3} (?:is|are|was|were|has been|have been|gets?|got) {SAID}\b",
     r"\bno (?:\w+ )?(?:mention|record|information|info|details?|indication|trace|evidence|reference|hint|way (?:to|of) (?:know|tell|say)(?:ing)?|answer)\b",
     r"(?:^|\b(?:{RECORD}|it|that)\b.{0,40}\b)(?:gives?|has|have|contains?|provides?|offers?|includes?|lists?|shows?|makes?) no(?:thing)?\b",
+    r"\b(?:we|i|you|they) (?:have |had |has )?{NOT}(?: really| even| ever| actually)? (?:discuss|decide|settle|agree|talk|cover|establish|specif)\w*\b|\b(?:we|i|you|they) (?:have|had|did)n't (?:discuss|decide|settle|agree|talk|cover|establish|specif)\w*\b",
+    r"\b(?:that|this|it) (?:was|is|has been|had been) never (?:discussed|decided|settled|agreed|established|covered|specified|fixed)\b",
     // I cannot tell
     r"\b(?:i|we|one|you)(?: \w+)? (?:cannot|can't|could not|couldn't|do not|don't|did not|didn't|won't|will not|am unable to|was unable to|are unable to)(?: \w+)? (?:answer|be (?:sure|certain)|confirm|determine|find|give|guess|have|identify|infer|know|locate|provide|recall|remember|say|see|speculate|tell)\b",
     r"\b(?:cannot|can't|could not|couldn't) be (?:answered|confirmed|determined|established|identified|inferred|known|told|said|recovered|reconstructed)\b",
@@ -98,7 +100,7 @@ const ADMISSIONS: &[&str] = &[
     r"\bnot {ASK}\b|\bwould (?:only )?be (?:a guess|guessing|speculation)\b",
     r"\b(?:need|have) to (?:re-?|re )?(?:read|check|open|look|inspect|see|fetch)\b.{0,60}\bto (?:know|tell|say|answer|confirm|determine|find)\b",
     // Chinese
-    r"(?:没有|没|未|并未|从未|不)(?:有|曾|被|再|能)?(?:明确|具体|直接|任何|专门|清楚)?地?(?:说明|说|讲|提到|提及|提过|提供|提$|记载|写明|写$|写[改出到清为是]|给出|指明|指出|涉及|透露|交代|包含(?:$|[^在])|注明|列出|谈到|谈及|保留|体现|显示|描述|覆盖|涵盖|收录|讨论|保存|出现(?:$|[^在]|在{RECORD_ZH}))",
+    r"(?:没有|没|未|并未|从未|不)(?:有|曾|被|再|能)?(?:明确|具体|直接|任何|专门|清楚)?地?(?:说明|说|讲|提到|提及|提过|提供|提$|记载|写明|写$|写[改出到清为是]|给出|指明|指出|涉及|透露|交代|包含(?:$|[^在])|注明|列出|谈到|谈及|保留|体现|显示|描述|覆盖|涵盖|收录|讨论过|商量过|谈过|定过|决定过|定下来|保存|出现(?:$|[^在]|在{RECORD_ZH}))",
     r"{RECORD_ZH}.*(?:没有|没|未|无|不)(?:有|曾|被|再)?(?:记录|记|写|找到|查到|看到|见到)|(?:没有|没|未|无)(?:被)?(?:记录|记载)",
     r"(?:摘要|总结|上下文|记录|会话|对话|历史|笔记|材料|原文)(?:里|中|内|里面)?(?:已经|也|并|都|其实|确实|就)*(?:没有|没|未|无|不足)|不足以",
     r"(?:没有|没|未|无)(?:任何|这个|这些|这部分|这方面的?|该|此|这一|找到|查到|足够的?)*(?:相关|有关|关于|对应|答案|内容|信息|线索|细节|依据|记录$|记录[提可])",

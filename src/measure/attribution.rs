@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use super::states::mark_states;
 use crate::probe::FactFinder;
 use base::lazy_patterns;
 use base::named_enum;
@@ -53,15 +54,37 @@ impl FactClass {
 ///   dropped");
 /// - a step to something else behind it ("8080 → 8081", "8080 was changed to 8081");
 /// - an expected fact behind it that a word like "now" or "finally" introduces ("was 8080, now 8081");
-/// - an expected fact before it that it gives the reason for ("8081, because 8080 was taken").
+/// - an expected fact before it that it gives the reason for ("8081, because 8080 was taken");
+/// - a mark in brackets behind it ("8080 (old)"), the column of a table ("| before | after |"), a removed line of a diff.
 pub fn stated_as_current(answer: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
     if superseded.is_empty() {
         return Vec::new();
     }
-    let text = sentences(answer).map(fold).collect::<Vec<_>>().join("\n");
-    let mut new: Vec<Range<usize>> = expected.iter().flat_map(|fact| fact.ranges(&text)).collect();
-    new.sort_by_key(|range| range.start);
-    superseded.iter().map(|fact| fact.ranges(&text).iter().any(|old| is_current(&text, old, &new))).collect()
+    stated_in(&statements(answer), superseded, expected)
+}
+
+/// The sentences of a text, folded, a line each, with words for what its layout says.
+pub(super) fn statements(text: &str) -> String {
+    sentences(&mark_states(text)).map(fold).collect::<Vec<_>>().join("\n")
+}
+
+/// [`stated_as_current`] of the [`statements`] of an answer: at any place.
+fn stated_in(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
+    let new = sorted_ranges(text, expected);
+    superseded.iter().map(|fact| fact.ranges(text).iter().any(|old| is_current(text, old, &new))).collect()
+}
+
+/// The same of the [`statements`] of a context, where the last place decides: a context tells things in their order, and
+/// verbatim text has the value from before it was given up.
+pub(super) fn stated_last(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
+    let new = if superseded.is_empty() { Vec::new() } else { sorted_ranges(text, expected) };
+    superseded.iter().map(|fact| fact.ranges(text).last().is_some_and(|old| is_current(text, old, &new))).collect()
+}
+
+fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = facts.iter().flat_map(|fact| fact.ranges(text)).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
 }
 
 /// The stretches of a text between sentence ends, semicolons and line breaks.
@@ -96,7 +119,8 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     let negated = reaches_old && NEGATION.is_match(clause_before) || NEGATION.is_match(clause_after) && speaks_of_old;
     let former = reaches_old && (FORMER.is_match(said_before) || LEFT.is_match(before))
         || FORMER_AFTER.is_match(clause_after) && speaks_of_old
-        || STEP.is_match(after);
+        || STEP.is_match(after)
+        || FORMER_MARK.is_match(after);
     let followed = later.is_some_and(|range| {
         let between = slice(old.end..range.start);
         let clause = between.rsplit('\n').next().unwrap_or(between);
@@ -136,6 +160,9 @@ lazy_patterns! {
 
     /// Behind an old value: something takes its place.
     STEP = pattern(r"->|=>|→|⇒|➜|➔|\b(?:(?:changed|switched|moved|migrated|raised|lowered|increased|reduced|bumped|updated|renamed) to|became|gave way|(?:replaced|superseded) (?:by|with))\b|改为|改成|换成|改到|变为|变成|升到|降到|更新为");
+
+    /// In brackets directly behind a value: it is the old one.
+    FORMER_MARK = pattern(r"^'? ?\((?:the )?(?:old|older|former(?:ly)?|previous(?:ly)?|prior|before|superseded|obsolete|outdated|deprecated|rejected|dropped|旧|原|之前|以前|已弃用)\b ?(?:value|one|值)?\)");
 
     /// Words that introduce what holds now.
     SUCCESSION = pattern(r"\b(?:now|then|finally|later|eventually|currently|today|since|afterwards|in the end|after that|ended up|settled on|went with)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于");

@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::abstention::asserts;
 use super::attribution::{FactClass, stated_as_current};
+use super::context::{ContextFacts, ContextProbe};
 use super::depth::{Depth, Mentions};
+use super::entries::ContextEntries;
 use super::fabrication::unknown_names;
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{presence, share};
-use crate::probe::{FactFinder, History, Probe};
+use crate::probe::{FactFinder, History, Probe, Topic};
 use base::units::Tokens;
 use sessions::transcript::fold;
 
@@ -23,6 +25,9 @@ pub struct ProbeMeasure {
     superseded_names: Vec<String>,
     superseded: Vec<FactFinder>,
     question: String,
+    /// What the question is about.
+    topic: Topic,
+    in_context: ContextProbe,
     answerable: bool,
     /// Facts that are paraphrases occur nowhere literally: where they were kept or lost is then unknown.
     literal: bool,
@@ -105,6 +110,8 @@ impl ProbeMeasure {
             superseded_names: shown(&probe.superseded_facts),
             superseded: FactFinder::all_within(&probe.superseded_facts, history.paths()),
             question: probe.question.clone(),
+            topic: Topic::new(&probe.question, &probe.expected_facts),
+            in_context: ContextProbe::new(probe, history.paths()),
             answerable: probe.answerable,
             literal: probe.literal,
             known: KnownValues::new(&probe.question, spellings),
@@ -120,7 +127,12 @@ impl ProbeMeasure {
     /// For each expected fact whether it occurs in `context`, a text made by [`fold`]. The same for all answers
     /// given from it: worth keeping, for a context may be long.
     pub fn presence(&self, context: &str) -> Vec<bool> {
-        presence(context, &self.expected)
+        presence(context, &self.expected, &self.topic)
+    }
+
+    /// What a context says of the facts beyond that they occur; `None` of paraphrases, and of a probe without facts.
+    pub fn in_context(&self, entries: &ContextEntries, folded: &str) -> Option<ContextFacts> {
+        (self.literal && !self.expected.is_empty()).then(|| self.in_context.read(entries, folded))
     }
 
     /// Measures one answer. `present` is what [`ProbeMeasure::presence`] says of its context; `None` if that cannot
@@ -134,7 +146,7 @@ impl ProbeMeasure {
     ) -> Measured {
         let present = present.filter(|_| self.literal);
         let folded = fold(answer);
-        let answered = presence(&folded, &self.expected);
+        let answered = presence(&folded, &self.expected, &Topic::default());
         let class = |index: usize, answered: bool| Some(FactClass::of(*present?.get(index)?, answered));
         let is_lost = present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
         let when_lost = is_lost.then(|| AnswerWhenLost::of(answer, &answered, &self.known));

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::probe::{Fact, FactFinder};
 use base::locale::Locale;
-use base::named_enum;
+use base::text::pattern;
 use base::units::Tokens;
+use base::{lazy_patterns, named_enum};
 use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
 
 /// A rule of the user: an object, and that something must not be done to it.
@@ -78,6 +79,10 @@ pub struct RuleFinder {
     whole: FactFinder,
     object: FactFinder,
     prohibition: FactFinder,
+    /// Those of scripts without blanks, which have no ends: 之前不要重启.
+    unspaced: Vec<String>,
+    /// Whether the words that forbid are those of the language.
+    is_built_in: bool,
 }
 
 impl RuleFinder {
@@ -88,7 +93,15 @@ impl RuleFinder {
             [] => prohibitions(rule.language).map(str::to_owned).collect(),
             own => own.to_vec(),
         };
-        RuleFinder { whole: finder(vec![text]), object: finder(rule.object.clone()), prohibition: finder(prohibition) }
+        let (unspaced, prohibition): (Vec<String>, Vec<String>) =
+            prohibition.into_iter().partition(|word| word.chars().all(is_unspaced));
+        RuleFinder {
+            unspaced: unspaced.iter().map(|word| fold(word)).collect(),
+            whole: finder(vec![text]),
+            object: finder(rule.object.clone()),
+            prohibition: finder(prohibition),
+            is_built_in: rule.prohibition.is_empty(),
+        }
     }
 
     /// The object of the rule, to see whether a session speaks of it by itself.
@@ -105,8 +118,46 @@ impl RuleFinder {
     /// Whether a sentence of `text` has the object and forbids something.
     pub fn is_stated_in(&self, text: &str) -> bool {
         let places = self.object.find(&MappedFold::new(text));
-        places.into_iter().any(|place| self.prohibition.occurs_in(&fold(sentence_around(text, place))))
+        places.into_iter().any(|place| {
+            let (sentence, lead) = (sentence_around(text, place.clone()), lead_in(text, place.start));
+            self.forbids(&fold(sentence)) || lead.is_some_and(|lead| self.forbids(&fold(lead)) && !cancels(sentence))
+        })
     }
+
+    /// Whether the folded sentence forbids something, and does not lift what was forbidden.
+    fn forbids(&self, sentence: &str) -> bool {
+        let is_forbidden = self.prohibition.occurs_in(sentence)
+            || self.unspaced.iter().any(|word| sentence.contains(word.as_str()))
+            || self.is_built_in && FORBIDDEN.is_match(sentence);
+        is_forbidden && !cancels(sentence)
+    }
+}
+
+lazy_patterns! {
+    /// Forms that forbid and are no fixed words. 别 and 勿 are parts of many words, such as 特别.
+    FORBIDDEN = pattern(r"\b(?:leave|leaves|left)\b.{1,80}\balone\b|(?:^|[^特区类级分个性识辨差告离派])别(?:[^的人处名称墅忘扭])|(?:^|[^请切])勿[^忘]");
+
+    /// What lifts a prohibition, or only sounds like one.
+    CANCELLED = pattern(r"\bno longer (?:forbidden|prohibited|banned|off limits|read-only|holds|applies|valid)\b|\bnot (?:forbidden|prohibited|banned)\b|\b(?:was|were|is|has been|have been) (?:lifted|withdrawn|waived|revoked)\b|\b(?:don't|do not|never|must not) forget\b|解除|取消|忘记|别忘|勿忘|不要忘");
+}
+
+fn cancels(sentence: &str) -> bool {
+    CANCELLED.is_match(&fold(sentence))
+}
+
+/// The line that a list with a bullet at `place` stands under: a heading, or a lead-in that ends in a colon. Bullets and
+/// empty lines between belong to the list.
+fn lead_in(text: &str, place: usize) -> Option<&str> {
+    let start = text.get(..place)?.rfind('\n').map_or(0, |at| at + 1);
+    let is_bullet = |line: &str| {
+        let rest = line.trim_start();
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest.starts_with(['-', '*', '•', '+']) || number.len() < rest.len() && number.starts_with(['.', ')'])
+    };
+    let line = text.get(start..)?.lines().next()?;
+    let above = is_bullet(line).then(|| text.get(..start))??;
+    let lead = above.lines().rev().find(|line| !line.trim().is_empty() && !is_bullet(line))?;
+    (lead.starts_with('#') || lead.trim_end().trim_end_matches('*').ends_with([':', '：'])).then_some(lead)
 }
 
 /// Words that forbid something in a language. `not`, `no` and 别 alone are none: reports of what was not done, and words

@@ -7,21 +7,32 @@ mod abstention;
 mod attribution;
 mod cell;
 mod constraint;
+mod context;
+mod denial;
+mod entries;
+mod invented;
 mod depth;
 mod fabrication;
 mod needed;
 mod headings;
+#[cfg(test)]
+mod literal_cases;
 mod overclaim;
 mod refetch;
+mod states;
 mod survival;
 
 pub use abstention::{abstains, asserts};
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
+pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
+pub use denial::{asks_for_rejection, is_denied};
 pub use depth::Depth;
+pub use entries::{ContextEntries, ContextEntry};
 pub use fabrication::unknown_names;
 pub use headings::{Headings, prompt_headings};
+pub use invented::{InventedReferences, KnownReferences};
 pub use needed::{
     NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
 };

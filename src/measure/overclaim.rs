@@ -69,7 +69,7 @@ impl KnownValues {
     }
 
     /// Whether `answer` names another value of a kind that the expected facts have.
-    fn names_another(&self, answer: &str) -> bool {
+    pub(super) fn names_another(&self, answer: &str) -> bool {
         values(answer).iter().any(|value| self.kinds.contains(&value.kind) && !self.holds(value))
     }
 

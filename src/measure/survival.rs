@@ -1,11 +1,12 @@
 //! What a compression keeps: which expected facts occur in the context, and how much of the replaced messages is gone.
 
-use crate::probe::FactFinder;
+use crate::probe::{FactFinder, Topic};
 use base::units::Tokens;
 
-/// For each fact whether it occurs in `context`, a text made by [`sessions::transcript::fold`].
-pub fn presence(context: &str, facts: &[FactFinder]) -> Vec<bool> {
-    facts.iter().map(|fact| fact.occurs_in(context)).collect()
+/// For each fact whether it occurs in `text`, made by [`sessions::transcript::fold`]. `topic` is that of the question, of which
+/// short numbers need a word near them; empty for an answer, which need not repeat its question.
+pub fn presence(text: &str, facts: &[FactFinder], topic: &Topic) -> Vec<bool> {
+    facts.iter().map(|fact| topic.has(fact, text)).collect()
 }
 
 /// The share of `true`, from 0 to 1; `None` of nothing.
@@ -34,7 +35,7 @@ mod tests {
     fn survival_is_the_share_of_facts_that_stand() {
         let facts: Vec<Fact> =
             ["8081", "src/store.rs", "连接超时"].map(|text| Fact { spellings: vec![text.into()] }).into();
-        let present = presence(&fold("Port 8081. 数据库连接超时。"), &FactFinder::all(&facts));
+        let present = presence(&fold("Port 8081. 数据库连接超时。"), &FactFinder::all(&facts), &Topic::default());
         assert_eq!(present, [true, false, true]);
         assert_eq!(share(present), Some(2.0 / 3.0));
         assert_eq!(share([]), None);

@@ -101,6 +101,13 @@ pub struct Probe {
     pub literal: bool,
 }
 
+impl Probe {
+    /// Whether its facts are rules of the user, which must survive word for word.
+    pub fn is_constraint(&self) -> bool {
+        self.tags.iter().any(|tag| tag == "constraint")
+    }
+}
+
 fn yes() -> bool {
     true
 }

@@ -27,6 +27,7 @@ pub struct FactFinder {
 enum Needle {
     Text(TextNeedle),
     Path(PathNeedle),
+    Hash(HashNeedle),
 }
 
 #[derive(Clone, Debug)]
@@ -87,12 +88,9 @@ impl FactFinder {
             }
             forms.extend(forms.iter().find_map(|form| with_digits(form)));
             forms.extend(forms.first().and_then(|form| without_quotes(form)));
-            for form in forms {
-                match PathNeedle::new(&form, paths) {
-                    Some(path) => needles.push(Needle::Path(path)),
-                    None => needles.extend(TextNeedle::new(form).map(Needle::Text)),
-                }
-            }
+            forms.extend(forms.first().filter(|form| form.contains(", ")).map(|form| form.replace(", ", ",")));
+            forms.extend(forms.first().and_then(|form| without_last_slash(form)));
+            needles.extend(forms.into_iter().filter_map(|form| Needle::new(form, paths)));
         }
         FactFinder { needles }
     }
@@ -134,6 +132,14 @@ impl FactFinder {
     }
 }
 
+impl FactFinder {
+    /// Whether it is a number of one or two digits and nothing else, in every spelling.
+    pub fn is_short_number(&self) -> bool {
+        let is_short = |text: &str| text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        !self.needles.is_empty() && self.needles.iter().all(|needle| is_short(needle.text()))
+    }
+}
+
 /// A spelling that ends in a Chinese numeral, with digits in its place: in the text the measure word behind it makes
 /// the numeral a number.
 fn with_digits(form: &str) -> Option<String> {
@@ -155,10 +161,25 @@ fn without_quotes(form: &str) -> Option<String> {
     (bare.len() < form.len() && !bare.is_empty()).then_some(bare)
 }
 
+/// A folder without the slash at its end.
+fn without_last_slash(form: &str) -> Option<String> {
+    let bare =
+        form.strip_suffix('/').filter(|bare| bare.contains('/') && !bare.ends_with('/') && !bare.contains(' '))?;
+    Some(bare.to_owned())
+}
+
 impl Needle {
+    fn new(form: String, paths: Option<&TranscriptPaths>) -> Option<Needle> {
+        if let Some(path) = PathNeedle::new(&form, paths) {
+            return Some(Needle::Path(path));
+        }
+        HashNeedle::new(&form).map(Needle::Hash).or_else(|| TextNeedle::new(form).map(Needle::Text))
+    }
+
     fn text(&self) -> &str {
         match self {
             Needle::Text(words) => &words.text,
+            Needle::Hash(hash) => &hash.0,
             Needle::Path(path) => path.whole.get(path.shortest..).unwrap_or(&path.whole),
         }
     }
@@ -166,6 +187,7 @@ impl Needle {
     fn first(&self, folded: &str) -> Option<Range<usize>> {
         match self {
             Needle::Text(words) => words.matches(folded).next(),
+            Needle::Hash(hash) => hash.matches(folded).next(),
             Needle::Path(path) => path.matches(folded).next(),
         }
     }
@@ -173,6 +195,7 @@ impl Needle {
     fn each(&self, folded: &str, mut found: impl FnMut(Range<usize>)) {
         match self {
             Needle::Text(words) => words.matches(folded).for_each(&mut found),
+            Needle::Hash(hash) => hash.matches(folded).for_each(&mut found),
             Needle::Path(path) => path.matches(folded).for_each(&mut found),
         }
     }
@@ -219,6 +242,18 @@ impl TextNeedle {
         let before = folded.get(..range.start).unwrap_or("");
         let after = folded.get(range.end..).unwrap_or("");
         !(self.goes_on_before(before) && !is_escape(before) || self.goes_on_after(after))
+            && self.has_edge(before, after)
+    }
+
+    /// Whether a word of two ideographs may begin or end here: 会话 is no word of 社会话题. Longer ones are hardly ever parts
+    /// of others.
+    fn has_edge(&self, before: &str, after: &str) -> bool {
+        /// Characters that words hardly ever begin or end with, because they are words themselves.
+        const PARTICLES: &str = "的了着过和与及或是在有被把将对从到由向给为以于用按加改做让使就才都也还又更最不没未已再先则而并但因其该此这那各无可要能需应请里中";
+        let is_edge = |c: Option<char>| c.is_none_or(|c| !is_unspaced(c) || PARTICLES.contains(c));
+        let is_short =
+            self.text.chars().count() == 2 && self.text.chars().all(|c| is_unspaced(c) && numeral(c).is_none());
+        !is_short || is_edge(before.chars().next_back()) || is_edge(after.chars().next())
     }
 
     /// Whether the text before belongs to the same word or number.
@@ -264,6 +299,39 @@ impl TextNeedle {
     fn is_version(&self) -> bool {
         let head = self.text.trim_end_matches(|c: char| c.is_ascii_digit());
         head.len() < self.text.len() && (head.ends_with('.') || head == "v" || head.ends_with(" v"))
+    }
+}
+
+/// A hash of a commit or a file, which texts shorten.
+#[derive(Clone, Debug)]
+struct HashNeedle(String);
+
+impl HashNeedle {
+    /// The fewest characters that stand for a hash.
+    const SHORT: usize = 7;
+
+    /// A run of hexadecimal digits with a letter and a digit in it, a word for a commit before it or not.
+    fn new(form: &str) -> Option<HashNeedle> {
+        let bare = ["commit ", "revision ", "sha "].iter().find_map(|word| form.strip_prefix(word)).unwrap_or(form);
+        let is_hash = (HashNeedle::SHORT..=64).contains(&bare.len())
+            && bare.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && bare.contains(|c: char| c.is_ascii_digit())
+            && bare.contains(|c: char| c.is_ascii_alphabetic());
+        is_hash.then(|| HashNeedle(bare.to_owned()))
+    }
+
+    fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let short = self.0.get(..HashNeedle::SHORT).unwrap_or(&self.0);
+        memmem::find_iter(folded.as_bytes(), short.as_bytes()).filter_map(move |at| {
+            let rest = folded.get(at..)?;
+            let length = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+            let run = rest.get(..length)?;
+            let before = folded.get(..at)?;
+            let goes_on = before.ends_with(is_word) && !is_escape(before);
+            let is_same = self.0.starts_with(run)
+                || run.starts_with(self.0.as_str()) && run.bytes().all(|byte| byte.is_ascii_hexdigit());
+            (!goes_on && is_same).then_some(at..at + length)
+        })
     }
 }
 

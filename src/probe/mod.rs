@@ -15,6 +15,7 @@ mod phrases;
 mod clues;
 mod decisions;
 mod propose;
+mod topic;
 #[cfg(test)]
 mod variants;
 
@@ -31,3 +32,4 @@ pub use generate::{
 pub use history::History;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;
+pub use topic::Topic;

@@ -38,6 +38,9 @@ texts! {
     context_tokens: "tokens", "词元";
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
+    placed: "placed", "对应保留";
+    sound: "sound", "无误保留";
+    constraints_kept: "rules kept", "规则保留";
     lift: "not guessable", "不可猜事实";
     retention: "retention", "保持率";
     tokens_per_task: "tokens/task", "每任务词元";

@@ -117,6 +117,8 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         heading: None,
         stale_facts: Vec::new(),
         fact_survival: Some(1.0),
+        context_facts: None,
+        is_constraint: false,
         fabricated: None,
         invented: Vec::new(),
         context_tokens: Some(250),

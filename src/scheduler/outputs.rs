@@ -13,6 +13,7 @@ use crate::action::{ActionKey, Digest};
 use crate::answer::Answer;
 use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
+use crate::measure::ContextEntries;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
 use crate::plan::{Output, Preparer, RawBody, ResolvedContext, Task, Unreadable, read_output};
 use sessions::references::ReferenceIndex;
@@ -65,6 +66,7 @@ pub struct LoadedContext {
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
+    entries: std::cell::OnceCell<Option<ContextEntries>>,
     /// By message, whether an exact token of it occurs in the readable text.
     pointers: RefCell<HashMap<usize, bool>>,
 }
@@ -72,12 +74,23 @@ pub struct LoadedContext {
 impl LoadedContext {
     fn new(compressed: Compressed) -> LoadedContext {
         let texts = compressed.texts();
-        LoadedContext { compressed, texts, folded: std::cell::OnceCell::new(), pointers: RefCell::default() }
+        LoadedContext {
+            compressed,
+            texts,
+            folded: std::cell::OnceCell::new(),
+            entries: std::cell::OnceCell::new(),
+            pointers: RefCell::default(),
+        }
     }
 
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
     pub fn folded(&self) -> Option<&str> {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
+    }
+
+    /// The statements of the readable text; `None` likewise.
+    pub fn entries(&self) -> Option<&ContextEntries> {
+        self.entries.get_or_init(|| self.compressed.context.text().map(|text| ContextEntries::of(&text))).as_ref()
     }
 
     /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.

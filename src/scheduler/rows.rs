@@ -13,7 +13,7 @@ use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    Headings, Measured, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio,
+    ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
@@ -107,6 +107,7 @@ impl<'e> RowBuilder<'e> {
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
         let measured = self.measured(task, (&measures, probe), context, answer);
+        let context_facts = self.context_facts(task, (&measures, probe), context);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -131,6 +132,8 @@ impl<'e> RowBuilder<'e> {
             heading: self.heading(task, probe),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
+            context_facts,
+            is_constraint: probe.is_constraint(),
             fabricated: measured.asserted,
             invented: measured.unknown_names,
             context_tokens: context_tokens.map(|t| t.0),
@@ -163,6 +166,19 @@ impl<'e> RowBuilder<'e> {
         let present = context.folded().map(|folded| measure.presence(folded));
         let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
         measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text)
+    }
+
+    /// What a context says of the facts of a probe.
+    fn context_facts(
+        &self,
+        task: &JudgeTask,
+        (measures, probe): (&Measures, &Probe),
+        context: &LoadedContext,
+    ) -> Option<ContextFacts> {
+        let (texts, cell) = (&task.context.texts, &task.cell.answer);
+        let tail = self.preparer.pipeline().settings.tail;
+        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), tail);
+        measure.in_context(context.entries()?, context.folded()?)
     }
 
     /// The row of a context, as a line without its end: a [`ConstraintRow`] if a rule was put into its session, else a

@@ -93,6 +93,8 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
         truncated: false,
         answer: stale.iter().fold(answer, |answer, fact| format!("{answer} It runs on {fact}.")),
         stale_facts: stale,
+        context_facts: None,
+        is_constraint: false,
         facts,
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::answers::Answers;
 use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
-use crate::measure::{DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
+use crate::measure::{ContextShares, DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
 use crate::results::Ordered;
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::set::ResultSet;
@@ -40,6 +40,12 @@ pub struct Economy {
     pub replaced_tokens: Option<f64>,
     /// Share of expected facts that occur in the context.
     pub fact_survival: Option<f64>,
+    /// What contexts say of the expected facts beyond that they occur; each figure is null where it was not recorded.
+    #[serde(default)]
+    pub in_context: ContextShares,
+    /// Share of the facts of probes with the tag `constraint` that occur in the context; null where there are none.
+    #[serde(default)]
+    pub constraints_kept: Option<f64>,
     /// The same without the facts that the floor method answers too; null where there is none.
     pub fact_survival_lift: Option<f64>,
     /// Expected facts by what became of them.
@@ -115,6 +121,8 @@ impl Economy {
             context_tokens: answers.context_tokens(),
             replaced_tokens: answers.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
             fact_survival: answers.fact_survival(),
+            in_context: in_context(answers),
+            constraints_kept: answers.mean(|m| m.survival.filter(|_| m.is_constraint)),
             fact_survival_lift: guessable.and_then(|guessable| answers.mean(|m| lift(m, guessable))),
             facts: FactCounts::of(answers),
             answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
@@ -134,6 +142,17 @@ impl Economy {
             stale_facts: answers.measured.iter().map(|m| m.stale).sum(),
             usd: costs(answers.set, answers.variant),
         }
+    }
+}
+
+fn in_context(answers: &Answers<'_>) -> ContextShares {
+    let mean = |of: fn(ContextShares) -> Option<f64>| answers.mean(|m| m.in_context.and_then(of));
+    ContextShares {
+        placed: mean(|shares| shares.placed),
+        denied: mean(|shares| shares.denied),
+        contradicted: mean(|shares| shares.contradicted),
+        stale: mean(|shares| shares.stale),
+        sound: mean(|shares| shares.sound),
     }
 }
 

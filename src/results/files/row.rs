@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::action::ActionKey;
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::{AnswerWhenLost, FactOutcome};
+use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u32 = 8;
+pub const ROWS: u32 = 9;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].
@@ -63,6 +63,13 @@ pub struct Row<T = String> {
     pub stale_facts: Vec<String>,
     /// Share of the expected facts that occur in the context; null where the context cannot be read.
     pub fact_survival: Option<f64>,
+    /// What the context says of the expected facts beyond that they occur; null where it cannot be read, of paraphrases, and
+    /// in results from before this was recorded.
+    #[serde(default)]
+    pub context_facts: Option<ContextFacts>,
+    /// Whether the facts are rules of the user: the probe has the tag `constraint`.
+    #[serde(default)]
+    pub is_constraint: bool,
     /// On an unanswerable probe: whether the answer asserts something. Null elsewhere.
     pub fabricated: Option<bool>,
     /// Paths and identifiers in the answer that occur nowhere in the transcript.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
-use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
+use crate::measure::{AnswerWhenLost, ContextFacts, ContextShares, Depth, FactClass, FactOutcome};
 use crate::results::files::row::Row;
 
 /// Scores by dimension. Where nothing was measured stands what is no number: half of the space that `Option`s take.
@@ -118,6 +118,8 @@ pub(in crate::results) struct MeasuredAnswer {
     pub when_lost: Option<AnswerWhenLost>,
     pub heading: Option<Arc<str>>,
     pub survival: Option<f64>,
+    pub in_context: Option<ContextShares>,
+    pub is_constraint: bool,
     pub context_tokens: Option<u64>,
     pub replaced_tokens: Option<u64>,
     pub ratio: Option<f64>,
@@ -142,6 +144,8 @@ impl MeasuredAnswer {
             when_lost: row.answer_when_lost,
             heading,
             survival: row.fact_survival,
+            in_context: row.context_facts.as_ref().map(ContextFacts::shares),
+            is_constraint: row.is_constraint,
             context_tokens: row.context_tokens,
             replaced_tokens: row.replaced_tokens,
             ratio: row.compression_ratio,

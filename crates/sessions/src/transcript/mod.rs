@@ -4,6 +4,7 @@
 //! A fixture is checked where it is read, so that every module above may rely on its call/result pairs, ids and points.
 //! Nothing here knows providers, probes or log formats.
 
+mod conventions;
 mod edits;
 mod fixture;
 mod fold;

@@ -11,6 +11,7 @@
 //! | calls | `load_config()` | names with `_`, `.` or inner capitals |
 //! | numerals | 三个 `3个` | before a measure word; not after 第, a digit or a numeral; never 一次 |
 //! | blanks | `端口8080` `端口 8080` | beside a Chinese or Japanese character; never before a sign (`温度 -5`) |
+//! | conventions | dates, versions, exit codes and so on | [`super::conventions`] |
 //!
 //! `docs/method.md` has the figures; the variants and near misses that prove them are made in `probe/variants.rs`.
 
@@ -18,6 +19,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
+
+use super::conventions::{edits_of_conventions, magnitudes_as_written};
 
 /// A byte range and what takes its place.
 pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
@@ -31,10 +34,11 @@ impl TypographyRules {
     const THOUSANDS: TypographyRules = TypographyRules(2);
     const UNITS: TypographyRules = TypographyRules(4);
     const NUMERALS: TypographyRules = TypographyRules(8);
+    const CONVENTIONS: TypographyRules = TypographyRules(16);
     /// Texts are compared as they are.
     pub const NONE: TypographyRules = TypographyRules(0);
     /// All rules.
-    pub const ALL: TypographyRules = TypographyRules(15);
+    pub const ALL: TypographyRules = TypographyRules(31);
 
     /// All sets of rules, the full one first.
     pub fn subsets() -> impl Iterator<Item = TypographyRules> {
@@ -49,6 +53,9 @@ impl TypographyRules {
 /// Edits of a text as written, before case and spaces are normalized.
 pub(super) fn edits_of_written(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
     let mut edits = Vec::new();
+    if rules.has(TypographyRules::CONVENTIONS) {
+        edits.extend(magnitudes_as_written(text));
+    }
     if rules.has(TypographyRules::CALLS) {
         let calls = memmem::find_iter(text.as_bytes(), b"()").filter(|at| is_call(text, *at));
         edits.extend(calls.map(|at| (at..at + 2, Cow::Borrowed(""))));
@@ -107,7 +114,9 @@ fn is_call(text: &str, at: usize) -> bool {
 }
 
 pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
-    let mut scan = Scan { text, rules, edits: Vec::new(), bold: None };
+    let conventions = rules.has(TypographyRules::CONVENTIONS);
+    let edits = if conventions { edits_of_conventions(text) } else { Vec::new() };
+    let mut scan = Scan { text, rules, edits, bold: None };
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -115,6 +124,7 @@ pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<Tex
             b'`' => scan.backticks(at),
             b'*' => scan.asterisks(at),
             b'"' => scan.replace(at..at + 1, "'"),
+            b'\\' => scan.backslashes(at),
             b'0'..=b'9' => scan.number(at),
             0x80.. => scan.wide(at),
             _ => at + 1,
@@ -147,6 +157,13 @@ impl<'t> Scan<'t> {
 
     fn from(&self, at: usize) -> &'t str {
         self.text.get(at..).unwrap_or("")
+    }
+
+    /// The backslashes of an escaped quote go with it: JSON that was cut cannot be parsed.
+    fn backslashes(&mut self, at: usize) -> usize {
+        let rest = self.from(at).trim_start_matches('\\');
+        let end = self.text.len() - rest.len();
+        if rest.starts_with('"') { self.replace(at..end + 1, "'") } else { end }
     }
 
     /// Backticks go, but for those that keep two words apart.
@@ -507,7 +524,7 @@ mod tests {
         same("“it’s” «so» 「是」", "'it's' 'so' '是'");
         same("the port is `8080`, **not** `8081`", "the port is 8080, not 8081");
         same("```\ncode\n```", "code");
-        for kept in ["2 * 3", "a_b _c_", "2**8 + 3**4", "f(**kwargs, **options)", "foo`s"] {
+        for kept in ["2 * 3", "a_b _c_", "2**8 + 3**4", "f(**kwargs,**options)", "foo`s"] {
             assert_eq!(fold(kept), kept);
         }
     }

@@ -1,0 +1,250 @@
+//! Ways to write one thing that are conventions of a field: dates, versions, exit codes, calls, lists in braces.
+//!
+//! | convention | same | guard |
+//! |---|---|---|
+//! | dates | `2024-03-17`, `March 17, 2024`, `17 Mar 2024`, `2024年3月17日` | no name, path or number around; no `5 may` |
+//! | magnitudes | `12k`, `12,000`; `1.2M`, `1.2 million`; `3万` | whole numbers; `M` in upper case, `k` without a space |
+//! | versions | `2.4.1`, `v2.4.1`, `version 2.4.1`; `name@2.4.1`, `name==2.4.1`, `"name": "2.4.1"` | a point in it |
+//! | exit codes | `exit code 3`, `exits with code 3`, `exit status: 3` | |
+//! | calls | `f( a,b )`, `f(a, b)` | a name directly before the bracket |
+//! | braces | `src/{a,b}.rs`, `src/a.rs src/b.rs` | a path before or behind |
+//! | percent | 百分之三十, `30%` | |
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use regex::Captures;
+
+use super::typography::{TextReplacement, is_word, value_of_numeral};
+use base::lazy_patterns;
+use base::text::pattern;
+
+const MONTHS: [&str; 12] = [
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+];
+
+lazy_patterns! {
+    ISO_DATE = pattern(r"(?P<y>\d{4})[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})");
+
+    CHINESE_DATE = pattern(r"(?:(?P<y>\d{4}) ?年 ?)?(?P<m>\d{1,2}) ?月 ?(?P<d>\d{1,2}) ?[日号]");
+
+    MONTH_FIRST = pattern(
+        r"(?P<m>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?P<rest>[a-z]*)\.? (?P<d>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<y>\d{4}))?",
+    );
+
+    DAY_FIRST = pattern(
+        r"(?P<d>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<m>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?P<rest>[a-z]*)\.?(?:,? (?P<y>\d{4}))?",
+    );
+
+    LETTER_MAGNITUDE = pattern(r"(?P<n>\d{1,6}(?:\.\d{1,3})?)(?P<u>[kKM])");
+
+    WORD_MAGNITUDE = pattern(r"(?P<n>\d{1,6}(?:\.\d{1,6})?) ?(?P<u>thousand|million|billion|万|亿)");
+
+    VERSION = pattern(r"(?P<mark>v|version:? |ver\.? )(?P<n>\d+)(?P<point>\.\d)?");
+
+    PINNED = pattern(r#"[a-z0-9_)\]](?P<mark>@|==|["'] ?: ?["'])[\^~v]?\d+\.\d"#);
+
+    EXIT = pattern(
+        r"exit(?:s|ed|ing)?(?: with)?(?: an?)?(?:[ _]?(?:exit )?(?:code|status))(?: (?:of|is|was))?(?: ?[:=])? ?(?P<n>\d{1,3})|exit(?:s|ed) (?:with )?(?P<bare>\d{1,3})",
+    );
+
+    BRACES = pattern(r"(?P<before>[\w./~@+-]*)\{(?P<items>[\w./@+-]+(?:, ?[\w./@+-]+)+)\}(?P<after>[\w./@+-]*)");
+
+    PERCENT = pattern(r"百分之 ?(?P<n>\d+(?:\.\d+)?|[零〇一二两三四五六七八九十百]+)");
+}
+
+/// Edits of a text as written: `k` and `M` behind a number, where case matters.
+pub(super) fn magnitudes_as_written(text: &str) -> impl Iterator<Item = TextReplacement> {
+    LETTER_MAGNITUDE.captures_iter(text).filter_map(|found| {
+        let factor = if found["u"].eq_ignore_ascii_case("k") { 1_000 } else { 1_000_000 };
+        let range = alone(text, found.get(0)?.range())?;
+        Some((range, Cow::Owned(product(&found["n"], factor)?)))
+    })
+}
+
+/// Edits of a normalized text.
+pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
+    let mut edits = Vec::new();
+    let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
+    if has_digit {
+        for dates in [&ISO_DATE, &CHINESE_DATE, &MONTH_FIRST, &DAY_FIRST] {
+            edits.extend(dates.captures_iter(text).filter_map(|found| date(text, &found)));
+        }
+        edits.extend(WORD_MAGNITUDE.captures_iter(text).filter_map(|found| magnitude(text, &found)));
+        edits.extend(VERSION.captures_iter(text).filter_map(|found| version(text, &found)));
+        edits.extend(PINNED.captures_iter(text).filter_map(|found| Some((found.name("mark")?.range(), " ".into()))));
+        edits.extend(EXIT.captures_iter(text).filter_map(|found| exit(text, &found)));
+    }
+    if text.contains('{') {
+        edits.extend(BRACES.captures_iter(text).filter_map(|found| braces(&found)));
+    }
+    if text.contains('(') {
+        calls(text, &mut edits);
+    }
+    if !text.is_ascii() {
+        edits.extend(PERCENT.captures_iter(text).filter_map(|found| percent(&found)));
+    }
+    edits
+}
+
+/// The range, if no name, path or number goes on at its ends.
+fn alone(text: &str, range: Range<usize>) -> Option<Range<usize>> {
+    let before = text.get(..range.start)?.chars().next_back();
+    let mut ahead = text.get(range.end..)?.chars();
+    let (after, beyond) = (ahead.next(), ahead.next());
+    let joins_before = before.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '.' | '\\' | '@' | '#'));
+    let joins_after = after.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '\\'))
+        || after == Some('.') && beyond.is_some_and(is_word);
+    (!joins_before && !joins_after).then_some(range)
+}
+
+/// A number times `factor`, where that is a whole number.
+fn product(number: &str, factor: u64) -> Option<String> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let scale = 10u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
+    let scaled = digits.checked_mul(factor)?;
+    scaled.is_multiple_of(scale).then(|| (scaled / scale).to_string())
+}
+
+fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
+    let number = |name: &str| found.name(name)?.as_str().parse::<usize>().ok();
+    let year = number("y");
+    let (named, rest) = (found.name("m")?.as_str(), found.name("rest").map_or("", |rest| rest.as_str()));
+    let spelled = MONTHS.iter().position(|month| month.starts_with(named)).filter(|_| found.name("rest").is_some());
+    let month = match spelled {
+        Some(at) => {
+            let name = MONTHS.get(at)?;
+            let is_whole = name.get(named.len()..)? == rest || rest.is_empty() || (named == "sep" && rest == "t");
+            // "it may 5 times" is no date
+            is_whole.then_some(at).filter(|_| year.is_some() || *name != "may")?
+        }
+        None => number("m")?.checked_sub(1)?,
+    };
+    let day = number("d").filter(|day| (1..=31).contains(day))?;
+    let whole = found.get(0)?;
+    let end = if whole.as_str().ends_with('.') { whole.end() - 1 } else { whole.end() };
+    let range = alone(text, whole.start()..end)?;
+    let name = MONTHS.get(month)?;
+    Some((range, Cow::Owned(year.map_or(format!("{name} {day}"), |year| format!("{name} {day} {year}")))))
+}
+
+fn magnitude(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
+    let factor = match &found["u"] {
+        "thousand" => 1_000,
+        "million" => 1_000_000,
+        "billion" => 1_000_000_000,
+        "万" => 10_000,
+        _ => 100_000_000,
+    };
+    let range = found.get(0)?.range();
+    let goes_on = text.get(range.end..)?.starts_with(['一', '万', '亿']);
+    (!goes_on).then(|| Some((alone(text, range)?, Cow::Owned(product(&found["n"], factor)?))))?
+}
+
+/// The mark before a version with a point goes; `version 7` becomes `v7`.
+fn version(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
+    let mark = found.name("mark")?;
+    let before = text.get(..mark.start())?.chars().next_back();
+    if before.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '.' | '@' | '\\' | '\'')) {
+        return None;
+    }
+    match found.name("point") {
+        Some(_) => Some((mark.range(), "".into())),
+        None if mark.as_str() == "v" => None,
+        None => Some((mark.range(), "v".into())),
+    }
+}
+
+fn exit(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
+    let code = found.name("n").or_else(|| found.name("bare"))?;
+    Some((alone(text, found.get(0)?.range())?, Cow::Owned(format!("exit code {}", code.as_str()))))
+}
+
+/// The most paths that one list in braces stands for.
+const ITEMS: usize = 16;
+
+fn braces(found: &Captures<'_>) -> Option<TextReplacement> {
+    let (before, after) = (&found["before"], &found["after"]);
+    let items: Vec<&str> = found["items"].split(',').map(str::trim).take(ITEMS + 1).collect();
+    let is_path = before.contains('/') || after.starts_with(['/', '.']) && !before.is_empty();
+    let paths = || items.iter().map(|item| format!("{before}{item}{after}")).collect::<Vec<_>>().join(" ");
+    (is_path && items.len() <= ITEMS).then(|| (found.get(0).map(|all| all.range()), paths())).and_then(|edit| {
+        let (range, paths) = edit;
+        Some((range?, Cow::Owned(paths)))
+    })
+}
+
+fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
+    let number = &found["n"];
+    let value = if number.is_ascii() { number.to_owned() } else { value_of_numeral(number)?.to_string() };
+    Some((found.get(0)?.range(), Cow::Owned(format!("{value} percent"))))
+}
+
+/// The longest call whose blanks are edited, in bytes.
+const CALL: usize = 200;
+
+/// Blanks behind `(` and `,` and before `)` of a call go.
+fn calls(text: &str, edits: &mut Vec<TextReplacement>) {
+    let mut end = 0;
+    for (open, _) in text.match_indices('(') {
+        let name = text.get(..open).and_then(|before| before.chars().next_back());
+        if open < end || !name.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+            continue;
+        }
+        let Some(close) = closing(text, open) else { continue };
+        end = close + 1;
+        let bytes = text.as_bytes();
+        let is_style = |at: &usize| {
+            bytes.get(*at) == Some(&b' ')
+                && (matches!(bytes.get(at - 1), Some(b'(' | b',')) || bytes.get(at + 1) == Some(&b')'))
+        };
+        edits.extend((open + 1..close).filter(is_style).map(|at| (at..at + 1, Cow::Borrowed(""))));
+    }
+}
+
+/// Where the bracket at `open` is closed.
+fn closing(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0;
+    for (at, byte) in text.bytes().enumerate().skip(open).take(CALL) {
+        match byte {
+            b'(' => depth += 1,
+            b')' if depth == 1 => return Some(at),
+            b')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::transcript::fold;
+
+    #[test]
+    fn conventions_are_one_and_what_only_looks_like_them_stays() {
+        for (left, right) in [
+            ("due 2024-03-17.", "due March 17th, 2024."),
+            ("2024年3月17日", "17 Mar. 2024"),
+            ("12k rows", "12,000 rows"),
+            ("1.2M rows", "1.2 million rows"),
+            ("3万行", "30000行"),
+            ("version 2.4.1", "v2.4.1"),
+            ("react@18.2.0", "react 18.2.0"),
+            ("exits with code 3", "exit status: 3"),
+            ("store.put( key,value )", "store.put(key, value)"),
+            ("src/{a,b}.rs", "src/a.rs src/b.rs"),
+            ("百分之三十", "30%"),
+            (r#"{"a": "say \"hi\""#, r#"{"a": "say "hi""#),
+        ] {
+            assert_eq!(fold(left), fold(right), "{left} and {right}");
+        }
+        for kept in [
+            "logs/2024-03-17.log", "12 km", "1.2 m", "app-v2.4.1", "it may 5 times", "{a, b}", "12.3456k", "a (b, c)",
+            "2024-13-17 or 2024-03-32",
+        ] {
+            assert_eq!(fold(kept), kept);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What a context says of the facts of a probe, beyond that they occur in it: placed, denied, contradicted, stale.
+//!
+//! A fact that occurs may stand with the wrong thing, be denied, or stand beside another value. Each is found by
+//! the rules that answers are read by, on the entries of the context.
+//!
+//! Limits: that a fact stands with a word of its question does not prove that it is said of it, above all not inside one
+//! sentence. A fact alone in a bullet without a heading is placed nowhere. Contradictions are seen between entries that
+//! share most of their words.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::attribution::stated_last;
+use super::denial::{asks_for_rejection, is_denied};
+use super::entries::{ContextEntries, ContextEntry};
+use super::overclaim::KnownValues;
+use crate::probe::{FactFinder, Probe, Topic, TranscriptPaths, words};
+
+/// What a context says of one expected fact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactInContext {
+    /// It occurs.
+    pub present: bool,
+    /// It stands in an entry with a content word of its question; null where the question has none.
+    pub placed: Option<bool>,
+    /// Every place where it occurs denies it.
+    pub denied: bool,
+    /// An entry says the same of another value.
+    pub contradicted: bool,
+}
+
+/// What a context says of the facts of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextFacts {
+    /// The expected facts, in their order.
+    pub facts: Vec<FactInContext>,
+    /// The superseded facts that it states as current.
+    pub stale: Vec<String>,
+}
+
+impl ContextFacts {
+    /// Facts kept less denied, contradicted and stale ones, as a share of the expected ones, 0 at least; `None` of a
+    /// probe without facts.
+    pub fn sound(&self) -> Option<f64> {
+        let kept = self.facts.iter().filter(|fact| fact.present && !fact.denied && !fact.contradicted).count();
+        let sound = kept.saturating_sub(self.stale.len());
+        (!self.facts.is_empty()).then(|| sound as f64 / self.facts.len() as f64)
+    }
+
+    /// The shares of a probe.
+    pub fn shares(&self) -> ContextShares {
+        let share_of = |what: fn(&FactInContext) -> bool| super::survival::share(self.facts.iter().map(what));
+        ContextShares {
+            placed: self.placed(),
+            denied: share_of(|fact| fact.denied),
+            contradicted: share_of(|fact| fact.contradicted),
+            stale: (!self.facts.is_empty()).then_some(self.stale.len() as f64),
+            sound: self.sound(),
+        }
+    }
+
+    /// The share of the expected facts that are present and placed; `None` where the question names nothing.
+    pub fn placed(&self) -> Option<f64> {
+        super::survival::share(self.facts.iter().map(|fact| fact.placed).collect::<Option<Vec<bool>>>()?)
+    }
+}
+
+/// Shares of the expected facts of one probe, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContextShares {
+    /// Present, and with a word of the question; null where the question names nothing.
+    pub placed: Option<f64>,
+    /// Present, and denied wherever they occur.
+    pub denied: Option<f64>,
+    /// Present, beside an entry that says the same of another value.
+    pub contradicted: Option<f64>,
+    /// Superseded facts stated as current, a probe.
+    pub stale: Option<f64>,
+    /// Kept less denied, contradicted and stale ones.
+    pub sound: Option<f64>,
+}
+
+/// A probe, ready to be looked for in many contexts.
+#[derive(Clone, Debug)]
+pub struct ContextProbe {
+    expected: Vec<FactFinder>,
+    superseded: Vec<FactFinder>,
+    superseded_names: Vec<String>,
+    topic: Topic,
+    /// What an entry may say without contradicting a fact.
+    known: KnownValues,
+    reads_denials: bool,
+}
+
+impl ContextProbe {
+    /// Of a probe of a transcript with these `paths`.
+    pub fn new(probe: &Probe, paths: &TranscriptPaths) -> ContextProbe {
+        let facts = probe.expected_facts.iter().chain(&probe.superseded_facts);
+        let spellings = facts.flat_map(|fact| &fact.spellings).map(String::as_str);
+        let known = KnownValues::new(&probe.question, spellings);
+        ContextProbe {
+            expected: FactFinder::all_within(&probe.expected_facts, paths),
+            superseded: FactFinder::all_within(&probe.superseded_facts, paths),
+            superseded_names: probe.superseded_facts.iter().map(|fact| fact.name().to_owned()).collect(),
+            topic: Topic::new(&probe.question, &probe.expected_facts),
+            known,
+            reads_denials: !asks_for_rejection(&probe.question),
+        }
+    }
+
+    /// What a context says. `folded` is its text made by [`sessions::transcript::fold_document`], in which facts may
+    /// reach over the ends of entries.
+    pub fn read(&self, entries: &ContextEntries, folded: &str) -> ContextFacts {
+        let fact = |finder| self.fact(finder, entries, folded);
+        let stale = stated_last(entries.statements(), &self.superseded, &self.expected);
+        let names = self.superseded_names.iter().zip(stale).filter(|(_, is_stale)| *is_stale);
+        ContextFacts {
+            facts: self.expected.iter().map(fact).collect(),
+            stale: names.map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    fn fact(&self, finder: &FactFinder, entries: &ContextEntries, folded: &str) -> FactInContext {
+        let present = self.topic.has(finder, folded);
+        if !present {
+            return FactInContext { placed: (!self.topic.is_empty()).then_some(false), ..FactInContext::default() };
+        }
+        let holders: Vec<&ContextEntry> =
+            entries.list().iter().filter(|entry| finder.occurs_in(&entry.folded)).collect();
+        let is_placed =
+            |entry: &&ContextEntry| self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead);
+        let placed: Vec<&ContextEntry> = holders.iter().copied().filter(is_placed).collect();
+        let denies =
+            |entry: &&ContextEntry| finder.ranges(&entry.folded).iter().all(|place| is_denied(&entry.folded, place));
+        FactInContext {
+            present,
+            placed: (!self.topic.is_empty()).then_some(!placed.is_empty()),
+            denied: self.reads_denials && !holders.is_empty() && holders.iter().all(denies),
+            contradicted: placed.iter().any(|entry| self.contradicts(entry, finder, entries)),
+        }
+    }
+
+    /// Whether another entry has all words of `entry` but the fact, and another value of its kind.
+    fn contradicts(&self, entry: &ContextEntry, finder: &FactFinder, entries: &ContextEntries) -> bool {
+        let own = content(&entry.folded, finder);
+        let is_other = |other: &&ContextEntry| {
+            let length = other.folded.len();
+            // a longer entry has many words of others
+            length <= 2 * entry.folded.len() && 2 * length >= entry.folded.len() && other.lead == entry.lead
+        };
+        own.len() >= SHARED_WORDS
+            && entries.list().iter().filter(is_other).any(|other| {
+                let words = content(&other.folded, finder);
+                own.is_subset(&words)
+                    && words.len() <= own.len() + OTHER_WORDS
+                    && !finder.occurs_in(&other.folded)
+                    && self.known.names_another(&other.text)
+            })
+    }
+}
+
+/// The fewest words beside the value that an entry needs for another to say the same.
+const SHARED_WORDS: usize = 3;
+
+/// The most words that the other may have besides: those of its value.
+const OTHER_WORDS: usize = 4;
+
+/// The words of a folded entry without those of a fact in it.
+fn content<'e>(folded: &'e str, fact: &FactFinder) -> BTreeSet<&'e str> {
+    let values: Vec<&str> = fact.ranges(folded).into_iter().filter_map(|range| folded.get(range)).collect();
+    let is_value = |word: &str| values.iter().any(|value| words(value).any(|own| own == word));
+    words(folded).filter(|word| word.chars().any(char::is_alphabetic) && !is_value(word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use sessions::transcript::fold_document;
+
+    fn read(text: &str) -> ContextFacts {
+        let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall",
+            "question": "On which port does the gateway listen?", "expected_facts": ["9090"],
+            "superseded_facts": ["8080"]}))
+        .unwrap();
+        ContextProbe::new(&probe, &TranscriptPaths::default()).read(&ContextEntries::of(text), &fold_document(text))
+    }
+
+    #[test]
+    fn a_fact_is_placed_with_a_word_of_its_question() {
+        for text in ["The gateway listens on 9090.", "## Ports\n- 9090", r#"{"gateway": {"port": "9090"}}"#] {
+            assert_eq!(read(text).facts[0].placed, Some(true), "{text}");
+        }
+        for text in ["The cache holds 9090 rows. The gateway is up.", "- 9090"] {
+            assert_eq!(read(text).facts[0], FactInContext { present: true, placed: Some(false), ..Default::default() });
+        }
+    }
+
+    #[test]
+    fn denied_contradicted_and_stale_facts_are_not_sound() {
+        assert_eq!(read("The gateway listens on port 9090.").sound(), Some(1.0));
+        let denied = read("The gateway does not listen on port 9090.");
+        assert!(denied.facts[0].denied && denied.sound() == Some(0.0));
+        let both = read("- The public gateway listens on port 9090\n- The public gateway listens on port 7070");
+        assert!(both.facts[0].contradicted && both.sound() == Some(0.0));
+        let stale = read("The gateway listens on port 9090. The gateway listens on port 8080.");
+        assert_eq!((stale.stale.as_slice(), stale.sound()), (&["8080".to_owned()][..], Some(0.0)));
+        let former = read("The gateway listens on 9090, no longer on 8080.");
+        assert_eq!((former.stale.len(), former.sound()), (0, Some(1.0)));
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether the words around a fact deny it, in English and Chinese.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use base::text::pattern;
+use sessions::transcript::fold;
+
+/// Whether the right answer to `question` names something as rejected, absent or no longer so. Then words of rejection
+/// around a fact deny nothing.
+pub fn asks_for_rejection(question: &str) -> bool {
+    REJECTION_ASKED.is_match(&fold(question))
+}
+
+/// Questions whose right answer names something as rejected, absent or no longer so.
+static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "",
+        &[
+            r"\b(?:not|no longer|instead|rather|former|before|first|old|alternatives?|turned down|over (?:which|what))\b",
+            r"\b(?:reject|abandon|drop|discard|rul(?:ed|ing) out|original|replac|remov|revert)\w*",
+            r"n't\b|否决|放弃|不|没|未|而非|原先|原来|起初|最初|之前|替代|取代|推翻|撤销",
+        ],
+        "",
+    )
+});
+
+/// What, right before a fact, denies it.
+static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "",
+        &[
+            r"\b(?:was|is|were|are|did|does|do|has|have|had)(?: not|n't)(?: [\w']+){0,4}",
+            r"\b(?:never|no longer|neither|nor)(?: [\w']+){0,3}",
+            r"\bnothing (?:is|was)(?: [\w']+){0,5}",
+            r"\bnot",
+            r"\b(?:instead of|rather than|(?:chosen|preferred|picked) over)(?: [\w']+){0,2}",
+            r"\b(?:rejected|abandoned|discarded|ruled out|dropped|gave up|turned down)(?: [\w']+){0,2}",
+            r"(?:不是|并非|而非|不再|没有|并未|从未|不需要|无需|否决了|放弃了|推翻了|弃用了?)[^，。；]{0,6}",
+        ],
+        "[\\s`'\"“”「」:]*$",
+    )
+});
+
+/// What, right after a fact, denies it or reports it as rejected.
+static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
+    let were = r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
+    let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
+    let untrue = "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
+    any_of(
+        "^[`'\"”」)]*",
+        &[
+            &format!(r"{were} {rejected}\b"),
+            &format!(r"{were}{untrue}\b"),
+            r"(?: [\w']+){0,2} no longer (?:holds?|applies|needed)\b",
+            "[^，。；]{0,10}?(?:被否决|被驳回|被放弃|被推翻|已放弃|已经放弃|作废|没有采用|未被采用|不再|从未)",
+            "[^，。；]{0,10}?(?:没有删除|没有新建|并不成立)",
+        ],
+        "",
+    )
+});
+
+/// What, at the start of a sentence, denies all of it.
+static DENIED_WHOLE: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "^[^a-z\u{4e00}-\u{9fff}]*",
+        &[
+            r"(?:it is|it's|it was|this is|that is) (?:not (?:true|right|correct|the case)|untrue|false|wrong) that\b",
+            r"(?:contrary to what was said|(?:the )?claim that)\b",
+            "(?:并非|以下说法不成立|不属实)",
+        ],
+        "",
+    )
+});
+
+fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
+    pattern(&format!("{start}(?:{}){end}", alternatives.join("|")))
+}
+
+/// Whether the clause around `place`, the range of a fact in a folded text, denies it, or reports it as rejected.
+pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
+    let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
+    // Only the clause around the fact speaks about it. A full stop inside a name or number ends none.
+    let is_stop = |text: &str, at: usize, c: char| match c {
+        ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
+        '.' | ':' => text.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
+        _ => false,
+    };
+    let start = before.char_indices().rfind(|(at, c)| is_stop(before, *at, *c)).map_or(0, |(at, c)| at + c.len_utf8());
+    let end = after.char_indices().find(|(at, c)| is_stop(after, *at, *c)).map_or(after.len(), |(at, _)| at);
+    let sentence = before.rfind(['\n', '。']).map_or(0, |at| at + 1).max(before.rfind(". ").map_or(0, |at| at + 2));
+    let sentence = before.get(sentence..).unwrap_or(before);
+    DENIED_WHOLE.is_match(sentence)
+        || DENIED_BEFORE.is_match(before.get(start..).unwrap_or(""))
+        || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_denies_a_fact_is_before_or_behind_it_or_at_the_start() {
+        let denied = |text: &str| text.find("8081").is_some_and(|at| is_denied(text, &(at..at + 4)));
+        for text in ["it is not 8081", "8081 was rejected", "it is not true that the proxy listens on 8081", "并非8081"]
+        {
+            assert!(denied(text), "{text}");
+        }
+        for text in ["not 8080, but 8081", "it is 8081", "the claim was checked. it is 8081"] {
+            assert!(!denied(text), "{text}");
+        }
+        assert!(asks_for_rejection("Which port was rejected?") && !asks_for_rejection("Which port is it?"));
+    }
+}

@@ -1,0 +1,170 @@
+//! References of a context that the transcript does not hold: what a summary made up.
+//!
+//! A method that copies has none by construction, so the figure warns and ranks nothing. Line numbers, sums and counts,
+//! and names of what is still to be made are listed apart: a summary may work them out. A log that begins in the middle
+//! of a session has no figure: what came before it is unknown.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::entries::{ContextEntries, ContextEntry};
+use crate::probe::{Fact, FactFinder, History, normal_path, suffixes};
+use base::lazy_patterns;
+use base::text::pattern;
+use base::units::Tokens;
+use sessions::references::{Reference, ReferenceKind, find_references, references_in};
+use sessions::transcript::{Message, fold, render};
+
+/// The references that are no news before a point.
+#[derive(Clone, Debug)]
+pub struct KnownReferences<'h> {
+    history: &'h History,
+    until: usize,
+    /// Of the transcript written out, which is what `full` hands over.
+    written: BTreeSet<String>,
+}
+
+/// The references of one context that the transcript does not hold, each once, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InventedReferences {
+    /// Paths, names, numbers and so on that nothing explains.
+    pub invented: Vec<String>,
+    /// Line numbers, sums and counts.
+    pub derived: Vec<String>,
+    /// Names of what is still to be made.
+    pub planned: Vec<String>,
+}
+
+impl InventedReferences {
+    /// Invented references per 1,000 tokens of the context; `None` of an empty one.
+    pub fn per_1000_tokens(&self, tokens: Tokens) -> Option<f64> {
+        (tokens.0 > 0).then(|| 1000.0 * self.invented.len() as f64 / tokens.0 as f64)
+    }
+}
+
+impl<'h> KnownReferences<'h> {
+    /// Of the messages before `until`, which `history` has folded. `messages` must begin where the session did.
+    pub fn new(history: &'h History, messages: &[Message], until: usize) -> KnownReferences<'h> {
+        let prefix = messages.get(..until).unwrap_or(messages);
+        let written = references_in(&render(prefix)).iter().map(Reference::key).collect();
+        KnownReferences { history, until, written }
+    }
+
+    /// What `text`, a context, has beyond them.
+    pub fn invented_in(&self, text: &str) -> InventedReferences {
+        let mut found = InventedReferences::default();
+        let mut seen = BTreeSet::new();
+        for entry in ContextEntries::of(text).list() {
+            for (range, reference) in find_references(&entry.text) {
+                if !counts(reference.kind) || !seen.insert(reference.key()) || self.knows(&reference) {
+                    continue;
+                }
+                let before = entry.text.get(..range.start).unwrap_or("");
+                let after = entry.text.get(range.end..).unwrap_or("");
+                if is_derived(&reference, before, after) {
+                    found.derived.push(reference.text);
+                } else if is_planned(entry, before) {
+                    found.planned.push(reference.text);
+                } else {
+                    found.invented.push(reference.text);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the transcript has it: as written, by the literal rules, by the end of a path, or each side of a slash.
+    fn knows(&self, reference: &Reference) -> bool {
+        if self.written.contains(&reference.key()) || self.has(&reference.text) {
+            return true;
+        }
+        let path = normal_path(&fold(&reference.text));
+        let mut endings = suffixes(&path).filter(|ending| ending.contains('/'));
+        let ends_known = endings.any(|ending| self.history.mentions(ending, self.until));
+        ends_known || path.contains('/') && path.split('/').all(|part| self.history.mentions(part, self.until))
+    }
+
+    fn has(&self, text: &str) -> bool {
+        let fact = Fact { spellings: vec![text.to_owned()] };
+        self.history.holds(&FactFinder::within(&fact, self.history.paths()), 0..self.until)
+    }
+}
+
+/// Exact kinds. Commands and error lines are often reworded.
+fn counts(kind: ReferenceKind) -> bool {
+    match kind {
+        ReferenceKind::Path
+        | ReferenceKind::FileName
+        | ReferenceKind::Identifier
+        | ReferenceKind::Flag
+        | ReferenceKind::Number
+        | ReferenceKind::Version
+        | ReferenceKind::Hash
+        | ReferenceKind::Url
+        | ReferenceKind::Quoted => true,
+        ReferenceKind::Command | ReferenceKind::ErrorLine => false,
+    }
+}
+
+lazy_patterns! {
+    /// Right before a number: it counts lines or is a sum.
+    COUNTED_BEFORE = pattern(r"(?i)(?:\blines? |\bL|:|\b(?:total|sum|count|about|around|roughly|approximately)(?: of)?[ :]+|共|约|第)$");
+
+    /// Right behind a number: it counts things.
+    COUNTED_AFTER = pattern(r"^ ?(?:%|percent|files?\b|tests?\b|lines?\b|messages?\b|tokens?\b|calls?\b|steps?\b|times\b|个|行|次|条|步)");
+
+    /// Words for what is still to be made.
+    PLANNED = pattern(r"(?i)\b(?:next steps?|to-?do|remaining|create[sd]?|creating|add(?:s|ed|ing)?|will|plan(?:s|ned)?|should|new file)\b|下一步|接下来|待办|新建|新增|将|计划");
+}
+
+fn is_derived(reference: &Reference, before: &str, after: &str) -> bool {
+    reference.kind == ReferenceKind::Number && (COUNTED_BEFORE.is_match(before) || COUNTED_AFTER.is_match(after))
+}
+
+fn is_planned(entry: &ContextEntry, before: &str) -> bool {
+    let says: fn(&Regex, &str) -> bool = Regex::is_match;
+    says(&PLANNED, before) || says(&PLANNED, &entry.lead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sessions::transcript::Role;
+
+    fn invented(text: &str) -> InventedReferences {
+        let messages = ["Edit src/db/pool.rs on 2024-03-17, port=8081, in commit 4f2a91c9d0.", "`load_config` fails"]
+            .map(|text| Message::text(Role::User, text));
+        let history = History::new(&messages);
+        KnownReferences::new(&history, &messages, 2).invented_in(text)
+    }
+
+    #[test]
+    fn what_the_transcript_holds_is_not_invented_however_it_is_written() {
+        for text in [
+            "pool.rs and db/pool.rs, /home/u/src/db/pool.rs",
+            "commit 4f2a91c9, `load_config()`",
+            "port=8081 since `load_config` failed",
+            "",
+        ] {
+            assert_eq!(invented(text), InventedReferences::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_explains_is_listed_and_what_may_be_worked_out_apart() {
+        let found = invented("The cache in src/net/cache.rs calls `drop_all_rows`, port=9999.");
+        assert_eq!(found.invented, ["src/net/cache.rs", "drop_all_rows", "9999"]);
+        assert_eq!(found.per_1000_tokens(Tokens(1500)), Some(2.0));
+        assert_eq!(found.per_1000_tokens(Tokens(0)), None);
+        let planned = invented("## Next steps\n- write src/net/cache.rs\n\n## Done\n- nothing");
+        assert_eq!((planned.planned.len(), planned.invented.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_copy_has_none() {
+        let text = "[user]\nEdit src/db/pool.rs on 2024-03-17, port=8081, in commit 4f2a91c9d0.";
+        assert_eq!(invented(text), InventedReferences::default());
+    }
+}

@@ -1,0 +1,99 @@
+//! The literal rules on hard cases: a table to which they were tuned, and one that was written first and is held out.
+//!
+//! `cargo test --lib measure::literal_cases -- --nocapture` prints the share that each rule gets right, by direction. On
+//! first reading, before any rule was changed for these tables, the rules were right in the shares of
+//! `docs/method.md`.
+
+use std::collections::BTreeMap;
+
+use super::abstention::abstains;
+use super::attribution::stated_as_current;
+use super::constraint::{Rule, RuleFinder};
+use crate::probe::{Fact, FactFinder, Topic};
+use base::locale::Locale;
+use sessions::transcript::fold_document;
+
+const TUNED: &str = include_str!("literal_cases.txt");
+const HELD_OUT: &str = include_str!("literal_held_out.txt");
+
+/// One line of a table.
+struct LiteralCase<'t> {
+    holds: &'t str,
+    kind: &'t str,
+    value: &'t str,
+    other: &'t str,
+    text: String,
+}
+
+impl<'t> LiteralCase<'t> {
+    fn read(line: &'t str) -> LiteralCase<'t> {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [holds, kind, value, other, text] = columns[..] else { panic!("five columns: {line}") };
+        LiteralCase { holds, kind, value, other, text: text.replace('⏎', "\n") }
+    }
+
+    fn outcome(&self) -> &'static str {
+        let finder = |text: &str| FactFinder::new(&Fact { spellings: vec![text.to_owned()] });
+        match self.kind {
+            "fact" => {
+                let fact = Fact { spellings: vec![self.value.to_owned()] };
+                let topic = Topic::new(self.other, std::slice::from_ref(&fact));
+                let found = topic.has(&FactFinder::new(&fact), &fold_document(&self.text));
+                if found { "present" } else { "absent" }
+            }
+            "old" => {
+                let stated = stated_as_current(&self.text, &[finder(self.value)], &[finder(self.other)]);
+                if stated == [true] { "current" } else { "former" }
+            }
+            "admission" => {
+                if abstains(&self.text) {
+                    "admits"
+                } else {
+                    "asserts"
+                }
+            }
+            _ => {
+                let language = if self.other == "zh" { Locale::Zh } else { Locale::En };
+                let (text, object) = (format!("rule on {}", self.value), vec![self.value.to_owned()]);
+                let rule = Rule { name: "r".into(), language, text, object, prohibition: Vec::new() };
+                let survival = RuleFinder::new(&rule).survival(&self.text, &fold_document(&self.text));
+                if survival.near_literal { "kept" } else { "lost" }
+            }
+        }
+    }
+}
+
+/// The share right of each direction of a table, which `--nocapture` shows with what is wrong.
+#[expect(clippy::print_stdout, reason = "the figures of docs/method.md are read off it")]
+fn shares(title: &str, table: &str) -> BTreeMap<String, (usize, usize)> {
+    let mut shares: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let case = LiteralCase::read(line);
+        let outcome = case.outcome();
+        let is_right = outcome == case.holds;
+        if !is_right {
+            println!("  {} taken for {outcome}: {line}", case.holds);
+        }
+        let positive = matches!(case.holds, "present" | "former" | "admits" | "kept");
+        for name in [case.holds, if positive { "all that hold" } else { "all that do not" }] {
+            let share = shares.entry(name.to_owned()).or_default();
+            share.0 += usize::from(is_right);
+            share.1 += 1;
+        }
+    }
+    for (name, (right, all)) in &shares {
+        println!("{title:<9} {name:<16} {right:>3} of {all:>3}  {:>5.1}%", 100.0 * *right as f64 / *all as f64);
+    }
+    shares
+}
+
+#[test]
+fn hard_cases_are_read_rightly_in_each_direction() {
+    for (title, table) in [("tuned", TUNED), ("held out", HELD_OUT)] {
+        let shares = shares(title, table);
+        for direction in ["all that hold", "all that do not"] {
+            let (right, all) = shares[direction];
+            assert!(right * 10 >= all * 9, "{title}, {direction}: {right} of {all}");
+        }
+    }
+}

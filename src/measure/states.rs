@@ -1,0 +1,104 @@
+//! Old and new by layout: tables with a column for each, and diffs.
+//!
+//! Rules that read words cannot see that a value is in the column `before`. So such values get a word that says so.
+
+/// Words that head a column of old values, and of new ones.
+const OLD: [&str; 12] =
+    ["before", "was", "old", "old value", "previous", "previously", "former", "from", "旧", "旧值", "之前", "原值"];
+const NEW: [&str; 13] =
+    ["after", "is", "now", "new", "new value", "current", "currently", "to", "新", "新值", "之后", "现在", "现值"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueState {
+    Old,
+    New,
+}
+
+impl ValueState {
+    fn of(header: &str) -> Option<ValueState> {
+        let header = header.trim().trim_matches(['*', '`', ' ']).to_lowercase();
+        if OLD.contains(&header.as_str()) {
+            return Some(ValueState::Old);
+        }
+        NEW.contains(&header.as_str()).then_some(ValueState::New)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            ValueState::Old => "previously ",
+            ValueState::New => "now ",
+        }
+    }
+}
+
+/// The text with `previously` before values in columns of old values and in removed lines of diffs, and `now` before
+/// those that took their place.
+pub(super) fn mark_states(text: &str) -> String {
+    if !text.contains(['|', '+']) {
+        return text.to_owned();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let mut columns: Vec<Option<ValueState>> = Vec::new();
+    let mut marked = Vec::with_capacity(lines.len());
+    for (at, line) in lines.iter().enumerate() {
+        let is_row = line.trim_start().starts_with('|');
+        if !is_row {
+            columns.clear();
+        }
+        if is_row && columns.is_empty() {
+            columns = cells(line).map(ValueState::of).collect();
+            let both = [ValueState::Old, ValueState::New].iter().all(|state| columns.contains(&Some(*state)));
+            columns.iter_mut().filter(|_| !both).for_each(|column| *column = None);
+            marked.push((*line).to_owned());
+        } else if is_row && columns.iter().any(Option::is_some) {
+            marked.push(marked_row(line, &columns));
+        } else {
+            let state = diff_state(&lines, at).filter(|_| !is_row);
+            marked.push(format!("{}{line}", state.map_or("", ValueState::word)));
+        }
+    }
+    marked.join("\n")
+}
+
+/// The cells of a row of a Markdown table.
+fn cells(row: &str) -> impl Iterator<Item = &str> {
+    let row = row.trim();
+    row.strip_prefix('|').unwrap_or(row).strip_suffix('|').unwrap_or(row).split('|')
+}
+
+fn marked_row(row: &str, columns: &[Option<ValueState>]) -> String {
+    let cell = |(at, cell): (usize, &str)| {
+        let state = columns.get(at).copied().flatten().filter(|_| cell.contains(char::is_alphanumeric));
+        format!(" {}{} ", state.map_or("", ValueState::word), cell.trim())
+    };
+    format!("|{}|", cells(row).enumerate().map(cell).collect::<Vec<_>>().join("|"))
+}
+
+/// Removed and added lines of a diff: a block of lines with `-` beside a block with `+`. Lists have one of them.
+fn diff_state(lines: &[&str], at: usize) -> Option<ValueState> {
+    let mark = |line: &&str| line.chars().next().filter(|c| matches!(c, '-' | '+'));
+    let line = lines.get(at)?;
+    let (own, other) = if mark(line)? == '-' { ('-', '+') } else { ('+', '-') };
+    if line.starts_with("---") || line.starts_with("+++") {
+        return None;
+    }
+    let after = lines.iter().skip(at).find(|line| mark(line) != Some(own));
+    let before = lines.iter().take(at).rev().find(|line| mark(line) != Some(own));
+    let is_diff = [after, before].into_iter().flatten().any(|line| mark(line) == Some(other));
+    is_diff.then_some(if own == '-' { ValueState::Old } else { ValueState::New })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_and_diffs_get_words() {
+        let table = "| key | before | after |\n|---|---|---|\n| port | 8080 | 9090 |";
+        assert!(mark_states(table).ends_with("| port | previously 8080 | now 9090 |"));
+        assert_eq!(mark_states("-limit = 1\n+limit = 2"), "previously -limit = 1\nnow +limit = 2");
+        for plain in ["- one\n- two", "a | b", "| before | size |\n|---|---|\n| 1 | 2 |", "+1 from Ann\n+1 from Bo"] {
+            assert_eq!(mark_states(plain), plain);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A scripted worker: fills its slots from the context by key, reads the session again for a few it does not find, makes
+//! the change, and cleans up.
+
+use crate::repositories::{Repository, Slot};
+
+/// How many slots it may read again before its time is up.
+const READS: usize = 2;
+
+/// What became of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) success: bool,
+    /// Slots that were read again.
+    pub(crate) reads: usize,
+}
+
+/// Works on the repository with `context` as all that is known of the session.
+pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
+    let mut reads = 0;
+    let mut fill = |slot: Slot| match look_up(repository, slot, context) {
+        Some(value) => Some(value),
+        None if reads < READS => {
+            reads += 1;
+            Some(repository.fact(slot).to_owned())
+        }
+        None => None,
+    };
+    let slots = [Slot::Path, Slot::Flag, Slot::Value, Slot::NextStep].map(&mut fill);
+    let mut files = repository.files();
+    let mut commands = Vec::new();
+    if let [Some(path), Some(flag), Some(value), Some(next)] = &slots {
+        files.entry(path.clone()).or_default().push_str(&repository.change(value, flag));
+        commands.push(next.clone());
+    }
+    // who does not know of a ban does not look for it
+    let kept = look_up(repository, Slot::Forbidden, context);
+    if kept.as_deref() != Some(repository.forbidden) {
+        files.remove(repository.forbidden);
+    }
+    Outcome { success: repository.passes(&files, &commands), reads }
+}
+
+/// What the last line with the words for a slot says; nothing where it denies it.
+fn look_up(repository: &Repository, slot: Slot, context: &str) -> Option<String> {
+    let key = repository.key(slot);
+    let sentence = context.split(['\n']).rfind(|line| line.contains(key))?;
+    let (_, after) = sentence.split_once(key)?;
+    if after.trim_start().starts_with("not ") || after.contains(" is not ") || sentence.contains("was rejected") {
+        return None;
+    }
+    let words = after.split_whitespace().map(|word| word.trim_matches(['.', ',', ':', '`']));
+    let is_of_kind = |word: &&str| match slot {
+        Slot::Path | Slot::Forbidden => word.contains('/'),
+        Slot::Flag => word.starts_with("--"),
+        Slot::Value => word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty(),
+        Slot::NextStep => *word == "make",
+    };
+    let mut words = words.skip_while(|word| !is_of_kind(word));
+    let first = words.next()?.to_owned();
+    match slot {
+        Slot::NextStep => Some(format!("{first} {}", words.next()?)),
+        _ => Some(first),
+    }
+}
