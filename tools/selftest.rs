@@ -146,12 +146,15 @@ const RULES: [(&str, Rule); 7] = [
     }),
 ];
 
+/// What a judge gives a case in a dimension.
+type GradeCase = Box<dyn Fn(&SelfTest, &Case, Dimension) -> f64>;
+
 /// One judge of the table.
 struct Scripted {
     name: String,
     /// The dimension in which it follows its rule; `None` in all of them.
     dimension: Option<Dimension>,
-    score: Box<dyn Fn(&SelfTest, &Case, Dimension) -> f64>,
+    score: GradeCase,
     /// Whether it should pass.
     sound: bool,
 }

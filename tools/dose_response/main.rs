@@ -32,6 +32,7 @@ const FIGURES: [&str; 9] =
 const FLAT: f64 = 0.05;
 
 /// What docs/method.md claims: the harm, the figure, and the sign of its slope.
+#[cfg(test)]
 const CLAIMS: [(Harm, &str, f64); 14] = [
     (Harm::Dropped, "kept", -1.0),
     (Harm::Dropped, "sound", -1.0),
