@@ -1,8 +1,8 @@
 //! The files of a new project, which runs without changes.
 
-/// A pipeline with a seed for the self-test of its judges: the cases of one project are not those of another.
+/// The shipped pipeline as a project has it: with the schemas beside it, and with a seed for the self-test of its judges: the cases of one project are not those of another.
 pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
-    pipeline.replacen(
+    pipeline.replace("./assets/schemas/", "./schemas/").replacen(
         "[pipeline]\n",
         &format!(
             "[pipeline]\nselftest_seed = {seed}            # draws the cases that judges are tested with; keep it\n"

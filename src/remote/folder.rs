@@ -272,7 +272,7 @@ mod tests {
         symlink("/dev/zero", at("zero")).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
         File::create(at("endless")).unwrap().set_len(MAX_OBJECT + 1).unwrap();
-        fs::write(at("sound"), "entries").unwrap();
+        std::fs::write(at("sound"), "entries").unwrap();
         symlink(at("sound"), at("link")).unwrap();
         for (name, what) in [("zero", "no regular file"), ("pipe", "no regular file"), ("endless", "too large")] {
             let error = remote.read(name, None).await.unwrap_err();

@@ -26,7 +26,7 @@ pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
 }
 
 /// The columns of a row: the label, then the keys of `cells.jsonl`. A group is one column for each of its keys, as in
-/// `usd.answer`; dimensions are there by name, all six; lists are JSON.
+/// `usd.answer`, also where `context_facts` is null; dimensions are there by name, all six; lists are JSON.
 fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
     let mut columns = vec![("label".to_owned(), label.to_owned())];
     // `Row` has no key that JSON cannot write.
@@ -36,6 +36,9 @@ fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
             Value::Object(scores) if key == "dimensions" => {
                 let score = |dimension: Dimension| text(scores.get(dimension.name()).unwrap_or(&Value::Null));
                 columns.extend(Dimension::ALL.map(|dimension| (dimension.name().to_owned(), score(dimension))));
+            }
+            Value::Null if key == "context_facts" => {
+                columns.extend(["facts", "stale"].map(|part| (format!("{key}.{part}"), String::new())));
             }
             Value::Object(group) => columns.extend(grouped(&key, &group)),
             value => columns.push((key, text(&value))),

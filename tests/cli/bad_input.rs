@@ -204,7 +204,9 @@ fn a_former_command_names_its_successor_and_the_help_has_groups() {
     project.expect(2, "trend nightly --html x.html").says(&["`compeval trend` is now `compeval labels trend`"]);
     project.expect(2, "cache diff 1a 2b").says(&["`compeval cache diff` is now `compeval cache show KEY KEY`"]);
     project.expect(2, "cache upgrade").says(&["was removed, and nothing takes its place"]);
-    project.expect(2, "labels list").says(&["unrecognized subcommand 'list'", "commands: ls, rm, protect, trend"]);
+    project
+        .expect(2, "labels frobnicate")
+        .says(&["unrecognized subcommand 'frobnicate'", "commands: ls, rm, protect, trend"]);
     let help = project.expect(0, "--help").stdout;
     let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text} is missing in {help}"));
     assert!(at("Start:") < at("  init ") && at("  init ") < at("Evaluate:") && at("  cache ") < at("Options:"));

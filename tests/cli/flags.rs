@@ -29,7 +29,11 @@ const ANYTHING_GOES: &[&str] = &["--focus-topic", "--name", "--writer"];
 
 /// The subcommands that a page of help lists.
 fn subcommands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // The program's own help has its commands in groups, before its options.
+    let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ') && !line.starts_with("Usage");
+    let listed = help.lines().skip_while(|line| !is_heading(line)).take_while(|line| *line != "Options:");
+    let is_group = help.lines().find(is_heading).is_some_and(|line| line != "Options:" && line != "Arguments:");
+    let listed = listed.filter(|_| is_group);
     let named = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     named.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").map(str::to_owned).collect()
 }
@@ -95,7 +99,8 @@ fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
 #[test]
 fn a_command_without_a_project_refuses_flags_that_select_one() {
     let project = Project::empty();
-    for line in ["schema pipeline --profile ci", "man --json", "completions bash -c other.toml", "key new -C elsewhere"]
+    for line in
+        ["schema pipeline --profile ci", "man --json", "completions bash -c other.toml", "cache key -C elsewhere"]
     {
         project.expect(2, line).says(&["has no effect on this command"]);
     }

@@ -35,7 +35,7 @@ fn a_run_that_left_something_undone_leads_on() {
     let ended = project.expect(6, "run --runs 1 --methods full --max-requests 0 --label a");
     assert_eq!(next(&ended), "compeval plan --runs 1 --methods full --label a", "the same again would send nothing");
     server.script(|asked| match asked.wanted {
-        Wanted::Answer if asked.text.contains("Who owns") => Reply::Raw(400, json!({"error": "not today"}).to_string()),
+        Wanted::Grades if asked.text.contains("Who owns") => Reply::Raw(400, json!({"error": "not today"}).to_string()),
         _ => Reply::Sensible,
     });
     let ended = project.expect(5, "run --runs 1 --methods full --label a");

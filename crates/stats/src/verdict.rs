@@ -6,11 +6,12 @@
 use serde::Serialize;
 
 use super::detectable::Finding;
-use super::interval::{Estimate, Interval};
+use super::interval::{Estimate, Interval, NoiseKnowledge, estimate};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
 use super::thresholds::{
-    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, SHARE_MARGIN, TINY,
+    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, ROUNDING_VARIANCE, SHARE_MARGIN,
+    TINY,
 };
 use base::named_enum;
 
@@ -199,13 +200,27 @@ pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
 
 /// Verdicts on differences of shares, from 0 to 1.
 pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
-    let judged = judge_family(family, (SHARE_MARGIN, NoEvidenceReason::BelowShareMargin)).into_iter();
+    let family: Vec<Paired> = family.iter().map(with_noise_of_equal_shares).collect();
+    let judged = judge_family(&family, (SHARE_MARGIN, NoEvidenceReason::BelowShareMargin)).into_iter();
     let of = |found: DifferenceTest| DifferenceTest {
         within_margin: found.ci95.map(|ci| ci.is_within(SHARE_MARGIN)),
         mdd: found.mdd.filter(|mdd| *mdd <= 1.0),
         ..found
     };
     judged.map(of).collect()
+}
+
+/// A share that changed by the same amount in every cluster gets the noise of two roundings to all or nothing: the same
+/// loss everywhere is more evidence than an uneven one, not less.
+fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
+    let Estimate { center, clusters, degenerate, .. } = paired.estimate;
+    let floor = (ROUNDING_VARIANCE / clusters.max(1) as f64).sqrt();
+    let known = NoiseKnowledge { floor: Some(floor), usual_variance: None };
+    let mut paired = paired.clone();
+    if let Some(floored) = estimate(&vec![center; clusters], known).filter(|_| degenerate && center != 0.0) {
+        paired.estimate = floored;
+    }
+    paired
 }
 
 /// The same with a margin, and the reason that a smaller difference gets.

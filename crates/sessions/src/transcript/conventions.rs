@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use regex::Captures;
 
-use super::typography::{TextReplacement, is_word, value_of_numeral};
+use super::characters::{TextReplacement, is_word, value_of_numeral};
 use base::lazy_patterns;
 use base::text::pattern;
 

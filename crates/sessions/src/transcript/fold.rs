@@ -12,8 +12,9 @@
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
+use super::characters::TextReplacement;
 use super::edits::TextEdits;
-use super::typography::{TextReplacement, TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
+use super::typography::{TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
 
 /// Folds `text` by all rules.
 pub fn fold(text: &str) -> String {

@@ -20,10 +20,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::characters::{TextReplacement, is_unspaced, is_word, numeral, value_of_numeral};
 use super::conventions::{edits_of_conventions, magnitudes_as_written};
-
-/// A byte range and what takes its place.
-pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
 
 /// A set of the rules that have a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -414,63 +412,6 @@ const MEASURES: [&str; 36] = [
     "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名", "段", "层", "列", "例", "类", "块", "人",
 ];
 
-/// What a Chinese numeral character stands for.
-pub fn numeral(c: char) -> Option<u32> {
-    Some(match c {
-        '零' | '〇' => 0,
-        '一' => 1,
-        '二' | '两' => 2,
-        '三' => 3,
-        '四' => 4,
-        '五' => 5,
-        '六' => 6,
-        '七' => 7,
-        '八' => 8,
-        '九' => 9,
-        '十' => 10,
-        '百' => 100,
-        '千' => 1000,
-        '万' => 10_000,
-        _ => return None,
-    })
-}
-
-/// The value of a numeral up to 99,999,999 written out in full; `None` of what can be read in two ways (两三, 三百五).
-pub fn value_of_numeral(run: &str) -> Option<u32> {
-    let (high, low) = run.split_once('万').map_or((None, run), |(high, low)| (Some(high), low));
-    let low_value = if low.is_empty() && high.is_some() { Some(0) } else { below_ten_thousand(low) };
-    let high_value = high.map_or(Some(0), |high| below_ten_thousand(high).filter(|value| *value > 0))?;
-    if high.is_some() && !low.is_empty() && low_value? < 1000 && !low.starts_with('零') {
-        return None;
-    }
-    Some(high_value * 10_000 + low_value?)
-}
-
-fn below_ten_thousand(text: &str) -> Option<u32> {
-    let (mut sum, mut digit, mut unit, mut zero) = (0, None, 10_000, false);
-    for c in text.chars() {
-        match numeral(c)? {
-            0 if digit.is_none() => zero = true,
-            value @ 1..=9 if digit.is_none() => digit = Some(value),
-            value @ (10 | 100 | 1000) if value < unit => {
-                sum += digit.take().or((value == 10 && sum == 0).then_some(1))? * value;
-                (unit, zero) = (value, false);
-            }
-            _ => return None,
-        }
-    }
-    match digit {
-        Some(digit) if matches!(unit, 10 | 10_000) || zero => Some(sum + digit),
-        Some(_) => None,
-        None => (!text.is_empty() && (sum > 0 || text == "零" || text == "〇")).then_some(sum),
-    }
-}
-
-/// Whether `c` is part of a word in a script that sets words apart.
-pub fn is_word(c: char) -> bool {
-    (c.is_alphanumeric() || c == '_') && !is_unspaced(c)
-}
-
 /// Whether `c` joins the character before it.
 fn is_mark(c: char) -> bool {
     !c.is_ascii() && unicode_normalization::char::canonical_combining_class(c) != 0
@@ -479,15 +420,6 @@ fn is_mark(c: char) -> bool {
 /// Whether `c` is a Chinese or Japanese character. (Korean, which clings to words too, has blanks between them.)
 fn is_ideograph(c: char) -> bool {
     is_unspaced(c) && matches!(u32::from(c), 0x3005..=0x30FF | 0x31F0..=0x9FFF | 0xF900..=0xFAFF | 0x20000..)
-}
-
-/// Whether `c` belongs to a script that puts no blanks between words: Chinese, Japanese, Korean (whose particles
-/// cling to the word), Thai, Lao, Khmer, Burmese.
-pub fn is_unspaced(c: char) -> bool {
-    matches!(u32::from(c),
-        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF
-        | 0x3130..=0x318F | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3
-        | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }
 
 #[cfg(test)]
