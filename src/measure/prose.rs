@@ -88,7 +88,7 @@ impl ProseEntry {
 
 /// The messages of a session, and which of their words say something.
 #[derive(Clone, Debug, Default)]
-pub struct SessionProse {
+pub(super) struct SessionProse {
     messages: Vec<ProseEntries>,
     /// Words and pieces in too many messages, and names of tools and arguments.
     common: HashSet<String>,
@@ -96,14 +96,14 @@ pub struct SessionProse {
 
 /// What a session says of one reference. Empty where no message says anything of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReferenceWords {
+pub(super) struct ReferenceWords {
     words: BTreeSet<String>,
     pieces: BTreeSet<String>,
 }
 
 impl SessionProse {
     /// Of the texts of all messages.
-    pub fn new(texts: &[String], noise: &SessionNoise) -> SessionProse {
+    pub(super) fn new(texts: &[String], noise: &SessionNoise) -> SessionProse {
         let messages: Vec<ProseEntries> = texts.iter().map(|text| ProseEntries::of(text)).collect();
         let mut holders: HashMap<String, usize> = HashMap::new();
         for message in &messages {
@@ -118,7 +118,7 @@ impl SessionProse {
     }
 
     /// What the messages `holders` say of a reference: the words of those that have it near a word.
-    pub fn about(&self, reference: &FactFinder, holders: impl Iterator<Item = usize>) -> ReferenceWords {
+    pub(super) fn about(&self, reference: &FactFinder, holders: impl Iterator<Item = usize>) -> ReferenceWords {
         let mut found = ReferenceWords::default();
         for message in holders.filter_map(|at| self.messages.get(at)) {
             let says = |entry: &ProseEntry| {
@@ -145,12 +145,12 @@ impl SessionProse {
 
 impl ReferenceWords {
     /// Whether the session says nothing of the reference, so that no context can.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty() && self.pieces.is_empty()
     }
 
     /// Whether `context` has the reference near one of these words.
-    pub fn are_near(&self, reference: &FactFinder, context: &ProseEntries) -> bool {
+    pub(super) fn are_near(&self, reference: &FactFinder, context: &ProseEntries) -> bool {
         context.0.iter().any(|entry| {
             reference.ranges(&entry.folded).iter().any(|place| {
                 entry.words_near(place).any(|word| self.has(word))
