@@ -19,10 +19,10 @@ mod topic;
 #[cfg(test)]
 mod variants;
 
-pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
+pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType, one_or_several_facts};
 pub use bank_edit::BankText;
 pub use bank_file::{ParsedBank, ProbePlaces};
-pub use check::{BankFinding, FindingKind, PROBES, check_bank};
+pub use check::{BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes};
 pub use clues::ProbeSources;
 pub use facts::FactFinder;
 pub use generate::{
