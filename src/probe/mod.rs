@@ -10,6 +10,7 @@ mod check;
 mod facts;
 mod generate;
 mod history;
+mod literal_forms;
 mod names;
 mod phrases;
 mod clues;
@@ -30,6 +31,7 @@ pub use generate::{
     generation_work, read_candidates, verify,
 };
 pub use history::History;
+pub use literal_forms::literal_forms;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;
 pub use topic::Topic;

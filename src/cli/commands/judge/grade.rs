@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::run_log::RunLog;
@@ -60,7 +60,8 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
             text.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?,
         )
     } else {
-        (file.display().to_string(), read_text(&given(common, file))?)
+        let text = read_text(&given(common, file));
+        (file.display().to_string(), text.map_err(|error| Failure::input(chain(&error)))?)
     };
     let source = SourceFile { path, digest: Digest::of(&text), text: text.into() };
     GradingRequest::read(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
