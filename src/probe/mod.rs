@@ -34,4 +34,4 @@ pub use history::History;
 pub use literal_forms::literal_forms;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;
-pub use topic::Topic;
+pub use topic::{Topic, is_alike, is_content_word, pieces};
