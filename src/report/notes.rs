@@ -211,7 +211,8 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
     let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
     let mut parts =
         vec![fill(tr.weakest_dimension, &[&tr.dimension_label(&dimension.name), &score(Some(dimension.value))])];
-    let kind = probe_type.iter().map(|kind| fill(tr.weakest_type, &[&kind.name, &score(Some(kind.value))]));
+    let kind =
+        probe_type.iter().map(|kind| fill(tr.weakest_type, &[tr.probe_type(&kind.name), &score(Some(kind.value))]));
     let heading = heading.iter().filter_map(|found| {
         let kept = method.economy.survival_by_heading.get(&found.name)?;
         let lost = [kept.of - kept.count, kept.of].map(|n| n.to_string());

@@ -1,7 +1,5 @@
 //! Tables for the terminal, and the columns that Markdown shares with them.
 
-use serde::Serialize;
-
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
@@ -309,26 +307,38 @@ pub(super) fn detectable(judged: &DifferenceTest) -> String {
 }
 
 /// A method that others measured on other sessions.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct PublishedMethod {
-    pub name: &'static str,
+    /// In English and in Chinese.
+    pub names: [&'static str; 2],
     pub scores: [f64; 7],
     /// Share of tokens.
     pub removed: f64,
 }
 
+impl PublishedMethod {
+    pub fn name(&self, locale: Locale) -> &'static str {
+        let [english, chinese] = self.names;
+        locale.pick(english, chinese)
+    }
+}
+
 pub(super) const PUBLISHED: [PublishedMethod; 3] = [
     PublishedMethod {
-        name: "anchored iterative (Factory)",
+        names: ["anchored iterative (Factory)", "锚定式迭代（Factory）"],
         scores: [3.70, 4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
         removed: 0.986,
     },
     PublishedMethod {
-        name: "regenerative (Anthropic)",
+        names: ["regenerative (Anthropic)", "整体重写（Anthropic）"],
         scores: [3.44, 3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
         removed: 0.987,
     },
-    PublishedMethod { name: "opaque (OpenAI)", scores: [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92], removed: 0.993 },
+    PublishedMethod {
+        names: ["opaque (OpenAI)", "不透明压缩（OpenAI）"],
+        scores: [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92],
+        removed: 0.993,
+    },
 ];
 
 /// Header and rows of the published scores.
@@ -336,7 +346,7 @@ pub(super) fn published_table(tr: &Translation) -> (Vec<String>, [Vec<String>; 3
     let header = score_header(tr).into_iter().chain([tr.removed.to_owned()]).collect();
     let row = |method: PublishedMethod| {
         let scores = method.scores.map(|value| score(Some(value)));
-        [method.name.to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
+        [method.name(tr.locale).to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
     };
     (header, PUBLISHED.map(row))
 }

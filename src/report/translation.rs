@@ -1,6 +1,7 @@
 //! The texts of reports in the language of the pipeline. Ids, JSON and the command line stay English.
 
 use crate::judge::Dimension;
+use crate::probe::ProbeType;
 use base::locale::Locale;
 use stats::{NoEvidenceReason, NoRetention, Verdict};
 
@@ -356,6 +357,12 @@ impl Translation {
             other => other.to_owned(),
         };
         name.split('+').map(part).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The name of a type of probes; one that is unknown stays as it is.
+    pub(super) fn probe_type<'n>(&self, name: &'n str) -> &'n str {
+        let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == name);
+        known.map_or(name, |kind| kind.label(self.locale))
     }
 
     pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {
