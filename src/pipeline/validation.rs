@@ -301,8 +301,8 @@ pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
     Problem::error(format!("this prompt does not insert {{{{ {variable} }}}}")).at(prompt, 0..first_line).help(help)
 }
 
-pub(super) const NAME_HELP: &str = "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: names become \
-                         file names, JSON keys and words on the command line";
+pub(super) const NAME_HELP: &str = "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a \
+                         letter or digit: names become file names, JSON keys and words on the command line";
 
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {

@@ -317,7 +317,7 @@ pub(super) struct PublishedMethod {
 }
 
 impl PublishedMethod {
-    pub fn name(&self, locale: Locale) -> &'static str {
+    pub(super) fn name(&self, locale: Locale) -> &'static str {
         let [english, chinese] = self.names;
         locale.pick(english, chinese)
     }

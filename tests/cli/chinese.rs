@@ -9,9 +9,9 @@ const NAMES: &[&str] = &[
     // methods and stages
     "anchored", "index", "regenerative", "extract", "mask", "truncate", "full", "none", "agent", "judge", "lexical",
     "rules", // files, commands, flags
-    "report", "html", "results", "compeval", "show", "label", "json", "all", "allow", "weak", "unproven", "selftest",
-    "md", // vendors
-    "factory", "anthropic", "openai", // units and signs
+    "report", "html", "results", "details", "compeval", "show", "label", "json", "all", "allow", "weak", "unproven",
+    "selftest", "md", // vendors
+    "factory", "anthropic", "openai", "gpt", // units and signs
     "kb", "min", "usd", "pareto",
 ];
 
