@@ -100,7 +100,7 @@ fn eight_sessions_give_a_bill_a_back_test_and_cost_against_threshold() {
         &ended,
         &[
             "8 sessions, 268 requests: $",
-            "The worst 3 of 17 recorded compactions made the provider process 27,000 tokens anew",
+            "The worst 3 of 23 recorded compactions made the provider process 27,000 tokens anew",
             "claude-code: 0% in 8 sessions",
             "Cost against threshold; flat is where it is within 2% of the least",
             "At your trigger as recorded: $",

@@ -231,7 +231,7 @@ def measured(tool, server, kill_after=None):
     if kill_after is None and code not in (0, 5, 100):
         lines = (tool.folder / "output.txt").read_text().strip().splitlines() or ["no output"]
         raise Unavailable(f"it ended with {code}: {lines[-1][:160]}")
-    return {"seconds": seconds, "cpu": cpu, **server.stats()}
+    return {**server.stats(), "seconds": seconds, "cpu": cpu}
 
 
 def fresh(kind, parent, work, server, options):
@@ -263,7 +263,7 @@ def compare(kind, parent, work, server, options):
     server.setup(latency=LATENCY)
     again = measured(tool, server)
     ideal = needed * LATENCY / IN_FLIGHT
-    share = limited["accepted"] / (LIMIT * max(limited["seconds"], 0.001))
+    share = limited["accepted"] / (LIMIT * max(limited["served_seconds"], 1.0))
     return [
         cold["requests"],
         f"{cold['seconds']:.1f}",

@@ -36,8 +36,8 @@ class State:
         return True
 
     def stats(self):
-        seconds = 0.0 if self.first is None else self.last - self.first
-        return {**self.counts, "seconds": seconds}
+        seconds = self.last - self.first if self.last else 0.0
+        return {**self.counts, "served_seconds": seconds}
 
 
 STATE = State()
