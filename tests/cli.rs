@@ -34,6 +34,7 @@ mod cli {
     mod endings;
     mod failures;
     mod flags;
+    mod formats;
     mod gate;
     mod golden;
     mod judges;

@@ -121,21 +121,7 @@ pub fn economics(
     price_of: &dyn Fn(&str) -> Option<ModelPrice>,
 ) -> Economics {
     let mut found = Economics { refetch: refetch(compactions), ..Economics::default() };
-    let (mut sessions, mut files) = (Vec::new(), Vec::new());
-    for log in logs {
-        let priced = log.steps.map_err(|why| (None, why));
-        match priced.and_then(|steps| PricedSession::new(steps, price_of).map_err(|(steps, why)| (Some(steps), why))) {
-            Ok(session) => {
-                found.rewrites.extend(rewrites(&log.file, &session.steps, Some(&session)));
-                sessions.push(session);
-                files.push(log.file);
-            }
-            Err((steps, why)) => {
-                found.rewrites.extend(steps.iter().flat_map(|steps| rewrites(&log.file, steps, None)));
-                found.left_out.push(LeftOutSession { file: log.file, session: log.session, why });
-            }
-        }
-    }
+    let (sessions, files) = found.add_logs(logs, price_of);
     found.rewrites.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
     found.sessions = sessions.len();
     sessions.iter().for_each(|session| found.bill.add(session));
@@ -155,6 +141,37 @@ pub fn economics(
         found.methods = methods.filter_map(|method| simulation.method(&method, &as_recorded)).collect();
     }
     found
+}
+
+impl Economics {
+    /// Takes in what logs show by themselves; gives back the sessions with prices, and the log of each.
+    fn add_logs(
+        &mut self,
+        logs: Vec<LogSteps>,
+        price_of: &dyn Fn(&str) -> Option<ModelPrice>,
+    ) -> (Vec<PricedSession>, Vec<String>) {
+        let (mut sessions, mut files) = (Vec::new(), Vec::new());
+        for LogSteps { file, session, steps } in logs {
+            let left_out = match steps {
+                Err(why) => Some(why),
+                Ok(steps) => match steps.prices(price_of) {
+                    Err(why) => {
+                        self.rewrites.extend(rewrites(&file, &steps, None));
+                        Some(why)
+                    }
+                    Ok(prices) => {
+                        let priced = PricedSession::new(steps, prices);
+                        self.rewrites.extend(rewrites(&file, &priced.steps, Some(&priced)));
+                        sessions.push(priced);
+                        files.push(file.clone());
+                        None
+                    }
+                },
+            };
+            self.left_out.extend(left_out.map(|why| LeftOutSession { file, session, why }));
+        }
+        (sessions, files)
+    }
 }
 
 /// Why nothing is said of other policies.

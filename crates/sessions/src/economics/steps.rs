@@ -127,6 +127,18 @@ impl SessionSteps {
         }
     }
 
+    /// The prices of its models.
+    ///
+    /// # Errors
+    /// A model without a price.
+    pub(super) fn prices(
+        &self,
+        price_of: &dyn Fn(&str) -> Option<ModelPrice>,
+    ) -> Result<Vec<ModelPrice>, LeftOut> {
+        let price = |model: &String| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone()));
+        self.models.iter().map(price).collect()
+    }
+
     /// The compaction before a request.
     pub(super) fn compaction_before(&self, step: usize) -> Option<&StepCompaction> {
         let at = self.compactions.binary_search_by_key(&step, |one| one.step).ok()?;
@@ -182,31 +194,15 @@ pub struct PricedSession {
 }
 
 impl PricedSession {
-    /// A session at the prices that `price_of` knows.
-    ///
-    /// # Errors
-    /// A model without a price.
-    pub fn new(
-        steps: SessionSteps,
-        price_of: &dyn Fn(&str) -> Option<ModelPrice>,
-    ) -> Result<PricedSession, (SessionSteps, LeftOut)> {
-        let prices: Result<Vec<ModelPrice>, &String> =
-            steps.models.iter().map(|model| price_of(model).ok_or(model)).collect();
-        match prices {
-            Err(model) => {
-                let why = LeftOut::NoPrice(model.clone());
-                Err((steps, why))
-            }
-            Ok(prices) => {
-                let written = |model| {
-                    let mut of_model = steps.steps.iter().filter(|step| step.model == model);
-                    of_model.any(|step| step.tokens.written + step.tokens.written_hour > 0)
-                };
-                let writes = (0..prices.len()).map(written).collect();
-                let fixed = median(&fixed_reads(&steps)).unwrap_or(0.0) as u64;
-                Ok(PricedSession { steps, prices, writes, fixed })
-            }
-        }
+    /// A session at the prices of its models, in their order.
+    pub(super) fn new(steps: SessionSteps, prices: Vec<ModelPrice>) -> PricedSession {
+        let written = |model| {
+            let mut of_model = steps.steps.iter().filter(|step| step.model == model);
+            of_model.any(|step| step.tokens.written + step.tokens.written_hour > 0)
+        };
+        let writes = (0..prices.len()).map(written).collect();
+        let fixed = median(&fixed_reads(&steps)).unwrap_or(0.0) as u64;
+        PricedSession { steps, prices, writes, fixed }
     }
 }
 

@@ -64,7 +64,9 @@ fn steps_of(conversation: &Conversation) -> Result<SessionSteps, LeftOut> {
 }
 
 fn priced(conversation: &Conversation) -> PricedSession {
-    PricedSession::new(steps_of(conversation).unwrap(), &price).unwrap()
+    let steps = steps_of(conversation).unwrap();
+    let prices = steps.prices(&price).unwrap();
+    PricedSession::new(steps, prices)
 }
 
 fn log(file: &str, conversation: &Conversation) -> LogSteps {
