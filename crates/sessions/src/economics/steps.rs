@@ -131,10 +131,7 @@ impl SessionSteps {
     ///
     /// # Errors
     /// A model without a price.
-    pub(super) fn prices(
-        &self,
-        price_of: &dyn Fn(&str) -> Option<ModelPrice>,
-    ) -> Result<Vec<ModelPrice>, LeftOut> {
+    pub(super) fn prices(&self, price_of: &dyn Fn(&str) -> Option<ModelPrice>) -> Result<Vec<ModelPrice>, LeftOut> {
         let price = |model: &String| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone()));
         self.models.iter().map(price).collect()
     }
