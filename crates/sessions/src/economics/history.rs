@@ -50,13 +50,6 @@ impl TokenBill {
     }
 }
 
-impl PricedSession {
-    /// What a request costs.
-    pub(super) fn cost(&self, model: usize, tokens: RequestTokens) -> Dollars {
-        self.prices.get(model).map_or_else(Dollars::default, |price| price.cost(tokens))
-    }
-}
-
 /// A compaction, and what the first request after it did not find in the cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rewrite {

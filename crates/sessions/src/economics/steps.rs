@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
 
-use super::prices::{ModelPrice, RequestTokens};
+use super::prices::{Dollars, ModelPrice, RequestTokens};
 use crate::import::{Conversation, Format, ModelStep};
 use stats::median;
 
@@ -200,6 +200,11 @@ impl PricedSession {
         let writes = (0..prices.len()).map(written).collect();
         let fixed = median(&fixed_reads(&steps)).unwrap_or(0.0) as u64;
         PricedSession { steps, prices, writes, fixed }
+    }
+
+    /// What a request costs.
+    pub(super) fn cost(&self, model: usize, tokens: RequestTokens) -> Dollars {
+        self.prices.get(model).map_or_else(Dollars::default, |price| price.cost(tokens))
     }
 }
 
