@@ -58,7 +58,7 @@ impl EngineOptions {
             offline: self.offline,
             refresh,
             allow_weak_judge: self.allow_weak_judge,
-            selftests_only: self.selftests_only,
+            without_cells: self.selftests_only,
             batches: self.batches.clone(),
         }
     }

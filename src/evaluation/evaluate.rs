@@ -21,9 +21,10 @@ use super::publish::publish;
 use super::recorder::Recorder;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
+use crate::action::ActionKey;
 use crate::cache::{Layered, Lookup, Store};
-use crate::pipeline::{JudgeIx, Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{CostEstimate, SelftestTask, reachable, selftest};
+use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
+use crate::plan::{CostEstimate, reachable, selftest_keys};
 use crate::remote::SharedCache;
 use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
@@ -297,9 +298,8 @@ fn import_selftest(
         return Err(EvaluationError::NoSelftest(file.to_owned()));
     }
     store.import(file, None).map_err(EvaluationError::Import)?;
-    let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
-    let is_missing = |case: &SelftestTask| !store.find(&case.action.key).is_some_and(|record| record.is_usable());
-    match cases.filter(is_missing).count() {
+    let is_missing = |key: &ActionKey| !store.find(key).is_some_and(|record| record.is_usable());
+    match selftest_keys(pipeline).into_iter().filter(is_missing).count() {
         0 => {}
         cases => listening.report(&Event::SelftestLacks { file, cases }),
     }

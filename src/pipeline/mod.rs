@@ -33,7 +33,7 @@ mod starter;
 mod schema;
 
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
-pub use coordinate::CellCoordinate;
+pub use coordinate::{CellCoordinate, Place};
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,

@@ -241,7 +241,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         // what is unusual about a context depends on how it is read
         let task = context.task();
-        let (method, current) = (task.method(pipeline), CurrentSources::of(pipeline, &task));
+        let (method, current) = (pipeline.method(context.cell.chain.method), CurrentSources::of(pipeline, &task));
         name.field("strategy", method.strategy.name()).field("raw", raw.0);
         name.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
         let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
@@ -312,13 +312,14 @@ impl RowCache<'_, '_> {
     pub(super) fn note_used(&self, task: &Task, action: &Action) {
         let Action { stage, repetition, key, .. } = *action;
         let is_one_place = match task {
+            Task::Generate(_) | Task::Selftest(_) => false,
             Task::Compress(_) => true,
             Task::Answer(task) => self.is_one_answer(&task.cell),
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place = task.coordinate(self.executor.preparer.pipeline());
-            self.executor.store.note_latest(&[used(&place, repetition, stage, key)]);
+            let place = plan::cache_coordinate(&task.place(self.executor.preparer.pipeline()), repetition);
+            self.executor.store.note_latest(&[(place.digest(stage), key)]);
         }
     }
 
@@ -367,7 +368,7 @@ impl RowCache<'_, '_> {
 }
 
 fn used(place: &CellCoordinate, repetition: Repetition, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
-    (plan::cache_coordinate(place, repetition).digest(stage), key)
+    (plan::cell_coordinate(place, repetition).digest(stage), key)
 }
 
 /// A digest of outputs and costs.

@@ -193,7 +193,7 @@ impl<'e> RowBuilder<'e> {
         let tokens = self.readable_tokens(context, &loaded);
         let measures = self.measures(texts);
         let (needed, references) = self.needed(&measures, context, &loaded, tokens).unzip();
-        let strategy = &context.task().method(self.preparer.pipeline()).strategy;
+        let strategy = &self.preparer.pipeline().method(context.cell.chain.method).strategy;
         let asks = strategy.model().is_some_and(|model| !model.is_lexical());
         let reported = loaded.compressed.usage.and_then(|usage| u32::try_from(usage.calls?).ok());
         let row = ContextRow {

@@ -16,9 +16,9 @@ use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
-use crate::pipeline::{JudgeIx, Pipeline, Problem, Problems, SourceFile};
-use crate::plan::selftest;
-use crate::results::{FailedAction, FailureLocation};
+use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
+use crate::plan::selftest_keys;
+use crate::results::FailedAction;
 use crate::scheduler::{Budget, RunOutcome};
 use base::files::read_text;
 use base::units::Usd;
@@ -111,8 +111,7 @@ pub(super) fn run(
 /// Writes the cases that are in the cache to a file.
 fn write_cases(pipeline: &Pipeline, file: &Path, console: &Console) -> Result<(), Failure> {
     let snapshot = open_snapshot(&pipeline.cache)?;
-    let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
-    let keys: Vec<ActionKey> = cases.map(|case| case.action.key).filter(|key| snapshot.find(key).is_some()).collect();
+    let keys: Vec<ActionKey> = selftest_keys(pipeline).into_iter().filter(|key| snapshot.find(key).is_some()).collect();
     export_entries(&snapshot, &keys, file).map_err(import_failure)?;
     console.note(&format!("Wrote {} cases to {}.", keys.len(), file.display()));
     Ok(())
@@ -124,8 +123,8 @@ fn unasked<'h>(hearing: &'h RunLog, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
-            FailureLocation::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-            FailureLocation::Selftest { .. } | FailureLocation::Cell(_) | FailureLocation::Generation { .. } => None,
+            Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
+            Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
         })
         .collect()
 }
