@@ -32,7 +32,7 @@ mod access;
 mod starter;
 mod schema;
 
-pub use access::{ExternalAccess, HostAccess, ProgramAccess};
+pub use access::{ExternalAccess, HostAccess, ProgramAccess, asked_models};
 pub use coordinate::{CellCoordinate, Place};
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{

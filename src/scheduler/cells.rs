@@ -185,10 +185,10 @@ impl<'r, 'e> Cells<'r, 'e> {
         let mut last = None;
         for (cell, [answer, judgement]) in cells.iter().zip(&dependencies) {
             if last.replace(cell.answer) != Some(cell.answer) {
-                self.cached(StageName::Answer, &answer.resolved(context.unchanged), stats)?;
+                self.cached(StageName::Answer, &Resolved { unchanged: context.unchanged, ..*answer }, stats)?;
                 stats.resolved(StageName::Answer);
             }
-            self.cached(StageName::Judge, &judgement.resolved(context.unchanged), stats)?;
+            self.cached(StageName::Judge, &Resolved { unchanged: context.unchanged, ..*judgement }, stats)?;
             stats.resolved(StageName::Judge);
         }
         stats.warn(context.key, cached.warnings)?;
