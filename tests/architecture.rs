@@ -328,7 +328,11 @@ fn the_values_on_the_way_of_a_judgement_are_where_the_page_says() {
     assert!((10..=12).contains(&values.len()), "{values:?}");
     for (value, file) in values {
         let code = shipped_code(file);
-        let is_declared = ["struct", "enum"].iter().any(|kind| code.contains(&format!("pub {kind} {value} {{")));
+        let declares = |kind: &&str| {
+            let declaration = format!("pub {kind} {value}");
+            code.split(&declaration).skip(1).any(|end| end.starts_with([' ', '<', '(']))
+        };
+        let is_declared = ["struct", "enum"].iter().any(declares);
         assert!(is_declared, "{value} is not declared in {file}");
     }
 }

@@ -193,7 +193,7 @@ fn every_path_in_the_text_exists() {
 #[test]
 fn the_architecture_page_is_short_and_lists_every_module() {
     let page = text("docs/ARCHITECTURE.md");
-    assert!(page.lines().count() <= 150, "{} lines", page.lines().count());
+    assert!(page.lines().count() <= 180, "{} lines", page.lines().count());
     for entry in fs::read_dir(root().join("src")).expect("the source").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let row = format!("| `{name}` |");
