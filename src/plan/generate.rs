@@ -9,11 +9,12 @@ use crate::action::Digest;
 use crate::answer::{self, AnswerInput};
 use crate::compress::ContextRef;
 use crate::pipeline::{Generator, Pipeline, PointIx};
-use crate::probe::{Probe, generation_work};
+use crate::probe::{Probe, generation_work, probes_per_point};
 
 /// Asks for probes about the span that `point` takes away.
 pub fn generation(generator: &Generator, texts: &FixtureTexts, point: PointIx) -> Result<Task, PrepareError> {
-    let work = generation_work(&generator.model, &generator.template, texts.span(point).text)?;
+    let wanted = probes_per_point(texts.loaded().points.len());
+    let work = generation_work(&generator.model, &generator.template, texts.span(point).text, &wanted)?;
     let (fixture, point) = (texts.loaded().name().to_owned(), point.number().0);
     Ok(Task::Generate(Rc::new(GenerationTask { fixture, point, probe: None, work })))
 }

@@ -24,8 +24,9 @@ pub use frontier::Frontier;
 pub use generate::{asking_without_context, generation};
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
-pub use reach::{ReachableEntries, reachable, selftest_keys};
+pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};
+pub use selftest::{selftest_grades, selftest_keys};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
 pub use status::{ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason};
 pub use task::{

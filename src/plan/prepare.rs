@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, ContextRef, SessionInput};
-use crate::judge::{GroundTruthRef, JudgeQuestion, JudgeSpec};
+use crate::judge::{CriterionId, GroundTruthRef, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
 use models::Operation;
@@ -57,6 +57,8 @@ pub enum PrepareError {
     Answer(#[from] AnswerFault),
     #[error("the judge's prompt does not render: line {}: {}", .0.line, .0.message)]
     Judge(#[from] crate::action::TemplateFault),
+    #[error("the rubric has no criterion `{0}`")]
+    UnknownCriterion(CriterionId),
     /// The matrix names something the pipeline does not have.
     #[error("the matrix names a coordinate that the pipeline does not have")]
     Coordinate,
@@ -109,6 +111,9 @@ impl<'p> Preparer<'p> {
     /// A case has repetition 0, which no cell has, unless its judge answers the same each time.
     fn selftest(&self, task: &SelftestTask) -> Result<Parts, PrepareError> {
         let case = self.pipeline.selftest.case(&task.case).ok_or(PrepareError::Coordinate)?;
+        if let Some(ids) = &case.criteria {
+            self.pipeline.rubric.named(ids).map_err(|id| PrepareError::UnknownCriterion(id.clone()))?;
+        }
         let context = case.context.clone().filter(|_| self.pipeline.settings.judge_context).map(Into::into);
         let turns = task.question.with(case.answer.clone().into(), context)?;
         let request = judge_request(self.pipeline.judge(task.judge), turns, &task.question);

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::frontier::Frontier;
 use super::prepare::{PrepareError, Preparer};
-use super::selftest::selftests;
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
@@ -26,13 +25,6 @@ impl ReachableEntries {
     pub fn contains(&self, key: &ActionKey, stage: Stage) -> bool {
         self.keys.contains(key) || (stage == Stage::Probes && self.generates)
     }
-}
-
-/// The actions of the judges' self-tests, as far as their prompts render.
-pub fn selftest_keys(pipeline: &Pipeline) -> Vec<ActionKey> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    selftests(pipeline).filter_map(|task| Some(preparer.prepare(&task).ok()?.key)).collect()
 }
 
 /// Walks the pipeline over the cache, as a run would.

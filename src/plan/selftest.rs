@@ -2,9 +2,13 @@
 
 use std::rc::Rc;
 
+use super::prepare::Preparer;
+use super::reading::{Output, RawBody, read_output};
 use super::task::{SelftestTask, Task};
-use crate::judge::{Case, JudgeQuestion};
-use crate::pipeline::{JudgeIx, Pipeline};
+use crate::action::ActionKey;
+use crate::cache::Lookup;
+use crate::judge::{Case, CriterionScore, JudgeQuestion};
+use crate::pipeline::{JudgeIx, Matrix, Pipeline};
 
 /// All cases of all judges, under the rubric and locale in force.
 pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
@@ -15,7 +19,33 @@ pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
 
 fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
     let (settings, spec) = (&pipeline.settings, pipeline.judge(judge));
-    let criteria = pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope);
+    let criteria = match &case.criteria {
+        // An id that the rubric does not have is found where the action is prepared.
+        Some(ids) => pipeline.rubric.named(ids).unwrap_or_default(),
+        None => pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope),
+    };
     let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
     Task::Selftest(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question) })
+}
+
+/// The actions of the self-tests, as far as their prompts render.
+pub fn selftest_keys(pipeline: &Pipeline) -> Vec<ActionKey> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    selftests(pipeline).filter_map(|task| Some(preparer.prepare(&task).ok()?.key)).collect()
+}
+
+/// The grades of the self-tests that `lookup` has and that can be read, in the order of judges and cases.
+pub fn selftest_grades(pipeline: &Pipeline, lookup: &impl Lookup) -> Vec<Vec<CriterionScore>> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let grades = |task: Task| {
+        let record = lookup.find(&preparer.prepare(&task).ok()?.key)?;
+        let bytes = lookup.body(&record).ok()?;
+        match read_output(&preparer, &task, RawBody { dialect: record.dialect, bytes: &bytes }) {
+            Ok(Output::Grades(grades)) => Some(grades),
+            _ => None,
+        }
+    };
+    selftests(pipeline).filter_map(grades).collect()
 }

@@ -13,7 +13,7 @@ use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
 use super::outputs::{OutputCache, OutputUnavailable};
 use super::prefixes::SharedPrefixes;
 use super::program::{ProgramOutput, Programs};
-use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
+use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
 use crate::cache::{
     CacheError, Damage, EntryCoordinate, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Store, now_ms,
@@ -31,7 +31,7 @@ use models::{
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
     reply_failure, truncated_call,
 };
-use sessions::transcript::{Message, count_tokens};
+use sessions::transcript::{Message, Role, count_tokens};
 
 /// An output that was just made.
 #[derive(Debug)]
@@ -272,7 +272,7 @@ impl Executor<'_> {
         self.note_read(action, record, self.read(action, dialect, &body))
     }
 
-    /// The reply of the stand-in for a model. It gets the values of the prompts, nothing else.
+    /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
     async fn stand_in(&self, action: &Action, request: &ModelRequest) -> Result<String, ExecutionError> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
@@ -282,6 +282,9 @@ impl Executor<'_> {
             }
         }
         let stage = action.stage;
+        if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) = (stage, request.turns.first()) {
+            values.insert(INSTRUCTIONS, self.prompt_text(action, prompt)?);
+        }
         self.on_blocking_pool(action, move || lexical::reply(stage, &values)).await
     }
 
@@ -503,6 +506,11 @@ impl Executor<'_> {
 
     fn text(&self, action: &Action, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
         let text = material.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
+        text.map_err(|error| self.unavailable(action, &error).into())
+    }
+
+    fn prompt_text(&self, action: &Action, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
+        let text = prompt.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
         text.map_err(|error| self.unavailable(action, &error).into())
     }
 
