@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use super::prepare::Preparer;
+use super::prepare::{Action, Preparer};
 use super::reading::{Output, RawBody, read_output};
 use super::task::{SelftestTask, Task};
-use crate::action::ActionKey;
 use crate::cache::Lookup;
 use crate::judge::{Case, CriterionScore, JudgeQuestion};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
@@ -29,10 +28,10 @@ fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
 }
 
 /// The actions of the self-tests, as far as their prompts render.
-pub fn selftest_keys(pipeline: &Pipeline) -> Vec<ActionKey> {
+pub fn selftest_actions(pipeline: &Pipeline) -> Vec<Action> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    selftests(pipeline).filter_map(|task| Some(preparer.prepare(&task).ok()?.key)).collect()
+    selftests(pipeline).filter_map(|task| preparer.prepare(&task).ok()).collect()
 }
 
 /// The grades of the self-tests that `lookup` has and that can be read, in the order of judges and cases.
