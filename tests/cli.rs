@@ -29,9 +29,12 @@ mod cli {
     mod data_page;
     #[cfg(unix)]
     mod disk;
+    mod doors;
     mod edits;
     mod endings;
     mod failures;
+    #[cfg(target_os = "linux")]
+    mod faults;
     mod flags;
     mod gate;
     mod golden;

@@ -12,7 +12,7 @@ use crate::pipeline::{OpenError, Problems};
 use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
-use base::files::{FileError, says_out_of_space};
+use base::files::{FileError, Shortage};
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,29 @@ impl Failure {
 
     /// Whether a full disk is the cause.
     pub(crate) fn is_out_of_space(&self) -> bool {
-        matches!(self, Failure::Message { message, .. } if says_out_of_space(message))
+        self.shortage() == Some(Shortage::Space)
+    }
+
+    /// What the system refused.
+    fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Failure::Message { message, .. } => Shortage::in_text(message),
+            Failure::Problems(_) => None,
+        }
+    }
+
+    /// The same with what to do where the system refused something; `space` is what to do about a full disk.
+    fn with_way_out(self, space: &str) -> Failure {
+        let hint = match self.shortage() {
+            Some(Shortage::Space) => space,
+            Some(Shortage::FileSize) => "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
+            Some(Shortage::OpenFiles) => "`ulimit -n 1024` lets a process open that many files at once",
+            Some(Shortage::ReadOnly) => {
+                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
+            }
+            None => return self,
+        };
+        self.hinted(hint)
     }
 
     /// Prints it and says how to exit.
@@ -149,16 +171,14 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
-        let hint = error.is_out_of_space().then(|| "free some space and run again; what was kept is safe".to_owned());
-        Failure::Message { exit: Exit::Error, message: chain(&error), hint }
+        Failure::error(chain(&error)).with_way_out("free some space and run again; what was kept is safe")
     }
 }
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        let failure = Failure::error(chain(&error));
-        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
-        if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
+        let space = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
+        Failure::error(chain(&error)).with_way_out(space)
     }
 }
 
@@ -281,13 +301,19 @@ pub(crate) fn import_failure(error: CacheError) -> Failure {
 
 impl From<SetError> for Failure {
     fn from(error: SetError) -> Failure {
-        Failure::input(chain(&error))
+        match error {
+            SetError::Folder(error) => error.into(),
+            error => Failure::input(chain(&error)),
+        }
     }
 }
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Failure {
-        Failure::input(chain(&error))
+        match error {
+            FolderError::File(error) if !error.is_missing() => error.into(),
+            error => Failure::input(chain(&error)),
+        }
     }
 }
 
