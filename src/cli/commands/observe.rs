@@ -8,10 +8,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word, short};
-use crate::cli::project::given;
+use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Column, Console, number, render_table};
+use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
-use base::files::write_whole;
+use base::files::write_private;
 use base::threads::each;
 use sessions::import::{ImportError, ImportIssue, Log, log_files, read_session};
 use sessions::observe::{
@@ -45,10 +46,16 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_whole(&path, observed_page(&observation, &cases))?;
+        write_private(&path, observed_page(&observation, &cases))?;
         console.note(&format!("wrote {}", path.display()));
     }
-    console.report(&observation, || console.print(&text(&observation, &worst, found.others, console)));
+    let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
+    console.report(&observation, || {
+        console.print(&text(&observation, &worst, found.others, console));
+        if let Some(next) = next(&observation, &worst, has_project) {
+            console.print(&format!("\n{next}"));
+        }
+    });
     let is_empty = observation.sessions.is_empty();
     Ok(if is_empty { Exit::EmptySelection } else { Exit::Done })
 }
@@ -158,7 +165,6 @@ fn text(observation: &SessionObservation, worst: &[usize], others: usize, consol
     paragraphs.extend(reasons(observation));
     paragraphs.push(compared(observation));
     paragraphs.extend(quotations(observation));
-    paragraphs.extend(next(observation, worst));
     paragraphs.join("\n\n")
 }
 
@@ -317,14 +323,24 @@ fn quotations(observation: &SessionObservation) -> Option<String> {
     (!lines.is_empty()).then(|| format!("May be corrections by the user:\n{}", lines.join("\n")))
 }
 
-/// The command that makes fixtures of the worst sessions.
-fn next(observation: &SessionObservation, worst: &[usize]) -> Option<String> {
+/// The command that makes fixtures of the worst sessions, and first a project where there is none.
+fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) -> Option<String> {
     let mut files: Vec<&String> = Vec::new();
     for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
         if !files.contains(&file) && files.len() < SUGGESTED {
             files.push(file);
         }
     }
-    let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
-    (!files.is_empty()).then(|| format!("next: compeval fixture import {} --at-compactions", files.join(" ")))
+    if files.is_empty() {
+        return None;
+    }
+    if has_project {
+        let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
+        return Some(format!("next: compeval fixture import {} --at-compactions", files.join(" ")));
+    }
+    // The project is another folder, so the paths must be good there, too.
+    let absolute = |file: &String| std::path::absolute(file).map_or(file.clone(), |path| path.display().to_string());
+    let files: Vec<String> = files.into_iter().map(|file| shell_word(&absolute(file))).collect();
+    let import = format!("compeval -C eval fixture import {} --at-compactions", files.join(" "));
+    Some(format!("next: compeval init eval --empty && {import}"))
 }

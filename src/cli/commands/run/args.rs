@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SHARDS, SelectArgs};
 use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
 use crate::cli::project::{ProjectOptions, given, label_of, limits_of, open_request};
@@ -94,6 +94,9 @@ pub(crate) struct RunArgs {
     /// Show the results in the browser during the run: prints a local address that works until the run ends
     #[arg(long, conflicts_with_all = ["shard", "dry_run", "until_decided"], help_heading = OUTPUT)]
     pub(crate) live: bool,
+    /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
+    #[arg(long, conflicts_with_all = ["config", "shard", "watch"], help_heading = SELECTION)]
+    pub(crate) sample: bool,
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,
