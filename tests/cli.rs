@@ -36,6 +36,7 @@ mod cli {
     #[cfg(target_os = "linux")]
     mod faults;
     mod flags;
+    mod formats;
     mod gate;
     mod golden;
     mod judges;

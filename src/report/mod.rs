@@ -9,6 +9,7 @@ mod translation;
 mod numbers;
 mod notes;
 mod breakdowns;
+mod compressions;
 mod findings;
 mod headline;
 mod screen;
