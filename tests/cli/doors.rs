@@ -10,7 +10,7 @@ fn the_sample_is_written_and_run_anywhere() {
     let ended = project.expect(0, "run --sample --runs 1 --label first");
     assert!(ended.stdout.starts_with("Sample run with built-in rules"), "{}", ended.stdout);
     assert!(project.exists("compeval-sample/results/first/summary.json") && !project.exists("results"));
-    let next = ended.stderr.lines().rev().find(|line| line.starts_with("next:")).unwrap_or_default().to_owned();
+    let next = ended.stdout.lines().rev().find(|line| line.starts_with("next:")).unwrap_or_default().to_owned();
     assert!(next.contains("-C compeval-sample"), "{next}");
     let before = project.read("compeval-sample/pipeline.toml");
     project.expect(0, "run --sample --label second --runs 1");
@@ -67,8 +67,8 @@ fn a_run_without_a_single_reply_does_not_lock_its_label() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|asked| match asked.wanted {
-        Wanted::Answer => Reply::Sensible,
-        _ => Reply::Raw(401, r#"{"error":{"message":"Incorrect API key","type":"invalid_request_error"}}"#.into()),
+        Wanted::Grades => Reply::Raw(400, r#"{"error":{"message":"not today","type":"invalid"}}"#.into()),
+        _ => Reply::Sensible,
     });
     project.expect(5, "run --label a --runs 1");
     project.edit("prompts/answer.md", "{{", "Now: {{");

@@ -244,7 +244,7 @@ fn what_observe_suggests_works_where_there_is_no_project() {
     for command in next.split(" && ") {
         project.expect(0, command.strip_prefix("compeval ").unwrap());
     }
-    assert_eq!(project.files("eval/fixtures").len(), 1, "{next}");
+    assert!(!project.files("eval/fixtures").is_empty(), "{next}");
 }
 
 #[test]
