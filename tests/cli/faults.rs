@@ -32,7 +32,8 @@ fn library(folder: &Path) -> Option<PathBuf> {
     std::fs::write(&source, include_str!("faults.c")).unwrap();
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
     if !built.is_ok_and(|status| status.success()) {
-        writeln!(std::io::stderr(), "skipped: there is no compiler for C").unwrap();
+        let why = "skipped: there is no compiler for C";
+        writeln!(std::io::stderr(), "{why}").unwrap();
         return None;
     }
     Some(library)
