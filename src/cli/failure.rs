@@ -5,7 +5,7 @@ use std::error::Error;
 use crate::cache::CacheError;
 use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
-use crate::cli::format::count;
+use crate::cli::format::{count, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
@@ -230,6 +230,17 @@ fn message(error: &EvaluationError) -> String {
         EvaluationError::UnknownPrice { model, .. } => {
             format!("--max-cost needs known prices, and the price of `{model}` is unknown")
         }
+        EvaluationError::CostLimit { limit, reply, expected } => {
+            let estimate = expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
+            format!(
+                "--max-cost {} is less than one reply of `{}` may cost: {} for {} tokens{}",
+                limit.0,
+                reply.model,
+                money(Some(reply.usd)),
+                reply.tokens.0,
+                estimate.unwrap_or_default()
+            )
+        }
         EvaluationError::TooFewFixtures { needed, found } => {
             let have = count(*found, "fixture");
             format!("--until-decided needs {needed} fixtures that the baseline has too: there is {have}")
@@ -245,6 +256,16 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
             file.display()
         ),
+        EvaluationError::CostLimit { reply, expected, .. } => {
+            let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
+            let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
+            match reply.is_limited {
+                true => format!("{amount}, or a lower max_output_tokens where `{}` is asked", reply.model),
+                false => {
+                    format!("{amount}, or max_output_tokens where `{}` is asked: it is missing there", reply.model)
+                }
+            }
+        }
         EvaluationError::MissingKey { variable, provider } => {
             format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]")
         }
