@@ -30,6 +30,7 @@ mod cli {
     #[cfg(unix)]
     mod disk;
     mod doors;
+    mod economics;
     mod edits;
     mod endings;
     mod failures;
