@@ -94,12 +94,14 @@ texts! {
         "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
+    coverage: "cells", "单元";
     failed: "failed", "失败";
     missing: "missing", "缺失";
     truncated: "truncated", "截断";
     needed: "needed later", "后续所需";
     needed_lift: "needed later, lift", "后续所需之增量";
     truncate_baseline: "newest text", "最新文本";
+    contexts: "contexts", "上下文";
     needed_tokens: "tokens", "词元";
     seconds: "seconds", "秒";
     calls: "calls", "调用";
@@ -231,9 +233,12 @@ texts! {
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
     task_formula:
         "tokens/task = C·(1 + 9ρ) + 10·r̄ for a task of 10 probes: C tokens of the context, ρ = {} (price of cached \
-         input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts).",
+         input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts). It assumes that each of \
+         10 requests reads the whole context, that the cache holds it after the first, and that the agent looks up all \
+         that it lacks.",
         "每任务词元 = C·(1 + 9ρ) + 10·r̄，任务含 10 个问题：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
-         r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
+         r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）。其假设：10 次请求各读取整个上下文，首次之后由缓存提供，\
+         且代理会找回所缺的一切。";
     margin:
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",
@@ -263,6 +268,16 @@ texts! {
     good_to_bad: "probes from good to bad ({}): {}.", "由好变坏的问题（{}）：{}。";
     bad_to_good: "probes from bad to good ({}): {}.", "由坏变好的问题（{}）：{}。";
     facts_lost: "facts lost from the context ({}): {}.", "上下文中丢失的事实（{}）：{}。";
+    constraints_lost:
+        "constraints lost in most distinct chains ({}): {}.",
+        "在多数不同压缩链中丢失的约束（{}）：{}。";
+    above_full:
+        "graded above the whole transcript, which has all of it: {}. Look at what the judge rewards there: length, form, or \
+         the absence of what misleads.",
+        "评分高于包含全部内容的完整记录：{}。请查看评审在此奖励什么：长度、形式，还是没有误导内容。";
+    no_constraints:
+        "rules kept: no probe has the tag `constraint`, so nothing is known of what the user forbade or demanded.",
+        "规则保留：没有问题带有 `constraint` 标签，因此用户禁止或要求的内容无从得知。";
     facts_gained: "facts gained in the context ({}): {}.", "上下文中新增的事实（{}）：{}。";
     tested_fixtures:
         "on the {} of {} fixtures that changed: {}; on all: {}.",
