@@ -33,6 +33,7 @@ mod cli {
     mod endings;
     mod failures;
     mod flags;
+    mod formats;
     mod gate;
     mod golden;
     mod judges;

@@ -24,7 +24,7 @@ use crate::action::{INSTRUCTIONS, Stage};
 /// The reply in a stage. Values that are not given count as empty. What is read of them:
 /// - a summary, from the variables of a compress prompt and [`INSTRUCTIONS`];
 /// - an answer, from `context`, `question` and [`INSTRUCTIONS`];
-/// - grades, from `request`;
+/// - grades, from `request`; [`INSTRUCTIONS`] say in which language;
 /// - probes, from `transcript`.
 pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
     let value = |name: &str| values.get(name).map_or("", |text| &**text);
@@ -37,7 +37,7 @@ pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
             instructions: value(INSTRUCTIONS),
         }),
         Stage::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
-        Stage::Judge => judge::judge(value("request")),
+        Stage::Judge => judge::judge(value("request"), value(INSTRUCTIONS)),
         Stage::Probes => propose::propose(value("transcript")),
     }
 }

@@ -145,10 +145,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
     )]
     Probes(ProbesCommand),
-    /// Test a judge
+    /// Test a judge, or let it grade one answer
     #[command(
         subcommand,
-        after_help = "Examples:\n  compeval judge selftest\n  compeval judge agreement human-grades.csv"
+        after_help = "Examples:\n  compeval judge selftest\n  compeval judge grade request.json\n  compeval judge agreement human-grades.csv"
     )]
     Judge(JudgeCommand),
     /// Print the JSON Schema of a file that you write

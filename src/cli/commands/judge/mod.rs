@@ -1,8 +1,9 @@
-//! `compeval judge`: whether a judge can be trusted.
+//! `compeval judge`: what a judge grades, and whether it can be trusted.
 
 mod agreement;
 mod agreement_table;
 mod blind_sheet;
+mod grade;
 mod human_grades;
 mod selftest;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use grade::GradeArgs;
 use selftest::SelftestFiles;
 
 use crate::cli::args::{BudgetArgs, Common};
@@ -33,6 +35,11 @@ pub(crate) enum JudgeCommand {
         #[arg(long, value_name = "FILE", conflicts_with = "labels")]
         blind_sheet: Option<PathBuf>,
     },
+    /// Grade one answer from a JSON object, and print the grades as JSON
+    #[command(
+        after_help = "Examples:\n  compeval judge grade request.json\n  jq -c .[0] published-examples.json | compeval judge grade -"
+    )]
+    Grade(GradeArgs),
     /// Let the judge grade answers of known quality
     #[command(
         after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1\n  compeval judge selftest --cases published-examples.json"
@@ -54,6 +61,7 @@ pub(crate) enum JudgeCommand {
 
 pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) -> Result<Exit, Failure> {
     match command {
+        JudgeCommand::Grade(args) => grade::run(common, args, console),
         JudgeCommand::Selftest { judge_model, cases, budget, export } => {
             let files = SelftestFiles { cases: cases.as_deref(), export: export.as_deref() };
             selftest::run(common, judge_model.as_deref(), budget, files, console)

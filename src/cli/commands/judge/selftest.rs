@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{Lookup, export as export_entries};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::failure::{Exit, Failure, import_failure};
+use crate::cli::failure::{Exit, Failure, chain, import_failure};
 use crate::cli::format::cost;
 use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_snapshot, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
@@ -57,7 +57,7 @@ pub(super) struct SelftestFiles<'a> {
 
 /// Reads cases of the user's own.
 fn own_cases(path: &Path) -> Result<SelfTest, Failure> {
-    let text = read_text(path)?;
+    let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
     let source = SourceFile { path: path.display().to_string(), digest: Digest::of(&text), text: text.into() };
     read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
