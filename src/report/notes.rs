@@ -380,7 +380,7 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     notes.extend(list(tr.facts_lost, &facts(&compared.differences.facts_lost), tr));
     notes.extend(list(tr.facts_gained, &facts(&compared.differences.facts_gained), tr));
     let lost = |lost: &LostConstraint| format!("{} {}/{}", fact(&lost.fact), lost.lost, lost.chains);
-    let constraints: Vec<String> = compared.differences.constraints_lost.iter().map(lost).collect();
+    let constraints: Vec<String> = compared.constraints_lost.iter().map(lost).collect();
     notes.extend(list(tr.constraints_lost, &constraints, tr));
     let Differences { overclaim, fabrication, constraints, .. } = &compared.differences;
     notes.extend(share_change(tr.overclaim_change, overclaim, tr));

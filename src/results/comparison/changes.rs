@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::comparable::VariantPair;
-use super::lost_constraints::LostConstraint;
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::results::aggregates::answers::Answers;
@@ -74,8 +73,6 @@ pub struct Differences {
     pub overclaim: ShareDifference,
     /// Answers that assert something, of those to unanswerable probes.
     pub fabrication: ShareDifference,
-    /// Facts with the tag `constraint` that most contexts of the baseline have and most of this side lost.
-    pub constraints_lost: Vec<LostConstraint>,
     /// Rules put into the sessions that contexts have word for word or nearly so.
     pub constraints: ShareDifference,
 }
@@ -191,7 +188,6 @@ impl<'s> ComparedVariants<'s> {
         }
         // stable: probes that moved by the same stay in the order of the matrix
         (found.overclaim, found.fabrication) = self.share_differences();
-        found.constraints_lost = self.lost_constraints();
         found.constraints = constraint_difference(self.methods());
         found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
         found

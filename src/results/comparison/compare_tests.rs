@@ -318,7 +318,7 @@ fn a_constraint_that_most_chains_lost_fails_the_gate_unless_the_judge_finds_it()
     let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
     let kept = constraint(FactClass::Answered, 4.0, false);
     let lost = compared(&constraint(FactClass::Lost, 1.0, false), &kept);
-    let losses = &lost.methods.get("mine").unwrap().differences.constraints_lost;
+    let losses = &lost.methods.get("mine").unwrap().constraints_lost;
     assert_eq!(losses.len(), 4);
     assert_eq!((losses[0].lost, losses[0].chains, losses[0].is_confirmed), (3, 3, true));
     let gate: Vec<Regression> = regressions(&lost).into_iter().filter(|found| found.what == "constraint").collect();
@@ -328,9 +328,9 @@ fn a_constraint_that_most_chains_lost_fails_the_gate_unless_the_judge_finds_it()
          an answer"
     );
     let reworded = compared(&constraint(FactClass::AnsweredElsewhere, 4.0, false), &kept);
-    assert!(reworded.methods.get("mine").unwrap().differences.constraints_lost.is_empty());
+    assert!(reworded.methods.get("mine").unwrap().constraints_lost.is_empty());
     let never_kept = compared(&constraint(FactClass::Lost, 1.0, false), &constraint(FactClass::Lost, 1.0, false));
-    assert!(never_kept.methods.get("mine").unwrap().differences.constraints_lost.is_empty());
+    assert!(never_kept.methods.get("mine").unwrap().constraints_lost.is_empty());
 }
 
 #[test]

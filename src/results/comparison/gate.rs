@@ -75,7 +75,7 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
     let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
     let needed = needed
         .map(|judged| regression(NEEDED, format!("needed-later recall {}", describe_difference(judged, comparison))));
-    let constraints = compared.differences.constraints_lost.iter().filter(|lost| lost.is_confirmed);
+    let constraints = compared.constraints_lost.iter().filter(|lost| lost.is_confirmed);
     let constraints = constraints.map(|lost| regression(CONSTRAINT, describe_loss(lost, comparison)));
     scores.chain(needed).chain(constraints).chain(reliability).collect()
 }
@@ -85,7 +85,7 @@ pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
     let lost = comparison
         .methods
         .iter()
-        .flat_map(|(method, compared)| compared.differences.constraints_lost.iter().map(move |lost| (method, lost)));
+        .flat_map(|(method, compared)| compared.constraints_lost.iter().map(move |lost| (method, lost)));
     let unconfirmed = lost.filter(|(_, lost)| !lost.is_confirmed);
     unconfirmed.map(|(method, lost)| format!("{method}: {}", describe_loss(lost, comparison))).collect()
 }

@@ -29,39 +29,31 @@ pub struct LostConstraint {
     pub is_confirmed: bool,
 }
 
-impl ComparedVariants<'_> {
-    /// The constraints lost, in the order of the matrix. What a judge finds in an answer is not lost.
-    pub(super) fn lost_constraints(&self) -> Vec<LostConstraint> {
-        let pairs = self.probes.iter();
-        pairs.flat_map(|(probe, other)| self.lost_constraints_of(*probe, *other)).collect()
-    }
+/// The constraints that a method lost, in the order of the matrix. What a judge finds in an answer is not lost.
+pub(super) fn lost_constraints(matched: &ComparedVariants<'_>) -> Vec<LostConstraint> {
+    matched.probes.iter().flat_map(|(probe, other)| lost_of_probe(matched, *probe, *other)).collect()
+}
 
-    fn lost_constraints_of(&self, probe: usize, other: usize) -> Vec<LostConstraint> {
-        let Some(at) = self.judged.probes.get(probe) else { return Vec::new() };
-        let Some(fixture) = self.judged.fixture_name(at.fixture) else { return Vec::new() };
-        let own = chains(self.judged, self.pair.a.place, probe);
-        let theirs = chains(self.baseline, self.pair.b.place, other);
-        let lost = |fact: usize| own.iter().filter(move |chain| chain.lacks(fact));
-        let is_kept = |fact: usize| 2 * theirs.iter().filter(|chain| chain.has(fact)).count() > theirs.len();
-        let facts =
-            at.facts.iter().enumerate().filter(|(fact, _)| is_kept(*fact) && 2 * lost(*fact).count() > own.len());
-        let found = facts.map(|(fact, name)| {
-            let judged: Vec<bool> = lost(fact).filter_map(|chain| chain.found_by_judge).collect();
-            let constraint = LostConstraint {
-                fact: ProbeFact {
-                    fixture: fixture.to_owned(),
-                    point: at.point,
-                    probe: at.id.clone(),
-                    fact: name.clone(),
-                },
-                lost: lost(fact).count(),
-                chains: own.len(),
-                is_confirmed: !judged.is_empty(),
-            };
-            (!judged.contains(&true)).then_some(constraint)
-        });
-        found.flatten().collect()
-    }
+fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> Vec<LostConstraint> {
+    let Some(at) = matched.judged.probes.get(probe) else { return Vec::new() };
+    let Some(fixture) = matched.judged.fixture_name(at.fixture) else { return Vec::new() };
+    let own = chains(matched.judged, matched.pair.a.place, probe);
+    let theirs = chains(matched.baseline, matched.pair.b.place, other);
+    let lost = |fact: usize| own.iter().filter(move |chain| chain.lacks(fact));
+    let is_kept = |fact: usize| 2 * theirs.iter().filter(|chain| chain.has(fact)).count() > theirs.len();
+    let facts = at.facts.iter().enumerate().filter(|(fact, _)| is_kept(*fact) && 2 * lost(*fact).count() > own.len());
+    let found = facts.map(|(fact, name)| {
+        let judged: Vec<bool> = lost(fact).filter_map(|chain| chain.found_by_judge).collect();
+        let (fixture, probe) = (fixture.to_owned(), at.id.clone());
+        let constraint = LostConstraint {
+            fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
+            lost: lost(fact).count(),
+            chains: own.len(),
+            is_confirmed: !judged.is_empty(),
+        };
+        (!judged.contains(&true)).then_some(constraint)
+    });
+    found.flatten().collect()
 }
 
 /// One compression that a probe was asked of, however many runs share it.
