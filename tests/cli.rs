@@ -57,7 +57,7 @@ mod cli {
     mod review;
     mod secrets;
     mod shapes;
-    mod shards;
+    mod parts;
     #[cfg(unix)]
     mod signals;
     mod row_cache;
