@@ -301,10 +301,10 @@ mod tests {
     #[test]
     fn a_usual_variance_is_shared_and_a_larger_one_is_not() {
         let usual = |usual_variance| NoiseKnowledge { floor: None, usual_variance: Some(usual_variance) };
-        // own variance .0091667; (2 · .02 + 3 · .0091667) / 5 = .0135
+        // own variance .0091667; (4 · .02 + 3 · .0091667) / 7 = .0153571
         let shared = estimate(&[0.6, 0.4, 0.4, 0.5], usual(0.02)).unwrap();
-        assert!((shared.se.unwrap().powi(2) * 4.0 - 0.0135).abs() < 1e-9);
-        assert_eq!(shared.df, 5);
+        assert!((shared.se.unwrap().powi(2) * 4.0 - 0.107_5 / 7.0).abs() < 1e-9);
+        assert_eq!(shared.df, 7);
         let noisy = estimate(&[2.0, -2.0, 1.0, -1.0], usual(0.02)).unwrap();
         assert_eq!((noisy.df, noisy.se), (3, interval(&[2.0, -2.0, 1.0, -1.0]).unwrap().se));
     }
