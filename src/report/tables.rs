@@ -7,7 +7,9 @@ use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
 };
-use super::numbers::{UNKNOWN, brackets, count, mark, percent_range, probability, range, score, share, signed, usd};
+use super::numbers::{
+    UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
+};
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
@@ -146,7 +148,11 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     let column = |header, value| EconomyColumn { header, only: None, value };
     let only = |medium, column| EconomyColumn { only: Some(medium), ..column };
     let mut columns = vec![
-        column(tr.context_tokens, |m, _| plain(count(m.economy.context_tokens))),
+        column(tr.coverage, |m, _| coverage(m)),
+        column(tr.context_tokens, |m, _| {
+            let interval = m.economy.context_tokens_ci95.map(|ci| (TextStyle::Dim, count_range(ci)));
+            plain(count(m.economy.context_tokens)).into_iter().chain(interval).collect()
+        }),
         column(tr.removed, |m, _| plain(share(m.economy.compression_ratio))),
         column(tr.survival, |m, _| plain(share(m.economy.fact_survival))),
         only(Medium::Markdown, column(tr.placed, |m, _| plain(share(m.economy.in_context.placed)))),
@@ -190,6 +196,19 @@ fn economy(summary: &Summary, tr: &Translation) -> TextTable {
         std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
     };
     TextTable { header: header.map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
+}
+
+/// The cells that there are, of all that the design asks for: contexts where nothing is judged.
+pub(super) fn coverage(method: &MethodSummary) -> TableCell {
+    let cells = &method.cells;
+    let judged = [cells.judged, cells.judged + cells.failed + cells.missing];
+    let [present, expected] =
+        if judged[1] > 0 { judged } else { [method.compression.contexts, method.compression.expected] };
+    let style = if present < expected { TextStyle::Bad } else { TextStyle::Plain };
+    vec![(
+        style,
+        if expected == 0 { UNKNOWN.to_owned() } else { format!("{}/{}", grouped(present), grouped(expected)) },
+    )]
 }
 
 /// Answers that assert another value, of those whose context lost every expected fact.
