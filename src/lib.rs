@@ -97,4 +97,4 @@ pub mod report;
 pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod shard;
+pub mod parts;

@@ -28,8 +28,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
     ("pipeline", &["remote", "measure", "probe", "compress", "answer", "judge", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache"]),
-    ("shard", &["plan", "pipeline", "compress", "judge", "action"]),
-    ("results", &["shard", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
+    ("parts", &["plan", "pipeline", "compress", "judge", "action"]),
+    ("results", &["parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
     ("report", &["results", "judge", "measure", "probe", "action"]),
     (
         "scheduler",
@@ -40,12 +40,12 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "evaluation",
-        &["scheduler", "report", "results", "shard", "plan", "pipeline", "judge", "probe", "remote", "cache", "action"],
+        &["scheduler", "report", "results", "parts", "plan", "pipeline", "judge", "probe", "remote", "cache", "action"],
     ),
     (
         "cli",
         &[
-            "evaluation", "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical",
+            "evaluation", "remote", "report", "scheduler", "results", "parts", "plan", "pipeline", "lexical",
             "measure", "answer", "judge", "probe", "compress", "cache", "action",
         ],
     ),
@@ -311,5 +311,28 @@ fn every_module_says_what_it_is_for() {
     for file in graph().keys() {
         let text = fs::read_to_string(root().join(file)).expect("a source file");
         assert!(!file.ends_with("/mod.rs") || text.starts_with("//! "), "{file} has no doc comment");
+    }
+}
+
+#[test]
+fn the_values_on_the_way_of_a_judgement_are_where_the_page_says() {
+    let page = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).expect("the page");
+    let section = page.split("## The way of one judgement").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows = section.expect("the section").lines().filter(|line| line.starts_with("| `"));
+    let values: Vec<(&str, &str)> = rows
+        .map(|row| {
+            let quoted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+            (*quoted.first().expect("a value"), *quoted.last().expect("a file"))
+        })
+        .collect();
+    assert!((10..=12).contains(&values.len()), "{values:?}");
+    for (value, file) in values {
+        let code = shipped_code(file);
+        let declares = |kind: &&str| {
+            let declaration = format!("pub {kind} {value}");
+            code.split(&declaration).skip(1).any(|end| end.starts_with([' ', '<', '(']))
+        };
+        let is_declared = ["struct", "enum"].iter().any(declares);
+        assert!(is_declared, "{value} is not declared in {file}");
     }
 }

@@ -23,15 +23,20 @@ mod cli {
     mod budgets;
     #[cfg(unix)]
     mod cluster;
+    mod chinese;
     mod commands;
     mod programs;
     mod comparison_page;
     mod data_page;
     #[cfg(unix)]
     mod disk;
+    mod doors;
+    mod economics;
     mod edits;
     mod endings;
     mod failures;
+    #[cfg(target_os = "linux")]
+    mod faults;
     mod flags;
     mod formats;
     mod gate;
@@ -57,7 +62,7 @@ mod cli {
     mod review;
     mod secrets;
     mod shapes;
-    mod shards;
+    mod parts;
     #[cfg(unix)]
     mod signals;
     mod row_cache;

@@ -51,10 +51,9 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
             InputValue::from("")
         }
     };
-    let mut values = vec![("context", context), ("question", input.question.into())];
-    if answerer.model.is_lexical() {
-        values.push((INSTRUCTIONS, answerer.template.text().into()));
-    }
+    // No template can insert the instructions: only rules that stand in for a model read them.
+    let instructions = (INSTRUCTIONS, answerer.template.text().into());
+    let values = vec![("context", context), ("question", input.question.into()), instructions];
     turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
     Ok(Work::request(ModelRequest::new(&answerer.model, Operation::Generate, turns)))
 }

@@ -50,9 +50,6 @@ pub enum CacheError {
     Missing { key: ActionKey },
     #[error("{0}. Run `compeval cache verify`, then run the pipeline to make it again")]
     Damaged(#[from] Damage),
-    /// A file that an export does not overwrite.
-    #[error("nothing was exported to {}: {what}. Use another file", path.display())]
-    BadTarget { path: PathBuf, what: &'static str },
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{} cannot be imported: {what}; nothing was added", path.display())]
@@ -77,13 +74,15 @@ fn list_keys(keys: &[ActionKey]) -> String {
 
 /// A range of a pack that differs from what was written. The entry in it counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{} at byte {offset} is damaged: {what}", entry_name(key.as_ref()), path.display())]
+#[error("{}{} at byte {offset} {}: {what}", entry_name(key.as_ref()), path.display(), if *is_unread { "cannot be read" } else { "is damaged" })]
 pub struct Damage {
     /// The entry, if it is known.
     pub key: Option<ActionKey>,
     pub path: PathBuf,
     pub offset: u64,
     pub what: String,
+    /// The system refused to read it: it may be sound.
+    pub is_unread: bool,
 }
 
 fn entry_name(key: Option<&ActionKey>) -> String {

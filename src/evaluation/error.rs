@@ -1,16 +1,31 @@
 //! Why an evaluation could not be done.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use crate::cache::CacheError;
+use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
 use crate::remote::{RemoteError, SettingsError};
-use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError, SetError};
+use crate::results::{FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
-use crate::shard::Shard;
 use base::files::FileError;
+use base::units::{Tokens, Usd};
 use models::ModelRef;
+
+/// The longest reply of a model, and what it costs.
+#[derive(Clone, Debug)]
+pub struct DearestReply {
+    /// The model.
+    pub model: ModelRef,
+    /// Tokens that it may write.
+    pub tokens: Tokens,
+    /// What they cost.
+    pub usd: Usd,
+    /// Whether the pipeline limits its replies (`max_output_tokens`).
+    pub is_limited: bool,
+}
 
 /// Why an evaluation could not be done. Nothing was paid for that is not in the cache.
 #[derive(Debug, thiserror::Error)]
@@ -21,15 +36,36 @@ pub enum EvaluationError {
     /// A model has no known price, and the cost is limited. The pipeline's file declares prices.
     #[error("a cost limit needs known prices, and the price of `{model}` is unknown")]
     UnknownPrice { model: ModelRef, file: PathBuf },
+    /// One reply may cost more than the limit, and so may the whole run.
+    #[error(
+        "the cost is limited to ${:.2}, and one reply of `{}` may cost ${:.2} ({} tokens)",
+        limit.0, reply.model, reply.usd.0, reply.tokens.0
+    )]
+    CostLimit { limit: Usd, reply: DearestReply, expected: Option<Usd> },
     /// The variable with the key of a provider is not set.
     #[error("{variable} is not set, and provider `{provider}` needs the key in it")]
     MissingKey { variable: String, provider: String },
     /// A part's folder may be gone before its batches have ended.
-    #[error("a shard cannot send requests to `{model}` in batches")]
+    #[error("a part cannot send requests to `{model}` in batches")]
     BatchedPart { model: ModelRef },
     /// The same part is being run by another process.
-    #[error("shard {shard} is being run already: {error}")]
-    PartIsRunning { shard: Shard, error: LabelWriterError },
+    #[error("part {part} is being run already: {error}")]
+    PartIsRunning { part: PartNumber, error: LabelWriterError },
+    /// Parts meet in a remote, and none is named.
+    #[error("the parts of a run meet in a remote, and none is named")]
+    NoRemote,
+    /// The remote has not the judges' self-test, which every part would pay for.
+    #[error("the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them")]
+    NoSelftest { url: String, cases: usize },
+    /// No part of the run pushed anything.
+    #[error("the remote has no part of `{label}` in {of} parts")]
+    NoParts { label: Label, of: NonZeroU32 },
+    /// The parts measured something else than the project does now.
+    #[error("the parts of `{label}` are of another design than this project is now; what differs:{}", list(differs))]
+    OtherParts { label: Label, differs: Vec<String> },
+    /// The parts divided the work otherwise.
+    #[error("the parts of `{label}` divided the work otherwise than this project and this version would now")]
+    OtherAssignment { label: Label },
     /// The results of the label cannot be written.
     #[error(transparent)]
     Writer(#[from] LabelWriterError),
@@ -46,12 +82,6 @@ pub enum EvaluationError {
     RemoteSettings(#[from] SettingsError),
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// There is no file with a self-test at this place.
-    #[error("there is no file {}", _0.display())]
-    NoSelftest(PathBuf),
-    /// The file with the self-test cannot be imported.
-    #[error(transparent)]
-    Import(CacheError),
     /// An action cannot be prepared.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -74,6 +104,10 @@ pub enum EvaluationError {
     /// The periodic tasks of a run ended before it did.
     #[error("the clock stopped")]
     ClockStopped,
+}
+
+fn list(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n  - {line}")).collect()
 }
 
 impl From<Problems> for EvaluationError {

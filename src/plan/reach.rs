@@ -1,15 +1,14 @@
-//! The actions that a pipeline reaches in a cache: the entries that a prune keeps and that a shard needs.
+//! The actions that a pipeline reaches in a cache: the entries that a prune keeps and that a part needs.
 
 use std::collections::HashSet;
 
 use super::frontier::Frontier;
 use super::prepare::{PrepareError, Preparer};
-use super::selftest::selftest;
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
 use crate::cache::{Lookup, Refresh};
-use crate::pipeline::{JudgeIx, Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline};
 
 /// The entries that the current pipeline reaches.
 #[derive(Debug, Default)]
@@ -33,16 +32,12 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut reachable = ReachableEntries { generates: !pipeline.generators.is_empty(), ..ReachableEntries::default() };
-    for judge in 0..pipeline.judges.len() {
-        let tests = selftest(preparer.pipeline(), JudgeIx(judge))?;
-        reachable.keys.extend(tests.into_iter().map(|test| test.action.key));
-    }
     let refresh = Refresh::default();
     let mut frontier = Frontier::new(&preparer);
     while let Some(task) = frontier.next_ready() {
         let action = preparer.prepare(&task)?;
         let is_new = reachable.keys.insert(action.key);
-        let outcome = match look_up(lookup, &preparer, &task, &action, &refresh) {
+        let outcome = match look_up(lookup, &preparer, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
             ActionStatus::Stale => {
                 reachable.stale += u64::from(is_new);

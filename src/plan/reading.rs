@@ -4,7 +4,7 @@ use crate::action::Digest;
 use crate::answer::{self, Answer};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
 use crate::judge::{self, CriterionScore, ReplyFault};
-use crate::probe::ProbeCandidate;
+use crate::probe::{ProbeCandidate, read_candidates};
 use base::message::Message;
 use base::tokens::count_tokens;
 use models::{Completion, Dialect, Operation, ReadFault};
@@ -95,6 +95,12 @@ pub fn read_reply(preparer: &Preparer<'_>, task: &Task, reply: &Completion) -> R
     match task {
         Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?)),
         _ if reply.truncated => Err(ReadFault::Truncated.into()),
+        Task::Generate(task) if task.probe.is_some() => Ok(Output::Answer(answer::read(&reply.text, false)?)),
+        Task::Generate(_) => {
+            let (candidates, unreadable) = read_candidates(&reply.text)?;
+            Ok(Output::Probes { candidates, unreadable })
+        }
+        Task::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
         Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
         Task::Judge(task) => {
             let question = preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
@@ -124,7 +130,19 @@ fn read_context(
     if matches!(method.strategy, Strategy::Command(_)) {
         compressed.warnings.extend(larger(task.texts.prefix_messages(task.cell.point), &compressed.context));
     }
+    compressed.warnings.extend(kept_user_turns(task.texts.prefix_messages(task.cell.point), &compressed.context));
     Ok(Output::Context(Box::new(compressed)))
+}
+
+/// The warning about user messages that a vendor keeps beside its item.
+fn kept_user_turns(replaced: &[Message], context: &Context) -> Option<Warning> {
+    let kept = context.verbatim_user_texts();
+    if kept.is_empty() {
+        return None;
+    }
+    let tokens = |texts: &[String]| texts.iter().map(|text| count_tokens(text).0).sum::<u64>();
+    let replaced: Vec<String> = replaced.iter().map(Message::countable_text).collect();
+    Some(Warning::KeptUserTurns { share: tokens(&kept) * 100 / tokens(&replaced).max(1) })
 }
 
 /// The warning about a context that is larger than the messages it replaces.

@@ -1,6 +1,7 @@
 //! The texts of reports in the language of the pipeline. Ids, JSON and the command line stay English.
 
 use crate::judge::Dimension;
+use crate::probe::ProbeType;
 use base::locale::Locale;
 use stats::{NoEvidenceReason, NoRetention, Verdict};
 
@@ -94,12 +95,14 @@ texts! {
         "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
+    coverage: "cells", "单元";
     failed: "failed", "失败";
     missing: "missing", "缺失";
     truncated: "truncated", "截断";
     needed: "needed later", "后续所需";
     needed_lift: "needed later, lift", "后续所需之增量";
     truncate_baseline: "newest text", "最新文本";
+    contexts: "contexts", "上下文";
     needed_tokens: "tokens", "词元";
     seconds: "seconds", "秒";
     calls: "calls", "调用";
@@ -124,6 +127,19 @@ texts! {
     facts_of_age: "facts, age {}", "事实，年龄 {}";
     needed_of_age: "needed, age {}", "所需，年龄 {}";
     half_life: "half-life", "半衰期";
+    lifetime_title: "Life of a session", "会话的寿命";
+    lifetime_note:
+        "tokens at the first compression of each history, as medians: compacted at, freed, floor (what is left). The \
+         floor rises by growth at each further compression; cycles: compressions until it has reached the size at which \
+         the history is compacted, so that nothing is freed. What a policy costs: compeval observe --economics.",
+        "每段历史首次压缩时的词元（中位数）：压缩前、释放、底线（剩余）。此后每次压缩底线按增量上升；周期：底线升至触发大小、\
+         不再释放任何词元所需的压缩次数。策略的费用：compeval observe --economics。";
+    compacted_at: "compacted at", "压缩前";
+    freed: "freed", "释放";
+    floor: "floor", "底线";
+    floor_growth: "growth", "增量";
+    cycles: "cycles", "周期";
+    never: "never", "永不";
     constraints_title: "Constraints", "约束";
     constraints_note:
         "{} rules, each inserted alone into a session as a user message: the share of contexts that have the rule word \
@@ -230,10 +246,10 @@ texts! {
          these.",
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
     task_formula:
-        "tokens/task = C·(1 + 9ρ) + 10·r̄ for a task of 10 probes: C tokens of the context, ρ = {} (price of cached \
-         input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts).",
-        "每任务词元 = C·(1 + 9ρ) + 10·r̄，任务含 10 个问题：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
-         r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
+        "tokens/task for a task of 10 probes: the context once in full and 9 times at {} of its tokens (price of cached \
+         input / input; 1 if unknown), and 10 times the tokens to find what a probe lacks (on probes with facts).",
+        "每任务词元（任务含 10 个问题）：上下文全价读 1 次，另 9 次按其词元的 {} 计（缓存输入价 / 输入价；未知时为 1），\
+         再加 10 次为一个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
     margin:
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",
@@ -263,6 +279,16 @@ texts! {
     good_to_bad: "probes from good to bad ({}): {}.", "由好变坏的问题（{}）：{}。";
     bad_to_good: "probes from bad to good ({}): {}.", "由坏变好的问题（{}）：{}。";
     facts_lost: "facts lost from the context ({}): {}.", "上下文中丢失的事实（{}）：{}。";
+    constraints_lost:
+        "constraints lost in most distinct chains ({}): {}.",
+        "在多数不同压缩链中丢失的约束（{}）：{}。";
+    above_full:
+        "graded above the whole transcript, which has all of it: {}. Look at what the judge rewards there: length, form, or \
+         the absence of what misleads.",
+        "评分高于包含全部内容的完整记录：{}。请查看评审在此奖励什么：长度、形式，还是没有误导内容。";
+    no_constraints:
+        "rules kept: no probe has the tag `constraint`, so nothing is known of what the user forbade or demanded.",
+        "规则保留：没有问题带有 `constraint` 标签，因此用户禁止或要求的内容无从得知。";
     facts_gained: "facts gained in the context ({}): {}.", "上下文中新增的事实（{}）：{}。";
     tested_fixtures:
         "on the {} of {} fixtures that changed: {}; on all: {}.",
@@ -356,6 +382,12 @@ impl Translation {
             other => other.to_owned(),
         };
         name.split('+').map(part).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The name of a type of probes; one that is unknown stays as it is.
+    pub(super) fn probe_type<'n>(&self, name: &'n str) -> &'n str {
+        let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == name);
+        known.map_or(name, |kind| kind.label(self.locale))
     }
 
     pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {

@@ -39,7 +39,8 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
 pub use comparison::costs::{CostChange, CostChanges};
-pub use comparison::gate::{Regression, newly_failing, regressions, underpowered_methods};
+pub use comparison::gate::{Regression, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
+pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use figures::{figures_digest, take_figures};
 pub use files::constraint_row::ConstraintRow;
@@ -49,7 +50,7 @@ pub use files::design::{
 };
 pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
-pub use files::failure::{Blame, FailedAction, FailureLocation};
+pub use files::failure::{Blame, FailedAction};
 pub use files::find::{
     all_sets, find_results, incomplete_beside, labels, labels_compared_with, lock_reports, newest, open_results,
     open_side, remove_results,
@@ -61,12 +62,12 @@ pub use files::label_folders::LabelLockError;
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedPart, Outcome, RemoteUse,
     StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
+pub use files::part_folders::PartFolder;
 pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
-pub use files::shard_folders::{ShardFolder, find_shards};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,

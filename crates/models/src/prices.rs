@@ -35,7 +35,7 @@ pub struct Price {
 impl Price {
     /// The price of input tokens that are written to the prompt cache for an hour. Anthropic alone offers that, and asks
     /// twice what input costs; where writing costs nothing extra, this does not either.
-    fn hour_write(&self) -> f64 {
+    pub fn hour_write(&self) -> f64 {
         const TIMES: f64 = 2.0;
         self.cache_write.map_or(self.input, |write| write.max(TIMES * self.input))
     }
@@ -95,22 +95,20 @@ impl Prices {
         Prices { overrides }
     }
 
-    /// The price of a request with `input` tokens; `None` if it is unknown. The built-in rules cost nothing.
+    /// The price of a request with `input` tokens; `None` if it is unknown.
     pub fn price(&self, model: &ModelRef, input: Tokens) -> Option<Price> {
         if let Some(price) = self.overrides.get(model) {
             return Some(*price);
         }
-        if is_lexical(model) {
-            return Some(Price {
-                input: 0.0,
-                cached_input: None,
-                cache_write: None,
-                output: 0.0,
-                flex: None,
-                batch: None,
-            });
-        }
         entry(&model.model.0).map(|entry| entry.price(input))
+    }
+
+    /// The price of requests with more than so many tokens of input, where it differs from that of others.
+    pub fn long_request(&self, model: &ModelRef) -> Option<(Tokens, Price)> {
+        if self.overrides.contains_key(model) {
+            return None;
+        }
+        entry(&model.model.0)?.above.as_ref().map(|tier| (tier.tokens, tier.price))
     }
 
     /// The price of an input token that is read from the prompt cache, as a part of that of another one.
@@ -133,9 +131,6 @@ impl Prices {
     /// What a live call cost; `None` without a price or without the provider's count of input and output. Cached tokens
     /// that were not reported are charged as ordinary ones.
     pub fn cost(&self, model: &ModelRef, usage: &Usage) -> Option<Usd> {
-        if is_lexical(model) && !self.overrides.contains_key(model) {
-            return Some(Usd(0.0));
-        }
         let (input, output) = (usage.input?, usage.output?);
         let price = self.price(model, input)?;
         let cached = usage.cached_input.unwrap_or_default().0;
@@ -173,7 +168,12 @@ impl Prices {
 /// The most input tokens the model takes at a provider: what the user declared, else what the table says; `None` if
 /// nobody knows.
 pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Tokens> {
-    provider.limits.context_window.or_else(|| entry(&model.0)?.max_input_tokens)
+    provider.limits.context_window.or_else(|| listed_window(model))
+}
+
+/// The most input tokens that a model takes, as the price table says; `None` if it does not list the model.
+pub fn listed_window(model: &ModelName) -> Option<Tokens> {
+    entry(&model.0)?.max_input_tokens
 }
 
 /// Assumed where the maximum length of a model's replies is unknown.
@@ -184,10 +184,6 @@ const LONGEST_KNOWN: Tokens = Tokens(32_768);
 pub fn longest_reply(dialect: Dialect, model: &ModelName, limit: Option<Tokens>) -> Tokens {
     let carried = limit.or_else(|| (dialect == Dialect::Anthropic).then_some(DEFAULT_MAX_TOKENS));
     carried.or_else(|| entry(&model.0)?.max_output_tokens).unwrap_or(LONGEST_KNOWN)
-}
-
-fn is_lexical(model: &ModelRef) -> bool {
-    &*model.provider.0 == "lexical"
 }
 
 impl PriceEntry {
@@ -278,7 +274,6 @@ mod tests {
         assert_eq!(prices.cost(&model("ollama/qwen3:8b"), &usage(1, 0, 0, 1)), None);
         let unreported = Usage { output: None, ..usage(10, 0, 0, 0) };
         assert_eq!(prices.cost(&model("openai/gpt-5.2"), &unreported), None);
-        assert_eq!(prices.cost(&model("lexical"), &Usage::default()), Some(Usd(0.0)));
     }
 
     #[test]

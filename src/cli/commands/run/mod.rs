@@ -4,15 +4,14 @@ mod args;
 mod finish;
 mod gate;
 mod looks;
-mod merge;
 mod next;
 mod offer;
 mod once;
+mod sample;
 mod watch;
 
 pub(super) use args::RunArgs;
 pub(super) use finish::print_results;
-pub(super) use merge::{MergeArgs, merge};
 
 use crate::cli::args::Common;
 use crate::cli::commands::plan;
@@ -20,15 +19,18 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::Console;
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.sample {
+        return sample::run_sample(common);
+    }
     if let Some(exit) = offer::offer_project(common, console)? {
         return Ok(exit);
     }
     if args.dry_run {
         let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
-        let forecast = plan::of_project(common, &args.select, &args.shards, &source, console)?;
+        let forecast = plan::of_project(common, &args.select, &args.part, &source, console)?;
         return Ok(plan::print(&forecast, false, console));
     }
-    args.shards.mention_engine(console);
+    args.part.mention_engine(console);
     if args.comparison.until_decided {
         return looks::run_until_decided(common, args, console);
     }

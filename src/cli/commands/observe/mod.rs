@@ -1,0 +1,402 @@
+//! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
+//! no project, key or model.
+
+mod economics;
+mod policy;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use policy::PolicyArgs;
+use serde::Serialize;
+
+use crate::cli::args::{Common, OUTPUT};
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::format::{count, shell_word, short};
+use crate::cli::project::{folder, given};
+use crate::cli::terminal::{Column, Console, number, render_table};
+use crate::pipeline::find_pipeline;
+use crate::report::html::observed_page;
+use base::files::write_private;
+use base::threads::each;
+use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
+use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
+use sessions::observe::{
+    FORMATS, LocalDifference, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
+    SessionObservation, SideDifference, WindowFigures, combine, observe,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct ObserveArgs {
+    /// Log files or folders of Claude Code, Codex or pi
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write the worst cases to FILE: what was read again, and what the summary said
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+/// What `--json` prints with `--economics`.
+#[derive(Serialize)]
+struct ObservationWithEconomics<'o> {
+    #[serde(flatten)]
+    observation: &'o SessionObservation,
+    economics: &'o Economics,
+}
+
+/// Compactions on the page.
+const CASES: usize = 20;
+/// Compactions in the terminal; `--json` has all.
+const LISTED: usize = 30;
+/// Files in the command at the end.
+const SUGGESTED: usize = 3;
+
+pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
+    let methods = args.policy.methods(common)?;
+    let files = files_of(common, args, console)?;
+    let formats: &[Format] = if args.policy.economics { &COUNTED } else { &FORMATS };
+    let found = read_all(&files, formats, console);
+    found.problems.iter().for_each(|problem| console.note(problem));
+    let observation = combine(found.sessions);
+    let worst = worst_first(&observation);
+    let economics = args.policy.economics.then(|| {
+        let steps = without_copies(found.steps);
+        let settings = args.policy.settings();
+        let price_of = |model: &str| args.policy.price_of(model);
+        sessions::economics::economics(steps, methods, &observation.compactions, settings, &price_of)
+    });
+    if let Some(path) = &args.html {
+        let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
+        let path = given(common, path);
+        write_private(&path, observed_page(&observation, &cases, economics.as_ref()))?;
+        console.note(&format!("wrote {}", path.display()));
+    }
+    let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
+    match &economics {
+        None => console.report(&observation, || {
+            console.print(&text(&observation, &worst, found.others, console));
+            if let Some(next) = next(&observation, &worst, has_project) {
+                console.print(&format!("\n{next}"));
+            }
+        }),
+        Some(economics) => {
+            let both = ObservationWithEconomics { observation: &observation, economics };
+            console.report(&both, || console.print(&economics::text(economics, found.others, console)));
+        }
+    }
+    let is_empty = observation.sessions.is_empty();
+    Ok(if is_empty && economics.is_none_or(|economics| economics.sessions == 0) {
+        Exit::EmptySelection
+    } else {
+        Exit::Done
+    })
+}
+
+/// The files to look at, each once.
+fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Vec<PathBuf>, Failure> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for path in &args.paths {
+        let path = given(common, path);
+        if !path.exists() {
+            return Err(Failure::input(format!("there is no file or folder `{}`", path.display()))
+                .hinted("Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in ~/.pi/agent/sessions"));
+        }
+        let (logs, losses) = log_files(&path);
+        losses.iter().for_each(|loss| console.note(&loss.to_string()));
+        files.extend(logs.into_iter().filter_map(|log| match log {
+            Log::File(file) => Some(file),
+            Log::Events { .. } => None,
+        }));
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// What was read.
+#[derive(Default)]
+struct ReadSessions {
+    sessions: Vec<(String, SessionFindings)>,
+    /// The requests of these sessions, and of those whose compactions are not analysed.
+    steps: Vec<LogSteps>,
+    /// Files that are no sessions of the formats.
+    others: usize,
+    problems: Vec<String>,
+}
+
+/// Reads the files on all processors, one session at a time on each.
+fn read_all(files: &[PathBuf], formats: &[Format], console: &Console) -> ReadSessions {
+    let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
+    let bar = bar(sizes.iter().sum(), console);
+    let read = each(files.len(), |at| {
+        let findings = read(&files[at], formats);
+        bar.inc(sizes[at]);
+        findings
+    });
+    bar.finish_and_clear();
+    let mut found = ReadSessions::default();
+    for (file, findings) in files.iter().zip(read) {
+        match findings {
+            Ok(None) => found.others += 1,
+            Err(problem) => found.problems.push(problem),
+            Ok(Some(read)) => {
+                found.problems.extend(read.losses.iter().map(ImportIssue::to_string));
+                let named = |session| (file.display().to_string(), session);
+                found.sessions.extend(read.sessions.into_iter().map(named));
+                found.steps.extend(read.steps);
+            }
+        }
+    }
+    found
+}
+
+fn bar(bytes: u64, console: &Console) -> ProgressBar {
+    let target = if console.draws_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(bytes), target);
+    let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
+    ProgressStyle::with_template(template).map(|style| bar.set_style(style)).ok();
+    bar
+}
+
+/// The sessions of a file, and what could not be read of it.
+struct FileFindings {
+    sessions: Vec<SessionFindings>,
+    steps: Vec<LogSteps>,
+    losses: Vec<ImportIssue>,
+}
+
+impl FileFindings {
+    fn new(file: &Path, log: ImportedLog) -> FileFindings {
+        let is_analysed = FORMATS.contains(&log.format);
+        let analysed = log.conversations.iter().filter(|_| is_analysed);
+        let steps = |conversation: &Conversation| LogSteps {
+            file: file.display().to_string(),
+            session: conversation.name_hint.clone(),
+            steps: SessionSteps::new(conversation, log.format),
+        };
+        FileFindings {
+            sessions: analysed.map(|conversation| observe(conversation, log.format)).collect(),
+            steps: log.conversations.iter().map(steps).collect(),
+            losses: log.losses,
+        }
+    }
+}
+
+/// Reads a file; `None` if it has none of the formats.
+fn read(file: &Path, formats: &[Format]) -> Result<Option<FileFindings>, String> {
+    match read_session(file, formats) {
+        Ok(None) => Ok(None),
+        // `fixture import` takes the name of a format; here there is none to give.
+        Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
+            let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
+            let details = details.map(|detail| format!("; {detail}")).collect::<String>();
+            Err(format!("`{}` is in no known format{details}", file.display()))
+        }
+        Err(error) => Err(chain(&error)),
+        Ok(Some(log)) => Ok(Some(FileFindings::new(file, log))),
+    }
+}
+
+/// The places of all compactions, the worst first: by re-reads, repeated failures and details fetched again.
+fn worst_first(observation: &SessionObservation) -> Vec<usize> {
+    let harm = |one: &ObservedCompaction| {
+        let fetched = one.references.map_or(0, |uses| uses.fetched_again);
+        (one.figures.re_reads.unwrap_or(0), one.figures.repeated_failures.unwrap_or(0), fetched)
+    };
+    let mut places: Vec<usize> = (0..observation.compactions.len()).collect();
+    places.sort_by_key(|at| std::cmp::Reverse(observation.compactions.get(*at).map(harm)));
+    places
+}
+
+fn text(observation: &SessionObservation, worst: &[usize], others: usize, console: &Console) -> String {
+    let mut paragraphs = vec![counts(observation, others)];
+    if observation.compactions.is_empty() {
+        paragraphs.push(looked_for(observation));
+        return paragraphs.join("\n\n");
+    }
+    paragraphs.push(table(observation, worst, console));
+    paragraphs.extend(reasons(observation));
+    paragraphs.push(compared(observation));
+    paragraphs.extend(quotations(observation));
+    paragraphs.join("\n\n")
+}
+
+fn counts(observation: &SessionObservation, others: usize) -> String {
+    let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
+    let mut text = format!(
+        "{}, {}",
+        count(observation.sessions.len(), "session"),
+        count(observation.compactions.len(), "compaction"),
+    );
+    if copies > 0 {
+        text.push_str(&format!("; {} counted once", count(copies, "copied session")));
+    }
+    if others > 0 {
+        text.push_str(&format!("; {} of other formats not analysed", count(others, "file")));
+    }
+    text
+}
+
+/// What a search without a result looked for.
+fn looked_for(observation: &SessionObservation) -> String {
+    let mut text =
+        "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
+                    of Claude Code, `compacted` records of Codex, `compaction` entries of pi."
+            .to_owned();
+    for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
+        text.push_str(&format!("\n{}: {}", session.file, session.note.unwrap_or_default()));
+    }
+    text
+}
+
+fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
+    let columns = [
+        Column::Left("session"),
+        Column::Right("at"),
+        Column::Right("before"),
+        Column::Right("after"),
+        Column::Right("turns"),
+        Column::Right("reads"),
+        Column::Right("re-reads"),
+        Column::Right("fetched again"),
+        Column::Right("failed again"),
+        Column::Right("to edit"),
+    ];
+    let known = |value: Option<usize>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
+    let row = |one: &ObservedCompaction| {
+        let mark = if one.not_counted.is_some() { " *" } else { "" };
+        let share = one.fetched_again_share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0));
+        vec![
+            format!("{}{mark}", one.session),
+            one.at.to_string(),
+            short(one.tokens_before),
+            short(one.tokens_after),
+            one.figures.turns.to_string(),
+            known(one.figures.reads),
+            known(one.figures.re_reads),
+            share,
+            known(one.figures.repeated_failures),
+            known(one.figures.turns_to_edit),
+        ]
+    };
+    let rows = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at)).map(row);
+    let mut text = render_table(&columns, rows, console.width());
+    if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
+        text.push_str(&format!("\nand {}; --json lists all", count(rest, "more compaction")));
+    }
+    text
+}
+
+/// Why compactions with a star are not counted.
+fn reasons(observation: &SessionObservation) -> Option<String> {
+    let mut by_reason: Vec<(&str, usize)> = Vec::new();
+    for reason in observation.compactions.iter().filter_map(|one| one.not_counted) {
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => by_reason.push((reason, 1)),
+        }
+    }
+    let lines: Vec<String> =
+        by_reason.iter().map(|(reason, count)| format!("* not counted ({count}): {reason}")).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn compared(observation: &SessionObservation) -> String {
+    let counted = observation.compactions.iter().filter(|one| one.not_counted.is_none());
+    let sum =
+        |of: fn(&WindowFigures) -> Option<usize>| counted.clone().filter_map(|one| of(&one.figures)).sum::<usize>();
+    let coverage = observation.coverage;
+    let mut lines = vec![
+        format!(
+            "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
+            sum(|figures| figures.re_reads),
+            count(sum(|figures| figures.reads_of_known_files), "read"),
+        ),
+        format!(
+            "{} of {} have a control on both sides.",
+            coverage.with_controls,
+            count(coverage.counted, "counted compaction")
+        ),
+    ];
+    match observation.difference {
+        None if !coverage.is_enough() => {
+            lines.push(
+                "Counts only: with controls at under half of the compactions, no difference is given.".to_owned(),
+            );
+        }
+        None => lines.push(format!("Counts only: a difference needs {SESSIONS_FOR_INTERVAL} sessions with controls.")),
+        Some(found) => lines.extend(rates(&found, observation.placebo.as_ref())),
+    }
+    lines.join("\n")
+}
+
+/// A rate among all of a kind of windows.
+type Rate = fn(&LocalDifference) -> Option<RateDifference>;
+
+/// The differences, each with its placebo.
+fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<String> {
+    let kinds: [(&str, Rate); 2] = [
+        ("Re-reads per read of a file read before", |found| found.re_reads_per_known_read),
+        ("Repeated failures per turn", |found| found.repeated_failures_per_turn),
+    ];
+    let mut lines = Vec::new();
+    for (name, rate) in kinds {
+        let Some(found) = rate(found) else { continue };
+        lines.push(format!("{name}: {}", rate_words(&found)));
+        lines.push(match placebo.and_then(rate) {
+            Some(placebo) => format!("  around turns without a compaction: {}", rate_words(&placebo)),
+            None => "  around turns without a compaction: too few sessions have room for such windows".to_owned(),
+        });
+    }
+    lines.push("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.".to_owned());
+    lines
+}
+
+/// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
+fn rate_words(found: &RateDifference) -> String {
+    let side = |side: SideDifference| {
+        let ci95 = side.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
+        format!("{:+.2}{ci95}", side.difference)
+    };
+    let finding = found.finding.map_or_else(|| "no difference found".to_owned(), |finding| format!("{finding:+.2}"));
+    format!(
+        "{finding} in {} (rate {}; less the control before {}, after {})",
+        count(found.sessions, "session"),
+        number(Some(found.rate), 2),
+        side(found.before),
+        side(found.after),
+    )
+}
+
+fn quotations(observation: &SessionObservation) -> Option<String> {
+    const QUOTED: usize = 5;
+    let quotes = observation.compactions.iter().flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
+    let lines: Vec<String> =
+        quotes.take(QUOTED).map(|(one, text)| format!("  {}: \"{}\"", one.session, text.replace('\n', " "))).collect();
+    (!lines.is_empty()).then(|| format!("May be corrections by the user:\n{}", lines.join("\n")))
+}
+
+/// The command that makes fixtures of the worst sessions, and first a project where there is none.
+fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) -> Option<String> {
+    let mut files: Vec<&String> = Vec::new();
+    for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
+        if !files.contains(&file) && files.len() < SUGGESTED {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return None;
+    }
+    if has_project {
+        let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
+        return Some(format!("next: compeval fixture import {} --at-compactions", files.join(" ")));
+    }
+    // The project is another folder, so the paths must be good there, too.
+    let absolute = |file: &String| std::path::absolute(file).map_or(file.clone(), |path| path.display().to_string());
+    let files: Vec<String> = files.into_iter().map(|file| shell_word(&absolute(file))).collect();
+    let import = format!("compeval -C eval fixture import {} --at-compactions", files.join(" "));
+    Some(format!("next: compeval init eval --empty && {import}"))
+}

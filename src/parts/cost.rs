@@ -1,0 +1,100 @@
+//! What a chain costs, estimated from the design alone: sizes of the messages, and the lengths that are declared. The
+//! cache has better data, but it differs from part to part, and so would the assignment.
+
+use crate::action::BuiltInStrategy;
+use crate::compress::{Method, Strategy};
+use crate::pipeline::{Chain, LoadedFixture, Matrix, Pipeline, PointIx, TailMode};
+use models::ModelUse;
+use sessions::transcript::estimate_tokens;
+
+/// A request without any token, in input tokens: its way there and back.
+const CALL: u64 = 1000;
+/// An output token, in input tokens: models write about so much slower than they read, and cost so much more.
+const OUTPUT: u64 = 5;
+const QUESTION: u64 = 300;
+const GRADING: u64 = 1500;
+const SUMMARY: u64 = 900;
+const ANSWER: u64 = 200;
+const GRADES: u64 = 350;
+/// What a rule, or the built-in model, takes of a request with the same texts.
+const LOCAL: u64 = 100;
+
+/// The sizes of a fixture in tokens.
+pub(super) struct FixtureSizes {
+    /// Tokens before each message, and of all.
+    before: Vec<u64>,
+}
+
+impl FixtureSizes {
+    pub(super) fn of(loaded: &LoadedFixture) -> FixtureSizes {
+        let (mut before, mut all) = (vec![0], 0);
+        for message in &loaded.fixture.messages {
+            all += estimate_tokens(&message.countable_text()).0;
+            before.push(all);
+        }
+        FixtureSizes { before }
+    }
+
+    fn between(&self, from: usize, to: usize) -> u64 {
+        self.before[to].saturating_sub(self.before[from])
+    }
+}
+
+/// The cost of all repetitions of a chain, in input tokens.
+pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, sizes: &FixtureSizes) -> u64 {
+    let (loaded, method) = (pipeline.fixture(chain.fixture), pipeline.method(chain.method));
+    let runs = u64::from(matrix.runs().compress);
+    let mut cost = 0;
+    for cell in matrix.compressions(chain) {
+        let until = loaded.end(cell.point);
+        let all = sizes.between(loaded.fixture.start(), until);
+        let span = match cell.point.0.checked_sub(1) {
+            Some(before) => sizes.between(loaded.end(PointIx(before)), until),
+            None => all,
+        };
+        let context = context_size(method, all);
+        let compressions = if method.strategy.is_deterministic() { 1 } else { runs };
+        cost += compressions * compression(method, span, all, context);
+        let tail = match pipeline.settings.tail {
+            TailMode::Verbatim => sizes.between(until, loaded.fixture.messages.len()),
+            TailMode::None => 0,
+        };
+        for answer in matrix.answers(cell) {
+            cost += runs * call(&pipeline.answerer(answer.answerer).model, context + tail + QUESTION, ANSWER);
+            let shown = if pipeline.settings.judge_context { context } else { 0 };
+            let judged = |judge: &crate::judge::JudgeSpec| call(&judge.model, shown + GRADING, GRADES);
+            let judges: u64 = pipeline.judges.iter().map(judged).sum();
+            cost += runs * u64::from(matrix.runs().judge) * judges;
+        }
+    }
+    cost
+}
+
+fn call(model: &ModelUse, input: u64, output: u64) -> u64 {
+    let cost = CALL + input + OUTPUT * longest(model, output);
+    if model.is_lexical() { cost / LOCAL } else { cost }
+}
+
+/// The usual length of a reply, unless a lower one is declared.
+fn longest(model: &ModelUse, usual: u64) -> u64 {
+    model.settings.max_output_tokens.map_or(usual, |most| most.0.min(usual))
+}
+
+fn compression(method: &Method, span: u64, all: u64, context: u64) -> u64 {
+    match (&method.strategy, method.strategy.model()) {
+        (_, Some(model)) => call(model, span + context, context),
+        (Strategy::Command(_), None) => CALL + span + OUTPUT * context,
+        (_, None) => all / LOCAL,
+    }
+}
+
+/// The size of a context that replaces `all` tokens.
+fn context_size(method: &Method, all: u64) -> u64 {
+    let asked = method.target_tokens.map(|target| target.0);
+    match &method.strategy {
+        Strategy::Rule(BuiltInStrategy::Full) => all,
+        Strategy::Rule(BuiltInStrategy::None) => 0,
+        Strategy::Rule(_) => asked.unwrap_or(all / 2).min(all),
+        strategy => asked.unwrap_or_else(|| strategy.model().map_or(SUMMARY, |model| longest(model, SUMMARY))),
+    }
+}
