@@ -29,6 +29,7 @@ mod cli {
     mod data_page;
     #[cfg(unix)]
     mod disk;
+    mod economics;
     mod edits;
     mod endings;
     mod failures;

@@ -124,6 +124,19 @@ texts! {
     facts_of_age: "facts, age {}", "事实，年龄 {}";
     needed_of_age: "needed, age {}", "所需，年龄 {}";
     half_life: "half-life", "半衰期";
+    lifetime_title: "Life of a session", "会话的寿命";
+    lifetime_note:
+        "tokens at the first compression of each history, as medians: compacted at, freed, floor (what is left). The \
+         floor rises by growth at each further compression; cycles: compressions until it has reached the size at which \
+         the history is compacted, so that nothing is freed. What a policy costs: compeval observe --economics.",
+        "每段历史首次压缩时的词元（中位数）：压缩前、释放、底线（剩余）。此后每次压缩底线按增量上升；周期：底线升至触发大小、\
+         不再释放任何词元所需的压缩次数。策略的费用：compeval observe --economics。";
+    compacted_at: "compacted at", "压缩前";
+    freed: "freed", "释放";
+    floor: "floor", "底线";
+    floor_growth: "growth", "增量";
+    cycles: "cycles", "周期";
+    never: "never", "永不";
     constraints_title: "Constraints", "约束";
     constraints_note:
         "{} rules, each inserted alone into a session as a user message: the share of contexts that have the rule word \

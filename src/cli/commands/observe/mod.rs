@@ -1,9 +1,15 @@
-//! `compeval observe`: what sessions did after the compactions in their logs. Needs no project, key or model.
+//! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
+//! no project, key or model.
+
+mod economics;
+mod policy;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use policy::PolicyArgs;
+use serde::Serialize;
 
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
@@ -13,7 +19,8 @@ use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::report::html::observed_page;
 use base::files::write_whole;
 use base::threads::each;
-use sessions::import::{ImportError, ImportIssue, Log, log_files, read_session};
+use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
+use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
 use sessions::observe::{
     FORMATS, LocalDifference, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
     SessionObservation, SideDifference, WindowFigures, combine, observe,
@@ -27,6 +34,16 @@ pub(crate) struct ObserveArgs {
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+/// What `--json` prints with `--economics`.
+#[derive(Serialize)]
+struct ObservationWithEconomics<'o> {
+    #[serde(flatten)]
+    observation: &'o SessionObservation,
+    economics: &'o Economics,
 }
 
 /// Compactions on the page.
@@ -37,20 +54,38 @@ const LISTED: usize = 30;
 const SUGGESTED: usize = 3;
 
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
+    let methods = args.policy.methods(common)?;
     let files = files_of(common, args, console)?;
-    let found = read_all(&files, console);
+    let formats: &[Format] = if args.policy.economics { &COUNTED } else { &FORMATS };
+    let found = read_all(&files, formats, console);
     found.problems.iter().for_each(|problem| console.note(problem));
     let observation = combine(found.sessions);
     let worst = worst_first(&observation);
+    let economics = args.policy.economics.then(|| {
+        let steps = without_copies(found.steps);
+        let settings = args.policy.settings();
+        let price_of = |model: &str| args.policy.price_of(model);
+        sessions::economics::economics(steps, methods, &observation.compactions, settings, &price_of)
+    });
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_whole(&path, observed_page(&observation, &cases))?;
+        write_whole(&path, observed_page(&observation, &cases, economics.as_ref()))?;
         console.note(&format!("wrote {}", path.display()));
     }
-    console.report(&observation, || console.print(&text(&observation, &worst, found.others, console)));
+    match &economics {
+        None => console.report(&observation, || console.print(&text(&observation, &worst, found.others, console))),
+        Some(economics) => {
+            let both = ObservationWithEconomics { observation: &observation, economics };
+            console.report(&both, || console.print(&economics::text(economics, found.others, console)));
+        }
+    }
     let is_empty = observation.sessions.is_empty();
-    Ok(if is_empty { Exit::EmptySelection } else { Exit::Done })
+    Ok(if is_empty && economics.is_none_or(|economics| economics.sessions == 0) {
+        Exit::EmptySelection
+    } else {
+        Exit::Done
+    })
 }
 
 /// The files to look at, each once.
@@ -78,17 +113,19 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
 #[derive(Default)]
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
+    /// The requests of these sessions, and of those whose compactions are not analysed.
+    steps: Vec<LogSteps>,
     /// Files that are no sessions of the formats.
     others: usize,
     problems: Vec<String>,
 }
 
 /// Reads the files on all processors, one session at a time on each.
-fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
+fn read_all(files: &[PathBuf], formats: &[Format], console: &Console) -> ReadSessions {
     let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
     let bar = bar(sizes.iter().sum(), console);
     let read = each(files.len(), |at| {
-        let findings = read(&files[at]);
+        let findings = read(&files[at], formats);
         bar.inc(sizes[at]);
         findings
     });
@@ -98,10 +135,11 @@ fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
         match findings {
             Ok(None) => found.others += 1,
             Err(problem) => found.problems.push(problem),
-            Ok(Some((sessions, losses))) => {
-                found.problems.extend(losses.iter().map(ImportIssue::to_string));
+            Ok(Some(read)) => {
+                found.problems.extend(read.losses.iter().map(ImportIssue::to_string));
                 let named = |session| (file.display().to_string(), session);
-                found.sessions.extend(sessions.into_iter().map(named));
+                found.sessions.extend(read.sessions.into_iter().map(named));
+                found.steps.extend(read.steps);
             }
         }
     }
@@ -117,11 +155,32 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 }
 
 /// The sessions of a file, and what could not be read of it.
-type FileFindings = (Vec<SessionFindings>, Vec<ImportIssue>);
+struct FileFindings {
+    sessions: Vec<SessionFindings>,
+    steps: Vec<LogSteps>,
+    losses: Vec<ImportIssue>,
+}
+
+impl FileFindings {
+    fn new(file: &Path, log: ImportedLog) -> FileFindings {
+        let is_analysed = FORMATS.contains(&log.format);
+        let analysed = log.conversations.iter().filter(|_| is_analysed);
+        let steps = |conversation: &Conversation| LogSteps {
+            file: file.display().to_string(),
+            session: conversation.name_hint.clone(),
+            steps: SessionSteps::new(conversation, log.format),
+        };
+        FileFindings {
+            sessions: analysed.map(|conversation| observe(conversation, log.format)).collect(),
+            steps: log.conversations.iter().map(steps).collect(),
+            losses: log.losses,
+        }
+    }
+}
 
 /// Reads a file; `None` if it has none of the formats.
-fn read(file: &Path) -> Result<Option<FileFindings>, String> {
-    match read_session(file, &FORMATS) {
+fn read(file: &Path, formats: &[Format]) -> Result<Option<FileFindings>, String> {
+    match read_session(file, formats) {
         Ok(None) => Ok(None),
         // `fixture import` takes the name of a format; here there is none to give.
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
@@ -130,10 +189,7 @@ fn read(file: &Path) -> Result<Option<FileFindings>, String> {
             Err(format!("`{}` is in no known format{details}", file.display()))
         }
         Err(error) => Err(chain(&error)),
-        Ok(Some(log)) => {
-            let sessions = log.conversations.iter().map(|conversation| observe(conversation, log.format)).collect();
-            Ok(Some((sessions, log.losses)))
-        }
+        Ok(Some(log)) => Ok(Some(FileFindings::new(file, log))),
     }
 }
 
