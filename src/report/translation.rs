@@ -243,10 +243,10 @@ texts! {
          these.",
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
     task_formula:
-        "tokens/task = C·(1 + 9ρ) + 10·r̄ for a task of 10 probes: C tokens of the context, ρ = {} (price of cached \
-         input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts).",
-        "每任务词元 = C·(1 + 9ρ) + 10·r̄，任务含 10 个问题：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
-         r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
+        "tokens/task for a task of 10 probes: the context once in full and 9 times at {} of its tokens (price of cached \
+         input / input; 1 if unknown), and 10 times the tokens to find what a probe lacks (on probes with facts).",
+        "每任务词元（任务含 10 个问题）：上下文全价读 1 次，另 9 次按其词元的 {} 计（缓存输入价 / 输入价；未知时为 1），\
+         再加 10 次为一个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
     margin:
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",

@@ -12,6 +12,7 @@ mod judge;
 mod labels;
 mod needed;
 mod observe;
+mod ping;
 mod plan;
 mod power;
 mod probes;

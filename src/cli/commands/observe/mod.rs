@@ -14,10 +14,11 @@ use serde::Serialize;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word, short};
-use crate::cli::project::given;
+use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Column, Console, number, render_table};
+use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
-use base::files::write_whole;
+use base::files::write_private;
 use base::threads::each;
 use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
 use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
@@ -70,11 +71,17 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_whole(&path, observed_page(&observation, &cases, economics.as_ref()))?;
+        write_private(&path, observed_page(&observation, &cases, economics.as_ref()))?;
         console.note(&format!("wrote {}", path.display()));
     }
+    let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
     match &economics {
-        None => console.report(&observation, || console.print(&text(&observation, &worst, found.others, console))),
+        None => console.report(&observation, || {
+            console.print(&text(&observation, &worst, found.others, console));
+            if let Some(next) = next(&observation, &worst, has_project) {
+                console.print(&format!("\n{next}"));
+            }
+        }),
         Some(economics) => {
             let both = ObservationWithEconomics { observation: &observation, economics };
             console.report(&both, || console.print(&economics::text(economics, found.others, console)));
@@ -214,7 +221,6 @@ fn text(observation: &SessionObservation, worst: &[usize], others: usize, consol
     paragraphs.extend(reasons(observation));
     paragraphs.push(compared(observation));
     paragraphs.extend(quotations(observation));
-    paragraphs.extend(next(observation, worst));
     paragraphs.join("\n\n")
 }
 
@@ -373,14 +379,24 @@ fn quotations(observation: &SessionObservation) -> Option<String> {
     (!lines.is_empty()).then(|| format!("May be corrections by the user:\n{}", lines.join("\n")))
 }
 
-/// The command that makes fixtures of the worst sessions.
-fn next(observation: &SessionObservation, worst: &[usize]) -> Option<String> {
+/// The command that makes fixtures of the worst sessions, and first a project where there is none.
+fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) -> Option<String> {
     let mut files: Vec<&String> = Vec::new();
     for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
         if !files.contains(&file) && files.len() < SUGGESTED {
             files.push(file);
         }
     }
-    let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
-    (!files.is_empty()).then(|| format!("next: compeval fixture import {} --at-compactions", files.join(" ")))
+    if files.is_empty() {
+        return None;
+    }
+    if has_project {
+        let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
+        return Some(format!("next: compeval fixture import {} --at-compactions", files.join(" ")));
+    }
+    // The project is another folder, so the paths must be good there, too.
+    let absolute = |file: &String| std::path::absolute(file).map_or(file.clone(), |path| path.display().to_string());
+    let files: Vec<String> = files.into_iter().map(|file| shell_word(&absolute(file))).collect();
+    let import = format!("compeval -C eval fixture import {} --at-compactions", files.join(" "));
+    Some(format!("next: compeval init eval --empty && {import}"))
 }
