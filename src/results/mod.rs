@@ -40,7 +40,8 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
 pub use comparison::costs::{CostChange, CostChanges};
-pub use comparison::gate::{Regression, newly_failing, regressions, underpowered_methods};
+pub use comparison::gate::{Regression, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
+pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use figures::{figures_digest, take_figures};
 pub use files::constraint_row::ConstraintRow;

@@ -317,6 +317,9 @@ fn every_format_keeps_the_kinds_of_tokens_apart() {
     let gemini = r#"{"sessionId":"s","projectHash":"p","messages":[{"id":"a","type":"gemini","content":"hi","timestamp":"2026-01-02T10:00:00Z","model":"g","tokens":{"input":120,"output":5,"cached":100,"thoughts":4}}]}"#;
     assert_eq!(counted("a.json", gemini), [[Some(120), Some(100), None, None, Some(9)]]);
 
+    let atif = r#"{"schema_version":"ATIF-v1.4","session_id":"s","agent":{"name":"a","version":"1","model_name":"m"},"steps":[{"step_id":1,"timestamp":"2026-01-02T10:00:00Z","source":"agent","message":"hi","metrics":{"prompt_tokens":123,"completion_tokens":9,"cached_tokens":100}}]}"#;
+    assert_eq!(counted("a.json", atif), [[Some(123), Some(100), None, None, Some(9)]]);
+
     let opencode = r#"{"info":{"id":"s"},"messages":[{"info":{"role":"assistant","modelID":"m","time":{"completed":1700000000000},"tokens":{"input":3,"output":5,"reasoning":4,"cache":{"read":100,"write":20}}},"parts":[{"type":"text","text":"hi"}]}]}"#;
     assert_eq!(counted("a.json", opencode), [[Some(123), Some(100), Some(20), None, Some(9)]]);
 }
