@@ -36,8 +36,8 @@ pub use detect::Format;
 pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
 pub use scrub::{
-    Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, full_length,
-    has_secret, record_scrubbing, scrub, scrub_texts,
+    Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit,
+    full_length, has_secret, record_scrubbing, scrub, scrub_texts,
 };
 pub use stats::{FixtureStats, stats};
 
