@@ -68,7 +68,7 @@ fn vendor(operation: Operation) -> Method {
 }
 
 fn reply(text: &str, items: Option<&str>) -> Completion {
-    Completion { text: text.into(), items: items.map(str::to_owned), truncated: false }
+    Completion { text: text.into(), items: items.map(str::to_owned), calls: Vec::new(), truncated: false }
 }
 
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {

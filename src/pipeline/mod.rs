@@ -36,7 +36,7 @@ pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::CellCoordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
-    AnswererIx, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
+    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
     Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs, SourceFile, TailMode,
 };
 pub use open::{OpenError, OpenRequest, Opened, open};

@@ -9,6 +9,7 @@ use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::reading::{Output, RawBody, read_output};
+use super::recovery::follow;
 use super::selftest::selftest;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
@@ -195,7 +196,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
                 if new {
                     self.cached(stage, &record);
                 }
-                TaskOutcome::Resolved(resolved)
+                follow(self.lookup, &self.preparer, task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale if self.assumptions.submitted.contains(&action.key) => {
                 let counts = self.stage(stage);
@@ -209,6 +210,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
                     let coordinate = cache_coordinate(&place, action.repetition);
                     let current = CurrentSources::of(self.preparer.pipeline(), task);
                     self.stale(stage, Some(place.method.to_string()), action, &coordinate, &current);
+                    self.estimator.add_later_steps(task, action);
                 }
                 TaskOutcome::Unresolved
             }

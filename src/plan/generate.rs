@@ -2,8 +2,8 @@
 
 use super::prepare::{Action, PrepareError};
 use super::texts::FixtureTexts;
-use crate::action::{Digest, Repetition, Stage, StageName};
-use crate::answer::{self, AnswerInput};
+use crate::action::{Digest, InputValue, Repetition, Stage, StageName};
+use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::pipeline::{Generator, Pipeline, PointIx};
 use crate::probe::{Probe, generation_work};
@@ -53,7 +53,8 @@ pub fn asking_without_context(
 ) -> Result<GenerationTask, PrepareError> {
     let answerer = pipeline.answerers.first().ok_or(PrepareError::Coordinate)?;
     let context = ContextRef::Readable { text: Digest::of("") };
-    let input = AnswerInput { context: &context, tail: None, question: &probe.question };
+    let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
+    let input = AnswerInput { context: &context, tail: None, question: &probe.question, exchange, archive };
     let work = answer::prepare(answerer, &input)?;
     let repetition = Repetition { compress: Some(1), answer: Some(1), judge: None };
     Ok(GenerationTask {

@@ -173,11 +173,25 @@ impl<'r, 'e> Cells<'r, 'e> {
         if let Some(failure) = self.rejected(task, resolved.key, output.as_ref()) {
             return self.fail(task, &failure, stats);
         }
-        stats.resolved(task.stage());
         if let Task::Compress(task) = task {
+            stats.resolved(StageName::Compress);
             return self.resolve_context(task, resolved, stats);
         }
-        self.frontier.resolve(task, TaskOutcome::Resolved(resolved));
+        let outcome = match plan::follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let place = task.coordinate(self.executor.preparer.pipeline());
+                let failure = FailedAction::of_cell(place, task.stage(), Some(resolved.key), &error);
+                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+                return self.fail(task, &failure, stats);
+            }
+        };
+        if let TaskOutcome::Searched(_) = outcome {
+            self.frontier.resolve(task, outcome);
+            return Ok(());
+        }
+        stats.resolved(task.stage());
+        self.frontier.resolve(task, outcome);
         if let Some(Output::Answer(answer)) = &output {
             self.executor.outputs.put_answer(resolved.key, answer.clone());
         }

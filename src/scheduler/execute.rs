@@ -24,7 +24,7 @@ use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use base::units::{Tokens, Usage, Usd};
 use models::{
-    self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
+    self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
     reply_failure, truncated_call,
 };
@@ -196,7 +196,7 @@ impl Executor<'_> {
                 let message = error.to_string();
                 let meta = RawOutput::local(Bytes::new(), None, began).meta(job);
                 self.store.fail(job.action.key, &meta, "program", &message).await?;
-                Err(job.failure(Blame::Method, message).into())
+                Err(job.failure(job.blame_of_program(), message).into())
             }
         }
     }
@@ -286,7 +286,7 @@ impl Executor<'_> {
                 Ok(answered) => answered,
                 Err(failure) => return Err(self.not_answered(job, (request, breakers), failure, &lease).await),
             };
-            match job.read_reply(&self.preparer, &completion) {
+            match job.read_reply(&self.preparer, reply.dialect, &completion) {
                 Ok(output) => {
                     self.outputs.note_model(job.action.work.requested_model(), reply.model);
                     let cost = self.prices.cost_in(reply.lane, &model, &reply.usage);
@@ -355,7 +355,7 @@ impl Executor<'_> {
             Ok(completion) if completion.truncated && !job.takes_truncated() => Err(ReadFault::Truncated),
             read => read,
         };
-        let fault = match completion.map(|completion| job.read_reply(&self.preparer, &completion)) {
+        let fault = match completion.map(|completion| job.read_reply(&self.preparer, dialect, &completion)) {
             Ok(Ok(output)) => {
                 self.outputs.note_model(job.action.work.requested_model(), read_billing(dialect, &body).model);
                 let (usage, cost) = (record.usage, record.cost);
@@ -418,6 +418,13 @@ impl Executor<'_> {
                     Turn::Text { role: *role, text: own.into() }
                 }
                 RequestTurn::Items(material) => Turn::Items(self.text(job, material)?),
+                RequestTurn::Said(role, material) => Turn::Text { role: *role, text: self.text(job, material)? },
+                RequestTurn::Reply(material) => Turn::Reply(self.text(job, material)?),
+                RequestTurn::Results(material) => {
+                    let results: Vec<CallResult> = serde_json::from_str(&self.text(job, material)?)
+                        .map_err(|error| unreadable_messages(job, &error))?;
+                    Turn::Results(results.into())
+                }
                 RequestTurn::Messages(material) => {
                     let messages: Vec<Message> = serde_json::from_str(&self.text(job, material)?)
                         .map_err(|error| unreadable_messages(job, &error))?;
@@ -436,6 +443,7 @@ impl Executor<'_> {
             instructions: instructions.map_err(|error| job.unavailable(&error))?,
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
+            tools: request.tools.clone(),
             lane: request.lane.of_one(),
             prefix_uses,
             cache_ttl: self.prefixes.ttl(job.stage, &model, prefix_uses, self.client),

@@ -113,9 +113,14 @@ impl Job {
 
     /// The program that this job starts.
     pub(super) fn command<'p>(&self, preparer: &Preparer<'p>) -> Option<&'p CommandSpec> {
-        let Purpose::Cell(Task::Compress(task)) = &self.purpose else { return None };
-        match &preparer.pipeline().methods.get(task.cell.chain.method.0)?.strategy {
-            Strategy::Command(spec) => Some(spec),
+        match &self.purpose {
+            Purpose::Cell(Task::Compress(task)) => {
+                match &preparer.pipeline().methods.get(task.cell.chain.method.0)?.strategy {
+                    Strategy::Command(spec) => Some(spec),
+                    _ => None,
+                }
+            }
+            Purpose::Cell(Task::Answer(task)) => task.recovery(preparer.pipeline())?.command.as_ref(),
             _ => None,
         }
     }
@@ -126,9 +131,22 @@ impl Job {
         matches!(self.purpose, Purpose::Cell(Task::Answer(_)))
     }
 
-    pub(super) fn read_reply(&self, preparer: &Preparer<'_>, reply: &Completion) -> Result<Output, Unreadable> {
+    /// Whose fault it is if the program of this job fails: a method's, or that of a search that belongs to none.
+    pub(super) fn blame_of_program(&self) -> Blame {
         match &self.purpose {
-            Purpose::Cell(task) => plan::read_reply(preparer, task, reply),
+            Purpose::Cell(Task::Compress(_)) => Blame::Method,
+            _ => Blame::Infrastructure,
+        }
+    }
+
+    pub(super) fn read_reply(
+        &self,
+        preparer: &Preparer<'_>,
+        dialect: Dialect,
+        reply: &Completion,
+    ) -> Result<Output, Unreadable> {
+        match &self.purpose {
+            Purpose::Cell(task) => plan::read_reply(preparer, task, dialect, reply),
             _ if reply.truncated => Err(ReadFault::Truncated.into()),
             Purpose::Selftest(question) => Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?)),
             Purpose::Floor => Ok(Output::Answer(answer::read(&reply.text, false)?)),
@@ -148,8 +166,9 @@ impl Job {
         match &self.purpose {
             Purpose::Cell(task) => plan::read_output(preparer, task, RawBody { dialect, bytes }),
             Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => {
-                let reply = models::read(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes, None)?;
-                self.read_reply(preparer, &reply)
+                let dialect = dialect.unwrap_or(Dialect::Lexical);
+                let reply = models::read(dialect, Operation::Generate, bytes, None)?;
+                self.read_reply(preparer, dialect, &reply)
             }
         }
     }
@@ -192,7 +211,9 @@ impl Job {
     pub(super) fn unreadable(&self, fault: &Unreadable, message: String) -> FailedAction {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
-            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
+            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Search(_) | Unreadable::Place(_) => {
+                Blame::Infrastructure
+            }
         };
         self.failure(blame, message)
     }

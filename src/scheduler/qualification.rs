@@ -263,7 +263,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         self.note_replies(case.judge, 0, stats)?;
         Ok(match &fresh.output {
             Output::Grades(grades) => self.graded(grades),
-            Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => CaseOutcome::Ungraded,
+            _ => CaseOutcome::Ungraded,
         })
     }
 

@@ -7,6 +7,7 @@ pub(super) mod economy;
 pub(super) mod needed;
 pub(super) mod cells;
 pub(super) mod noise;
+pub(super) mod open_book;
 pub(super) mod scale;
 pub(super) mod excluded;
 pub(super) mod groups;

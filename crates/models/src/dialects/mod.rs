@@ -56,14 +56,14 @@ pub fn read(
             {
                 return Err(ReadFault::PromptCut { reported: reported.0, expected: expected.0 });
             }
-            reply.completion()
+            reply.completion(operation, body)
         }
         Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
         Dialect::Anthropic => anthropic::open(body)?.completion(operation),
         // The built-in rules write their words as they are.
         Dialect::Lexical => {
             let text = std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
-            Ok(Completion { text: text.to_owned(), items: None, truncated: false })
+            Ok(Completion { text: text.to_owned(), items: None, calls: Vec::new(), truncated: false })
         }
     }
 }

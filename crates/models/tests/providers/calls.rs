@@ -54,6 +54,7 @@ pub fn ask(text: &str) -> Call {
         settings: Settings::default(),
         schema: None,
         lane: Default::default(),
+        tools: None,
         prefix_uses: 2,
         cache_ttl: Default::default(),
     }
