@@ -18,7 +18,7 @@ try() { # NAME PROGRAM…
 
 if [ -z "${WHEEL:-}" ]; then
     python3 -m venv "$work/build" && "$work/build/bin/pip" -q install maturin
-    "$work/build/bin/maturin" build --release --locked --out "$work/wheel"
+    (cd packaging && "$work/build/bin/maturin" build --release --locked --out "$work/wheel")
     WHEEL=$(ls "$work"/wheel/*.whl)
 fi
 python3 -m venv "$work/venv" && "$work/venv/bin/pip" -q install --no-index "$WHEEL"

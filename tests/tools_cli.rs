@@ -1,5 +1,5 @@
 //! The tools around a run, as a user meets them: the program itself, on projects of its own.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "support/loopback.rs"]
 mod loopback;
@@ -95,6 +95,58 @@ fn a_new_project_in_a_folder_of_its_own_runs_by_the_command_it_names() {
     assert_eq!(next, "compeval -C sub/p run");
     assert_eq!(project.run(&["-C", "sub/p", "run", "--label", "first"]).code, 0);
     assert!(project.path().join("sub/p/results/first/cells.jsonl").is_file());
+}
+
+#[test]
+fn a_compressor_of_another_program_is_added_to_a_project_and_runs() {
+    let project = Project::new();
+    for (name, runtime) in [("python", "python3"), ("node", "node")] {
+        let made = project.run(&["init", "--compressor", name, "--json"]);
+        assert_eq!(made.code, 0, "{}", made.err);
+        let next = made.json()["next"].as_str().unwrap().to_owned();
+        assert_eq!(next, format!("compeval run --methods {name}"));
+        if Command::new(runtime).arg("--version").output().is_err() {
+            eprintln!("skipped: {runtime} is not installed");
+            continue;
+        }
+        let ran = project.run(&["run", "--methods", name, "--label", name]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let summary: Value = serde_json::from_str(&project.read(&format!("results/{name}/summary.json"))).unwrap();
+        assert!(summary["methods"][name]["compression_ratio"].as_f64().unwrap() > 0.2, "{summary}");
+    }
+    let again = project.run(&["init", "--compressor", "python"]);
+    assert!(again.code == 2 && again.err.contains("a method `python` already"), "{}", again.err);
+    project.write("compressors/compeval_method.py", "# mine");
+    let other = project.run(&["init", "--compressor", "hermes"]);
+    assert!(other.code == 2 && other.err.contains("another content"), "{}", other.err);
+    assert!(!project.path().join("compressors/hermes").exists());
+}
+
+#[test]
+fn a_new_project_may_begin_with_the_compressor_of_an_agent() {
+    let project = Project::bare();
+    assert_eq!(project.run(&["init", "p", "--compressor", "openhands"]).code, 0);
+    assert!(project.read("p/pipeline.toml").contains("compressors/openhands/compress.py"));
+    for name in ["compeval_method.py", "openhands/compress.py", "openhands/requirements.txt", "openhands/README.md"] {
+        assert!(project.path().join("p/compressors").join(name).is_file(), "{name}");
+    }
+}
+
+/// The module of the wheel, with the program of this build; pytest and pandas may be missing, and their tests are skipped.
+#[test]
+fn the_python_module_runs_evaluations_and_reads_their_results() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/python");
+    let mut command = Command::new("python3");
+    command.args(["-m", "unittest", "discover", "tests"]).current_dir(&root);
+    command
+        .env("PYTHONPATH", &root)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("COMPEVAL", env!("CARGO_BIN_EXE_compeval"));
+    let Ok(ran) = command.output() else {
+        eprintln!("skipped: python3 is not installed");
+        return;
+    };
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

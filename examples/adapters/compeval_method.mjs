@@ -21,3 +21,10 @@ export async function serve(compress) {
     write({ id: request.id, ...(await Promise.resolve().then(() => compress(request)).catch(failed)) });
   }
 }
+
+/** The messages that an agent would compress: what its last compression left, then what has come since. */
+export function history(request) {
+  const previous = request.previous ?? {};
+  const left = previous.summary === undefined ? (previous.messages ?? []) : [{ role: "user", content: previous.summary }];
+  return [...left, ...request.messages];
+}

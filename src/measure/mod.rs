@@ -18,6 +18,7 @@ mod headings;
 #[cfg(test)]
 mod literal_cases;
 mod overclaim;
+mod prose;
 mod refetch;
 mod states;
 mod survival;
@@ -37,6 +38,7 @@ pub use needed::{
     NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
 };
 pub use overclaim::AnswerWhenLost;
+pub use prose::ProseEntries;
 pub use refetch::{DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
 pub use survival::{compression_ratio, presence, share};
 

@@ -6,13 +6,16 @@
 //!    between showed it (*carried*) or only results of calls showed it that read again what had been read before the
 //!    point (*fetched again*). Without the second case a compaction after which everything is read again would look
 //!    perfect. What such a call reads is needed itself.
-//! 3. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
-//!    occur in it: a single message often has a third of all.
+//! 3. Of these count the references that a message before the point says something of in words (`prose.rs`). A context
+//!    has one where it says something of it, too: a bare list holds them all, and nobody can work from it.
+//! 4. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
+//!    it has: a single message often has a third of all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::prose::{ProseEntries, ReferenceWords, SessionProse};
 use super::refetch::{refetch, tokens_of};
 use crate::probe::{Fact, FactFinder, History};
 use base::units::Tokens;
@@ -65,7 +68,7 @@ pub enum RecallCaveat {
     NothingNeeded,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct NeededReference {
     pub reference: Reference,
     pub state: NeedState,
@@ -78,14 +81,18 @@ pub struct NeededReference {
     pub age: u32,
     /// The smallest message before the point that has it.
     holder: Option<usize>,
+    /// What the messages before the point say of it.
+    words: ReferenceWords,
+    finder: FactFinder,
 }
 
 /// What a session needs after one of its points.
 #[derive(Clone, Debug, Default)]
 pub struct NeededAtPoint {
     pub references: Vec<NeededReference>,
+    /// Needed references that no message says anything of in words; they are left out.
+    pub without_words: u32,
     pub caveat: Option<RecallCaveat>,
-    finders: Vec<FactFinder>,
     /// Keys of all references that are used in the window.
     used: HashSet<String>,
 }
@@ -96,15 +103,17 @@ pub struct NeededRecall {
     pub count: u32,
     /// Messages that first use one.
     pub messages: u32,
-    /// The mean over these messages of the share that occurs in the context; null under three messages.
+    /// Needed references that no message says anything of in words, and that do not count.
+    pub without_words: u32,
+    /// The mean over these messages of the share that the context has with a word about it; null under three messages.
     pub recall: Option<f64>,
     /// Needed references that nothing showed again.
     pub carried: u32,
     /// Needed references that were fetched again.
     pub fetched_again: u32,
-    /// The share of those carried that occurs in the context.
+    /// The share of those carried that the context has.
     pub recall_carried: Option<f64>,
-    /// The share of those fetched again that occurs in the context.
+    /// The share of those fetched again that it has.
     pub recall_fetched_again: Option<f64>,
     /// Tokens of fetching the lost ones again.
     pub refetch_tokens: u64,
@@ -130,6 +139,7 @@ pub struct SessionReferences {
     start: usize,
     compactions: Vec<usize>,
     is_cut: bool,
+    prose: SessionProse,
 }
 
 impl SessionReferences {
@@ -155,8 +165,9 @@ impl SessionReferences {
             // Which of the recorded texts are references of this session; others were used by messages that went.
             index.occurrences_in(&texts.join("\n"))
         };
-        let shows = messages.iter().map(|message| {
-            let mut shown = index.occurrences_in(&readable_text(message));
+        let texts: Vec<String> = messages.iter().map(readable_text).collect();
+        let shows = messages.iter().zip(&texts).map(|(message, text)| {
+            let mut shown = index.occurrences_in(text);
             shown.extend(recorded(&message.cut_references));
             shown
         });
@@ -170,6 +181,7 @@ impl SessionReferences {
             roles: messages.iter().map(|message| message.role).collect(),
             start: fixture.start(),
             compactions: fixture.compactions.clone(),
+            prose: SessionProse::new(&texts, &noise),
             is_cut: fixture.reference_patterns != Some(PATTERNS) && fixture.has_cut_outputs(),
         }
     }
@@ -191,7 +203,8 @@ impl SessionReferences {
                     turn += 1;
                     let fetches = self.fetches_after(at, &read);
                     for (place, state) in walk.use_all(at, &fetches) {
-                        found.references.extend(self.needed_reference(place, state, (at, turn), points, tokens));
+                        let used = FirstUse { message: at, turn, place, state };
+                        found.references.extend(self.needed_reference(&used, points, tokens, history));
                     }
                     let used = self.uses.get(at).into_iter().flatten();
                     found.used.extend(used.filter_map(|place| Some(self.references.get(*place)?.key())));
@@ -207,9 +220,9 @@ impl SessionReferences {
                 Some(Role::User | Role::System) | None => walk.show(self.shows.get(at), ShownBy::Otherwise),
             }
         }
-        let fact = |needed: &NeededReference| Fact { spellings: vec![needed.reference.text.clone()] };
-        found.finders =
-            found.references.iter().map(|needed| FactFinder::within(&fact(needed), history.paths())).collect();
+        let needed = found.references.len();
+        found.references.retain(|needed| !needed.words.is_empty());
+        found.without_words = (needed - found.references.len()) as u32;
         found
     }
 
@@ -253,12 +266,12 @@ impl SessionReferences {
 
     fn needed_reference(
         &self,
-        place: usize,
-        state: NeedState,
-        (message, turn): (usize, u32),
+        used: &FirstUse,
         points: &[usize],
         tokens: &[Tokens],
+        history: &History,
     ) -> Option<NeededReference> {
+        let FirstUse { place, message, turn, state } = *used;
         let point = *points.last()?;
         let holds = |at: &usize| self.shows.get(*at).is_some_and(|shown| shown.contains(&place));
         let is_attached = |at: &usize| self.attached.get(*at).is_some_and(|shown| shown.contains(&place));
@@ -273,8 +286,21 @@ impl SessionReferences {
         let holder = (self.start..point).filter(holds).min_by_key(|at| tokens.get(*at).copied());
         let age = points.iter().filter(|at| **at > last).count() as u32;
         let reference = self.references.get(place)?.clone();
-        Some(NeededReference { reference, state, source, message, distance: turn, age, holder })
+        let fact = Fact { spellings: vec![reference.text.clone()] };
+        let finder = FactFinder::within(&fact, history.paths());
+        let words = self.prose.about(&finder, (self.start..point).filter(holds));
+        Some(NeededReference { reference, state, source, message, distance: turn, age, holder, words, finder })
     }
+}
+
+/// A use of a reference that needs it.
+struct FirstUse {
+    place: usize,
+    state: NeedState,
+    /// The message of the assistant.
+    message: usize,
+    /// Its turn behind the point, from 1.
+    turn: u32,
 }
 
 /// How a reference came into the session behind a point.
@@ -325,9 +351,9 @@ impl WindowScan<'_> {
 }
 
 impl NeededAtPoint {
-    /// For each needed reference whether it occurs in `context`, a text made by [`sessions::transcript::fold_document`].
-    pub fn presence(&self, context: &str) -> Vec<bool> {
-        self.finders.iter().map(|finder| finder.occurs_in(context)).collect()
+    /// For each needed reference whether `context` has it and says something of it.
+    pub fn presence(&self, context: &ProseEntries) -> Vec<bool> {
+        self.references.iter().map(|needed| needed.words.are_near(&needed.finder, context)).collect()
     }
 
     /// The figures of a context with the needed references that `present` names; `text` is the context as written.
@@ -344,6 +370,7 @@ impl NeededAtPoint {
         let lost = pairs().filter(|(_, is_present)| !is_present).map(|(needed, _)| needed.holder);
         Some(NeededRecall {
             count: self.references.len() as u32,
+            without_words: self.without_words,
             messages: self.by_message(present).len() as u32,
             recall: self.mean_recall(present),
             carried: count(NeedState::Carried),

@@ -265,3 +265,10 @@ fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f
 pub(super) mod rules;
 pub(super) mod strings;
 pub(super) mod tables;
+
+/// Whether a pipeline file declares a method of this name. A text that is not TOML declares none: `check` says why.
+pub fn declares_method(text: &str, name: &str) -> bool {
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let methods = table.get("compress").and_then(toml::Value::as_array).into_iter().flatten();
+    methods.into_iter().any(|method| method.get("name").and_then(toml::Value::as_str) == Some(name))
+}

@@ -30,10 +30,13 @@ mod paths;
 mod open;
 mod access;
 mod starter;
+mod adapters;
 mod schema;
 
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
+pub use adapters::Adapter;
 pub use coordinate::CellCoordinate;
+pub use file::declares_method;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
     AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,

@@ -32,4 +32,4 @@ pub use generate::{
 pub use history::History;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;
-pub use topic::Topic;
+pub use topic::{Topic, is_alike, is_content_word, pieces};

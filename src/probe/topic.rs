@@ -35,7 +35,7 @@ impl Topic {
         let known: Vec<String> = facts.iter().flat_map(|fact| &fact.spellings).map(|text| fold(text)).collect();
         let is_news = |word: &str| !known.iter().any(|fact| words(fact).any(|own| own == word));
         let folded = fold(question);
-        let content = parts(&folded).filter(|word| is_content(word) && is_news(word)).map(str::to_owned);
+        let content = parts(&folded).filter(|word| is_content_word(word) && is_news(word)).map(str::to_owned);
         let pieces = pieces(&folded).filter(|piece| !STOP_PIECES.contains(piece.as_str()));
         Topic {
             words: content.collect(),
@@ -86,19 +86,21 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     words(text).flat_map(|word| word.split('_')).filter(|part| !part.is_empty())
 }
 
-fn is_content(word: &str) -> bool {
+/// Whether a folded word names something: it is no stop word, has letters, and is not too short.
+pub fn is_content_word(word: &str) -> bool {
     word.chars().count() > 2 && !STOP_WORDS.contains(&format!(" {word} ")) && word.contains(char::is_alphabetic)
 }
 
 /// Whether two words begin alike and differ in an ending only.
-fn is_alike(left: &str, right: &str) -> bool {
+pub fn is_alike(left: &str, right: &str) -> bool {
     const ENDING: usize = 3;
     const BEGINNING: usize = 4;
     let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
     left == right || same >= BEGINNING && same + ENDING >= left.len().max(right.len())
 }
 
-fn pieces(folded: &str) -> impl Iterator<Item = String> {
+/// The pieces of two characters of scripts without blanks.
+pub fn pieces(folded: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = folded.chars().collect();
     let pair = |pair: &[char]| pair.iter().all(|c| is_unspaced(*c)).then(|| pair.iter().collect());
     characters.windows(2).filter_map(pair).collect::<Vec<String>>().into_iter()

@@ -38,10 +38,10 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
             "Sample run with built-in rules: shows that everything works, not which method is good.",
             "内置规则的示例运行：只说明一切可用，不说明哪种方法好。",
         ),
-        MainResult::Empty => pick("Nothing was measured.", "没有任何测量结果。"),
+        MainResult::Empty => pick("Nothing was measured of what contexts keep.", "没有测得上下文保留了什么。"),
         MainResult::Retention(levels) => level_sentence(levels, Measure::Retention, tr),
         MainResult::Scores(levels) => level_sentence(levels, Measure::Score, tr),
-        MainResult::Recall(levels) => level_sentence(levels, Measure::Recall, tr),
+        MainResult::Lift(levels) => level_sentence(levels, Measure::Lift, tr),
         MainResult::Improved(change) => {
             let word = match change.tokens.filter(|tokens| *tokens > NOTABLE_GROWTH) {
                 Some(growth) => tr.locale.pick(
@@ -91,13 +91,14 @@ fn incomplete(MissingCells { judged, failed, expected }: MissingCells, tr: &Tran
 enum Measure {
     Retention,
     Score,
-    Recall,
+    Lift,
 }
 
 impl Measure {
     fn value(self, value: f64) -> String {
         match self {
-            Measure::Retention | Measure::Recall => percent(value),
+            Measure::Retention => percent(value),
+            Measure::Lift => signed(value),
             Measure::Score => format!("{value:.2}"),
         }
     }
@@ -105,7 +106,11 @@ impl Measure {
     fn interval(self, interval: Interval, locale: Locale) -> String {
         let (low, high) = (interval.low(), interval.high());
         match self {
-            Measure::Retention | Measure::Recall => {
+            Measure::Lift => {
+                let (low, high) = (signed(low), signed(high));
+                locale.pick(format!("{low} to {high}"), format!("{low} 至 {high}"))
+            }
+            Measure::Retention => {
                 let low = format!("{:.0}", 100.0 * low);
                 locale.pick(format!("{low} to {}", percent(high)), format!("{low}–{}", percent(high)))
             }
@@ -151,7 +156,9 @@ fn english_level(name: &str, value: &str, measure: Measure) -> String {
     match measure {
         Measure::Retention => format!("{name} keeps {value} of the whole transcript's score"),
         Measure::Score => format!("{name} scores {value} of 5"),
-        Measure::Recall => format!("{name} keeps {value} of what the sessions used later"),
+        Measure::Lift => {
+            format!("Beyond the newest text of its size, {name} keeps {value} of what the sessions used later")
+        }
     }
 }
 
@@ -159,7 +166,7 @@ fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
     match measure {
         Measure::Retention => format!("{name} 保留完整记录得分的 {value}"),
         Measure::Score => format!("{name} 得分 {value}（满分 5）"),
-        Measure::Recall => format!("{name} 保留会话后来用到内容的 {value}"),
+        Measure::Lift => format!("与同样大小的最新文本相比，{name} 多保留会话后来用到内容的 {value}"),
     }
 }
 

@@ -5,6 +5,7 @@ use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
+use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::headline::{headline, verdict_of};
 use super::notes::{
@@ -15,10 +16,7 @@ use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed
 use super::open_book::open_book_line;
 use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, question_title};
 use super::styled::TableCell;
-use super::tables::{
-    Medium, compression_header, compression_row, detectable, economy_columns, published_table, score_header,
-    shows_compressions, unknown_overclaim,
-};
+use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
@@ -72,10 +70,8 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
         sections.push((title(tr.compression), economy(summary, tr)));
         sections.push((title(tr.without_facts), without_facts(summary, tr)));
     }
-    if shows_compressions(summary, manifest) {
-        sections.push((title(tr.needed_title), format!("{}\n{}\n", compressions(summary, tr), tr.needed_note)));
-    }
-    sections.extend(breakdowns(summary, tr).into_iter().map(|figures| {
+    let figures = compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr));
+    sections.extend(figures.map(|figures| {
         let row = |(name, figures): (String, Vec<String>)| [vec![escape(&name)], figures].concat();
         let rows = figures.rows.into_iter().map(row);
         (figures.title, format!("{}\n{}\n", table(&figures.header, rows), figures.lead))
@@ -187,8 +183,13 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
     out
 }
 
-/// A table whose first column holds names and whose others hold figures; its cells are Markdown.
+/// A table whose first column holds names and whose others hold figures; its cells are Markdown. Empty without a figure.
 fn table(header: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let is_figure = |text: &String| !matches!(text.trim_matches('*'), "" | UNKNOWN);
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
+    if !rows.iter().any(|row| row.iter().skip(1).any(is_figure)) {
+        return String::new();
+    }
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = format!("|---|{}\n", "--:|".repeat(header.len().saturating_sub(1)));
     [line(header), rule].into_iter().chain(rows.into_iter().map(|row| line(&row))).collect()
@@ -289,17 +290,6 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
         out.push_str(&table(&columns.map(str::to_owned), rows));
     }
     out
-}
-
-fn compressions(summary: &Summary, tr: &Translation) -> String {
-    let row = |(name, method): (&String, &MethodSummary)| -> Vec<String> {
-        let (recall, interval, rest) = compression_row(method, tr);
-        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
-        let change = change(compared.and_then(|compared| compared.needed.as_ref()));
-        let recall = format!("{recall} {interval}{change}").trim_end().to_owned();
-        [escape(name), recall].into_iter().chain(rest).collect()
-    };
-    table(&compression_header(tr), summary.methods.iter().map(row))
 }
 
 /// The maximum number of facts of a question.

@@ -10,6 +10,7 @@ mod numbers;
 mod notes;
 mod open_book;
 mod breakdowns;
+mod compressions;
 mod findings;
 mod headline;
 mod screen;

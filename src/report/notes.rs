@@ -39,7 +39,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     if summary.comparison.is_none() && manifest.design.has_one_sample() {
         notes.push(tr.single_run.to_owned());
     }
-    notes.extend(needed_notes(summary, tr));
+    notes.extend(summary.needed_points.iter().filter_map(|points| points_note(points, tr)));
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
@@ -83,18 +83,6 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
 /// Whether there are answerers; otherwise there are only contexts.
 pub(super) fn has_answers(design: &Design) -> bool {
     !design.answerers.is_empty()
-}
-
-/// What the needed-later recall does not show here.
-fn needed_notes(summary: &Summary, tr: &Translation) -> Vec<String> {
-    let found = || summary.methods.iter().filter_map(|(name, method)| Some((name, method.needed.as_ref()?, method)));
-    let mut notes: Vec<String> = summary.needed_points.iter().filter_map(|points| points_note(points, tr)).collect();
-    let below = found().filter(|(_, needed, method)| !method.is_anchor() && needed.is_not_above_list());
-    let below: Vec<&str> = below.map(|(name, ..)| name.as_str()).collect();
-    if !below.is_empty() {
-        notes.push(fill(tr.not_above_list, &[&below.join(", ")]));
-    }
-    notes
 }
 
 /// On which points the recall rests, where that is not all of them.

@@ -5,6 +5,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use super::compressions::{lift, shows_needed};
 use super::headline::{headline, verdict_of};
 use super::notes::{
     caveats, change_text, comparison_notes, confounds, critical_warnings, has_answers, is_changed, place, unchanged,
@@ -215,11 +216,16 @@ fn column(
     ScreenColumn { header, value: Box::new(value) }
 }
 
-/// Score or recall with its interval, change or retention, tokens, facts kept, cost.
+/// Score or lift with its interval, change or retention, tokens, facts kept, cost.
 pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> Vec<ScreenColumn> {
     let plain = |text: String| (TextStyle::Plain, text);
     let is_graded = has_answers(&manifest.design);
-    let mut columns = vec![if is_graded { overall_column(tr) } else { recall_column(tr) }];
+    let mut columns = Vec::new();
+    if is_graded {
+        columns.push(overall_column(tr));
+    } else if shows_needed(summary) {
+        columns.push(column(tr.needed_lift, |method, _| (TextStyle::Plain, lift(method))));
+    }
     if summary.comparison.is_some() {
         columns.push(column(tr.change, |_, compared| {
             let test = compared.and_then(|compared| compared.overall.as_ref().or(compared.needed.as_ref()));
@@ -247,17 +253,5 @@ fn overall_column(tr: &'static Translation) -> ScreenColumn {
     column(tr.overall_interval, |method, _| {
         let interval = range(method.overall.ci95);
         (TextStyle::Plain, format!("{} {interval}", score(method.overall.median)).trim_end().to_owned())
-    })
-}
-
-fn recall_column(tr: &'static Translation) -> ScreenColumn {
-    column(tr.needed, |method, _| {
-        let needed = method.needed.as_ref();
-        let interval = needed.and_then(|needed| needed.ci95);
-        let interval = interval.map(|ci| format!("{:.2}–{:.2}", ci.low(), ci.high())).unwrap_or_default();
-        (
-            TextStyle::Plain,
-            format!("{} {interval}", score(needed.and_then(|needed| needed.recall))).trim_end().to_owned(),
-        )
     })
 }

@@ -2,6 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::numbers::UNKNOWN;
 use stats::Verdict;
 
 /// What a piece of text means to the reader, which decides its colour.
@@ -45,8 +46,11 @@ impl StyledText {
         self.lines.push(spans.into_iter().filter(|(_, text)| !text.is_empty()).collect());
     }
 
+    /// Ends a part. Two of them leave one blank line.
     pub fn blank_line(&mut self) {
-        self.lines.push(Vec::new());
+        if self.lines.last().is_none_or(|line| !line.is_empty()) {
+            self.lines.push(Vec::new());
+        }
     }
 
     /// Adds text in one style, wrapped at `width` between words, and between the characters of Chinese text.
@@ -123,8 +127,13 @@ const GAP: usize = 2;
 const LONGEST_NAME: usize = 28;
 
 impl TextTable {
-    /// Renders the table at most `width` wide, or wider where a name and one column do not fit.
+    /// Renders the table at most `width` wide, or wider where a name and one column do not fit. A table without a figure
+    /// is not shown.
     pub(super) fn render(&self, width: usize) -> StyledText {
+        let is_figure = |(_, text): &Span| !matches!(text.as_str(), "" | UNKNOWN);
+        if !self.rows.iter().any(|row| row.iter().skip(1).flatten().any(is_figure)) {
+            return StyledText::default();
+        }
         let widths: Vec<usize> = (0..self.header.len()).map(|column| self.column_width(column)).collect();
         let name = widths.first().copied().unwrap_or(0);
         let mut out = StyledText::default();

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
+use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
@@ -47,14 +48,9 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.append(economy(summary, tr).render(width));
         out.blank_line();
     }
-    if shows_compressions(summary, manifest) {
-        out.append(compressions(summary, tr).render(width));
-        out.blank_line();
-        out.paragraph(TextStyle::Dim, tr.needed_note, width);
-    }
     // Beside three tables of scores there is no room for it: there it is in report.md and on the page alone.
     let is_shown = |table: &FigureTable| !has_answers(&manifest.design) || table.id != SURVIVAL_BY_AGE;
-    for table in breakdowns(summary, tr).into_iter().filter(is_shown) {
+    for table in compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)).filter(is_shown) {
         let lead = table.lead.clone();
         out.append(figures(table).render(width));
         out.blank_line();
@@ -218,61 +214,6 @@ fn share_cell(found: &Share, tr: &Translation) -> TableCell {
     lines.extend(found.ci95.map(|ci| (TextStyle::Dim, percent_range(ci))));
     lines.extend((found.of > 0).then(|| (TextStyle::Dim, fill(tr.of_n, &[&grouped(found.of)]))));
     lines
-}
-
-/// Whether compressions have a table of their own: always where they are all there is.
-pub(super) fn shows_compressions(summary: &Summary, manifest: &Manifest) -> bool {
-    let any = summary.methods.iter().any(|(_, method)| method.needed.is_some());
-    any || !has_answers(&manifest.design)
-}
-
-/// The header of a column, and the figure of a method in it.
-type PlainColumn = (&'static str, fn(&MethodSummary) -> String);
-
-/// The columns of compressions behind their recall: its baselines, and what one compression takes.
-fn compression_columns(tr: &Translation) -> [PlainColumn; 6] {
-    [
-        (tr.list_baseline, |m| score(m.needed.as_ref().and_then(|needed| needed.list))),
-        (tr.truncate_baseline, |m| score(m.needed.as_ref().and_then(|needed| needed.truncate))),
-        (tr.needed_tokens, |m| count(m.compression.tokens)),
-        (tr.seconds, |m| m.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)),
-        (tr.calls, |m| m.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))),
-        (tr.cost, |m| usd(m.compression.usd)),
-    ]
-}
-
-/// The header of the table of compressions.
-pub(super) fn compression_header(tr: &Translation) -> Vec<String> {
-    let columns = compression_columns(tr).map(|(header, _)| header);
-    [tr.method, tr.needed].into_iter().chain(columns).map(str::to_owned).collect()
-}
-
-/// The recall of one method, its interval, and the figures behind them.
-pub(super) fn compression_row(method: &MethodSummary, tr: &Translation) -> (String, String, Vec<String>) {
-    let needed = method.needed.as_ref();
-    let interval = needed.and_then(|needed| needed.ci95);
-    let interval = interval.map(|ci| format!("{:.2}–{:.2}", ci.low(), ci.high())).unwrap_or_default();
-    let rest = compression_columns(tr).map(|(_, value)| value(method));
-    (score(needed.and_then(|needed| needed.recall)), interval, rest.into())
-}
-
-/// Under a second the figure says more about the machine than about the method.
-fn seconds(seconds: f64) -> String {
-    if seconds < 1.0 { "<1".to_owned() } else { format!("{seconds:.1}") }
-}
-
-fn compressions(summary: &Summary, tr: &Translation) -> TextTable {
-    let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
-        let (recall, interval, rest) = compression_row(method, tr);
-        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
-        let judged = compared.and_then(|compared| compared.needed.as_ref());
-        let interval = Some((TextStyle::Dim, interval)).filter(|(_, text)| !text.is_empty());
-        let recall = (verdict_style(judged), format!("{}{recall}", mark(judged)));
-        let recall: TableCell = std::iter::once(recall).chain(interval).collect();
-        let rest = rest.into_iter().map(|text| vec![(TextStyle::Plain, text)]);
-        [vec![(TextStyle::Strong, name.to_owned())], recall].into_iter().chain(rest).collect()
-    };
-    TextTable { header: compression_header(tr), rows: summary.methods.iter().map(row).collect() }
 }
 
 fn retention(method: &MethodSummary, tr: &Translation) -> String {

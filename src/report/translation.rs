@@ -98,7 +98,7 @@ texts! {
     missing: "missing", "缺失";
     truncated: "truncated", "截断";
     needed: "needed later", "后续所需";
-    list_baseline: "bare list", "纯列表";
+    needed_lift: "needed later, lift", "后续所需之增量";
     truncate_baseline: "newest text", "最新文本";
     needed_tokens: "tokens", "词元";
     seconds: "seconds", "秒";
@@ -106,10 +106,14 @@ texts! {
     needed_title: "What the session needed later", "会话后续所需";
     needed_note:
         "needed later: of the exact details from before a point that the session used in the 20 turns after it, the share \
-         that is in the context. It shows what is lost, not whether the agent can work: a bare list of identifiers of \
-         the same size has nearly all of it. tokens, seconds, calls and cost are those of one compression.",
-        "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到的部分有多少仍在上下文中。它说明丢失了什么，不说明代理能否工作：\
-         同样大小的纯标识符列表几乎包含全部。词元、秒、调用与费用均为一次压缩的数值。";
+         that is in the context with a word about it. lift: this share less that of the newest text of the same size. It \
+         shows what is lost, not whether the agent can work.",
+        "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到、且上下文对其有所说明的比例。增量：该比例减去同样大小的最新文本的比例。\
+         它说明丢失了什么，不说明代理能否工作。";
+    compressions_title: "Compressions", "压缩";
+    compressions_note:
+        "tokens, seconds, calls and cost are those of one compression.",
+        "词元、秒、调用与费用均为一次压缩的数值。";
     ages_title: "Survival by age", "按年龄的保留";
     ages_note:
         "share in the context by age: the compressions since the last mention in the transcript. What grows old is rarely \
@@ -134,15 +138,12 @@ texts! {
     late: "late", "后段";
     after_compressions: "after {}", "{} 次后";
     constraint_change: "rules that contexts have, word for word or nearly so: {} → {}", "上下文中（逐字或近似）保留的规则：{} → {}";
-    not_above_list:
-        "{}: not above a bare list of identifiers of the same size, so this figure shows nothing for it.",
-        "{}：未高于同样大小的纯标识符列表，故该数值不能说明其优劣。";
     needed_points:
         "needed later, tokens, seconds, calls and cost come from {} of {} points, of {} sessions. Left out: {}.",
         "后续所需、词元、秒、调用与费用基于 {} 个压缩点（共 {} 个，{} 个会话）。未计入：{}。";
     needed_without_verdict:
-        "needed later has no verdict: no point meets its conditions ({}). The figures are of such points.",
-        "后续所需不作结论：没有压缩点满足条件（{}）。所列数值即来自这些压缩点。";
+        "needed later is not shown: no point meets its conditions ({}). `--json` has the figures of these points.",
+        "不显示后续所需：没有压缩点满足条件（{}）。这些压缩点的数值见 `--json`。";
     needed_short: "{} with under 20,000 tokens before them", "{} 个之前不足 20,000 词元";
     needed_after_compaction:
         "{} after which the session was written from a context that its product had compacted",

@@ -31,8 +31,8 @@ pub enum MainResult {
     Retention(MainLevels),
     /// Scores, where retention is not defined.
     Scores(MainLevels),
-    /// The recall of what sessions needed later, where nothing was graded.
-    Recall(MainLevels),
+    /// What contexts have of what sessions needed later, beyond the newest text of their size, where nothing was graded.
+    Lift(MainLevels),
     /// Nothing was measured.
     Empty,
     /// Against a baseline: something got better and nothing worse.
@@ -70,7 +70,7 @@ pub struct NarrowScale {
 pub struct MethodLevel {
     /// The method.
     pub method: String,
-    /// Its retention, score or recall.
+    /// Its retention, score or lift.
     pub value: f64,
     /// 95% interval; null on one fixture.
     pub ci95: Option<Interval>,

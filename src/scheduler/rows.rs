@@ -13,7 +13,8 @@ use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio,
+    ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, ProseEntries, RuleFinder, SessionReferences,
+    compression_ratio,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
@@ -27,7 +28,7 @@ use crate::results::{
 use base::message::Message;
 use base::units::{Tokens, Usd};
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
-use sessions::transcript::{count_tokens, fold_document};
+use sessions::transcript::count_tokens;
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {
@@ -286,8 +287,8 @@ impl<'e> RowBuilder<'e> {
     ) -> Option<(ContextNeeded, Vec<ContextReference>)> {
         let (texts, point) = (&*context.texts, context.cell.point);
         let needed = measures.needed(texts, point)?;
-        let (text, folded) = loaded.compressed.context.text().zip(loaded.folded())?;
-        let present = needed.presence(folded);
+        let text = loaded.compressed.context.text()?;
+        let present = needed.presence(&ProseEntries::of(&text));
         let own = needed.recall(&present, &text, &measures.tokens)?;
         let [list, truncate] = tokens.map_or([None, None], |tokens| self.baselines(measures, texts, point, tokens));
         let references = needed.references.iter().zip(present).map(|(needed, kept)| ContextReference {
@@ -310,7 +311,7 @@ impl<'e> RowBuilder<'e> {
         let messages = texts.prefix_messages(point);
         let recall = |text: &str| {
             let needed = measures.needed(texts, point)?;
-            needed.mean_recall(&needed.presence(&fold_document(text)))
+            needed.mean_recall(&needed.presence(&ProseEntries::of(text)))
         };
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
         let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens).ok();

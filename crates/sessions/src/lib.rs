@@ -1,4 +1,4 @@
-//! Sessions of coding agents: their logs in sixteen formats, one shape for all of them, secrets removed, and what their
+//! Sessions of coding agents: their logs in eighteen formats, one shape for all of them, secrets removed, and what their
 //! compactions did.
 //!
 //! - [`import`] reads a log of any known format, removes secrets, and proposes where a session can be cut.

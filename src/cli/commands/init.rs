@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use clap::Args;
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::{list, starter_files, with_selftest_seed};
-use base::files::{FileError, write_whole};
+use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, list, starter_files, with_selftest_seed};
+use base::files::{FileError, read_text, write_whole};
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -22,35 +23,65 @@ pub(crate) struct InitArgs {
     /// Leave out the sample session, which would count in the averages of your own
     #[arg(long)]
     pub(crate) empty: bool,
+    /// Add a compressor of another program below `compressors/`, with its table in `pipeline.toml`, to a new or existing
+    /// project
+    #[arg(long, value_name = "NAME")]
+    pub(crate) compressor: Option<Adapter>,
 }
 
 pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result<Exit, Failure> {
     let root = folder(common).join(&args.dir);
+    let is_project = root.join(PIPELINE_FILE).is_file();
+    let mut names = Vec::new();
+    if args.compressor.is_none() || !is_project {
+        names = write_starter(&root, args.empty)?;
+    }
+    if let Some(adapter) = args.compressor {
+        let added = add_compressor(&root, adapter)?;
+        names.extend(added.into_iter().filter(|name| is_project || name != PIPELINE_FILE));
+    }
+    let place = place_flag(common, &args.dir);
+    let import = format!("compeval{place} fixture import LOG…");
+    let next = match args.compressor {
+        Some(adapter) => format!("compeval{place} run --methods {adapter}"),
+        None if args.empty => import.clone(),
+        None => format!("compeval{place} run"),
+    };
+    console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
+    if !(console.is_json || console.is_quiet) {
+        names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
+        print_next(args, &next, &import, console);
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes the files of a new project, all or none. Returns their paths, from `root`.
+fn write_starter(root: &Path, is_empty: bool) -> Result<Vec<String>, Failure> {
     let is_sample = |path: &str| path.starts_with("fixtures/") || path.starts_with("probes/");
-    let files: Vec<_> = starter_files().into_iter().filter(|(path, _)| !(args.empty && is_sample(path))).collect();
-    refuse_taken(&root)?;
+    let files: Vec<_> = starter_files().into_iter().filter(|(path, _)| !(is_empty && is_sample(path))).collect();
+    refuse_taken(root)?;
     let mut written = Vec::new();
     for (path, text) in &files {
-        let is_pipeline = *path == "pipeline.toml";
+        let is_pipeline = *path == PIPELINE_FILE;
         let text = if is_pipeline { with_selftest_seed(text, random_seed()) } else { (*text).to_owned() };
         let path = root.join(path);
         write_whole(&path, &text).map_err(|error| undo(&written, error))?;
         written.push(path);
     }
-    let names: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
-    let place = place_flag(common, &args.dir);
-    let import = format!("compeval{place} fixture import LOG…");
-    let next = if args.empty { import.clone() } else { format!("compeval{place} run") };
-    console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
-    if !(console.is_json || console.is_quiet) {
-        names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
-        if !args.empty {
-            console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, &next)));
-        }
-        let then = if args.empty { "\nImport" } else { "Then import" };
-        console.print(&format!("{then} your own sessions: {}", console.paint(TextStyle::Hint, &import)));
+    Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
+}
+
+fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
+    if let Some(adapter) = args.compressor {
+        console.print(&format!("\nWhat it needs: compressors/{adapter}/README.md"));
+        console.print(&format!("Run it: {}", console.paint(TextStyle::Hint, next)));
+        return;
     }
-    Ok(Exit::Done)
+    if !args.empty {
+        console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, next)));
+    }
+    let then = if args.empty { "\nImport" } else { "Then import" };
+    console.print(&format!("{then} your own sessions: {}", console.paint(TextStyle::Hint, import)));
 }
 
 /// A number that is not known beforehand: the standard library seeds its hash maps by the system's random numbers.
@@ -101,4 +132,58 @@ fn place_flag(common: &Common, dir: &Path) -> String {
 fn shown(path: &Path) -> String {
     let parts: PathBuf = path.components().filter(|part| *part != std::path::Component::CurDir).collect();
     if parts.as_os_str().is_empty() { ".".to_owned() } else { parts.display().to_string() }
+}
+
+impl ValueEnum for Adapter {
+    fn value_variants<'a>() -> &'a [Adapter] {
+        &Adapter::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Adapter::Python => "A function of yours in Python",
+            Adapter::Node => "A function of yours in JavaScript",
+            Adapter::Hermes => "ContextCompressor of the Hermes agent",
+            Adapter::OpenHands => "LLMSummarizingCondenser of the OpenHands SDK",
+            Adapter::LangChain => "SummarizationMiddleware of LangChain",
+            Adapter::DeepAgents => "The summarization middleware of deepagents",
+            Adapter::Pi => "The compaction of pi",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
+}
+
+/// Writes the files of the adapter and adds its table to `pipeline.toml` of the project at `root`: all or nothing.
+/// Returns the paths, from `root`, that were written.
+fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure> {
+    let pipeline = root.join(PIPELINE_FILE);
+    let text = read_text(&pipeline)?;
+    if declares_method(&text, adapter.name()) {
+        let message = format!("{}: there is a method `{adapter}` already; nothing was written", shown(&pipeline));
+        return Err(Failure::input(message).hinted("rename that method, or use it"));
+    }
+    let files = missing_files(root, adapter)?;
+    let mut written: Vec<PathBuf> = Vec::new();
+    for (path, text) in &files {
+        write_whole(&root.join(path), text).map_err(|error| undo(&written, error))?;
+        written.push(root.join(path));
+    }
+    let extended = format!("{}\n{}", text.trim_end(), adapter.table());
+    write_whole(&pipeline, extended).map_err(|error| undo(&written, error))?;
+    Ok(files.into_iter().map(|(path, _)| path).chain([PIPELINE_FILE.to_owned()]).collect())
+}
+
+/// The files that are not there. A file that is there with another content is not overwritten.
+fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>, Failure> {
+    let mut missing = Vec::new();
+    for (path, text) in adapter.files() {
+        let place = root.join(&path);
+        if place.symlink_metadata().is_err() {
+            missing.push((path, text));
+        } else if read_text(&place).ok().as_ref() != Some(&text) {
+            let message = format!("{} is there with another content; nothing was written", shown(&place));
+            return Err(Failure::input(message).hinted("move it away, or use it as it is"));
+        }
+    }
+    Ok(missing)
 }

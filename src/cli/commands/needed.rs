@@ -38,7 +38,7 @@ fn table(contexts: &[ContextRow], console: &Console) -> String {
         Column::Right("point"),
         Column::Right("run"),
         Column::Right("needed later"),
-        Column::Right("bare list"),
+        Column::Right("newest text"),
         Column::Right("tokens"),
     ];
     let row = |row: &ContextRow| {
@@ -48,7 +48,7 @@ fn table(contexts: &[ContextRow], console: &Console) -> String {
             row.point.to_string(),
             row.run.to_string(),
             share(needed.and_then(|needed| needed.own.recall)),
-            share(needed.and_then(|needed| needed.list)),
+            share(needed.and_then(|needed| needed.truncate)),
             row.tokens.map_or_else(|| "–".to_owned(), |tokens| tokens.to_string()),
         ]
     };
@@ -90,10 +90,9 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
         console.paint(
             TextStyle::Dim,
             &format!(
-                "{recall} of {} in {}; a bare list of this size {}, the newest text {}",
+                "{recall} of {} in {}; the newest text of this size {}",
                 count(own.count, "reference"),
                 count(own.messages, "message"),
-                share(needed.list),
                 share(needed.truncate)
             )
         )

@@ -10,11 +10,11 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
+use crate::report::compressions::compressions;
 use crate::report::notes::{
     caveats, comparison_changes, comparison_notes, confounds, critical_warnings, has_answers, scale_warning,
 };
 use crate::report::numbers::count;
-use crate::report::tables::{compression_header, compression_row, shows_compressions};
 use crate::report::translation::{Translation, translation};
 use crate::results::{
     Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
@@ -188,10 +188,7 @@ impl<'a> PageInput<'a> {
                 .as_ref()
                 .map(|comparison| comparison_changes(comparison, tr))
                 .unwrap_or_default(),
-            tables: (shows_compressions(summary, manifest).then(|| compressions(summary, tr)).into_iter())
-                .chain(breakdowns(summary, tr))
-                .filter_map(FigureTable::without_void)
-                .collect(),
+            tables: compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)).collect(),
             models: models(design),
             methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),
             rubric,
@@ -208,21 +205,6 @@ impl<'a> PageInput<'a> {
             pairs: Vec::new(),
             live: None,
         }
-    }
-}
-
-fn compressions(summary: &Summary, tr: &Translation) -> FigureTable {
-    let row = |(name, method): (&String, &MethodSummary)| {
-        let (recall, interval, rest) = compression_row(method, tr);
-        let recall = format!("{recall} {interval}").trim_end().to_owned();
-        (name.to_owned(), std::iter::once(recall).chain(rest).collect())
-    };
-    FigureTable {
-        id: "compressions",
-        title: tr.needed_title.to_owned(),
-        lead: tr.needed_note.to_owned(),
-        header: compression_header(tr),
-        rows: summary.methods.iter().map(row).collect(),
     }
 }
 

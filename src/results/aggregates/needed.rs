@@ -13,29 +13,25 @@ use stats::{self, Interval, MissingCounts, NoRerun, Paired, RunValues, run_value
 /// `needed` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeededSummary {
-    /// The mean over fixtures of the median over runs of the mean over points; null where no point has a recall.
-    pub recall: Option<f64>,
-    /// For other sessions like these.
+    /// The recall less that of the newest messages at the same tokens: the mean over fixtures of the median over runs of
+    /// the mean over points; null where no point has one.
+    pub lift: Option<f64>,
+    /// Of the lift, for other sessions like these.
     pub ci95: Option<Interval>,
-    /// On exactly these sessions, for other runs.
+    /// Of the lift, on exactly these sessions, for other runs.
     pub ci95_rerun: Option<Interval>,
-    /// Fixtures with a recall.
+    /// Fixtures with a lift.
     pub fixtures: usize,
     /// Needed references of the points that count.
     pub count: u64,
+    /// The share of them that contexts have.
+    pub recall: Option<f64>,
     /// The recall of a bare list of references at the same tokens.
     pub list: Option<f64>,
     /// The recall of the newest messages at the same tokens.
     pub truncate: Option<f64>,
     /// Tokens of fetching again what one context lost.
     pub refetch_tokens: Option<f64>,
-}
-
-impl NeededSummary {
-    /// Whether the recall is not above that of the bare list.
-    pub fn is_not_above_list(&self) -> bool {
-        self.recall.zip(self.list).is_some_and(|(recall, list)| recall <= list)
-    }
 }
 
 /// The points on which recall and cost of compressions rest, for all methods the same.
@@ -154,51 +150,55 @@ pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> Com
 }
 
 /// A place in the table of one fixture: the point, then the run.
-type Recalls = BTreeMap<u32, BTreeMap<u32, f64>>;
+type Figures = BTreeMap<u32, BTreeMap<u32, f64>>;
 
-/// The recalls of a method by fixture.
-fn recalls<'s>(
+/// A figure of the contexts of a method by fixture.
+fn figures<'s>(
     set: &'s ResultSet,
     method: &str,
     counts: impl Fn(&ContextFigures) -> bool,
-) -> BTreeMap<&'s str, Recalls> {
-    let mut fixtures: BTreeMap<&str, Recalls> = BTreeMap::new();
+    of: fn(&ContextNeeded) -> Option<f64>,
+) -> BTreeMap<&'s str, Figures> {
+    let mut fixtures: BTreeMap<&str, Figures> = BTreeMap::new();
     for context in contexts(set, method).into_iter().filter(|context| counts(context)) {
-        if let Some(recall) = context.needed.as_ref().and_then(|needed| needed.own.recall) {
+        if let Some(figure) = context.needed.as_ref().and_then(of) {
             let points = fixtures.entry(&context.fixture).or_default();
-            points.entry(context.point).or_default().insert(context.run, recall);
+            points.entry(context.point).or_default().insert(context.run, figure);
         }
     }
     fixtures
 }
 
 /// The runs of one fixture, each the mean over its points.
-fn runs(recalls: &Recalls, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
-    let rows = recalls
+fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
+    let rows = figures
         .iter()
         .filter(|(point, _)| kept(**point))
         .map(|(_, values)| (1..=runs).map(|run| values.get(&run).copied()).collect::<Vec<Option<f64>>>());
     run_values(&rows.collect::<Vec<_>>())
 }
 
-/// The needed-later recall of a method; `None` where nothing was needed anywhere, or no context can be read.
+/// What contexts of a method have of what was needed later; `None` where nothing was needed anywhere, or no context can be read.
 pub(in crate::results) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSummary> {
     let counted = counted_points(set);
     let counts = |context: &ContextFigures| context.needed.is_some() && counted.contains(&at(context));
     let own: Vec<&ContextFigures> = contexts(set, method).into_iter().filter(|context| counts(context)).collect();
     own.first()?;
     let info = set.design().method(method)?;
-    let all: Vec<RunValues> =
-        recalls(set, method, counts).values().map(|one| runs(one, set.design().runs.compress, |_| true)).collect();
+    let all: Vec<RunValues> = figures(set, method, counts, ContextNeeded::lift)
+        .values()
+        .map(|one| runs(one, set.design().runs.compress, |_| true))
+        .collect();
     let values: Vec<f64> = all.iter().filter_map(RunValues::cluster_value).collect();
-    let level = stats::share(&values);
+    let level = stats::share_difference(&values);
     let present: Vec<Vec<f64>> = all.iter().map(RunValues::present).filter(|runs| !runs.is_empty()).collect();
     let rerun = if info.deterministic { Err(NoRerun::Deterministic) } else { stats::rerun_interval(&present, None) };
     let mean = |of: fn(&ContextNeeded) -> Option<f64>| mean_by_fixture(&own, |context| of(context.needed.as_ref()?));
     let counts: BTreeMap<PointAt<'_>, u32> =
         own.iter().filter_map(|context| Some((at(context), context.needed.as_ref()?.own.count))).collect();
     Some(NeededSummary {
-        recall: level.map(|level| level.center),
+        lift: level.map(|level| level.center),
+        recall: mean(|needed| needed.own.recall),
         ci95: level.and_then(|level| level.ci95),
         ci95_rerun: rerun.ok().map(|rerun| rerun.ci95),
         fixtures: values.len(),
@@ -211,10 +211,13 @@ pub(in crate::results) fn needed_summary(set: &ResultSet, method: &str) -> Optio
 
 /// The paired differences of the recall of two methods over the points that both sides have alike and that count.
 pub(in crate::results) fn paired_recall([judged, baseline]: [(&ResultSet, &str); 2]) -> Option<Paired> {
-    let of = |(set, method): (&ResultSet, &str)| -> BTreeMap<String, Recalls> {
+    let of = |(set, method): (&ResultSet, &str)| -> BTreeMap<String, Figures> {
         let faults = point_faults(set);
         let is_free = |context: &ContextFigures| faults.get(&at(context)) == Some(&None);
-        recalls(set, method, is_free).into_iter().map(|(name, recalls)| (name.to_owned(), recalls)).collect()
+        figures(set, method, is_free, |needed| needed.own.recall)
+            .into_iter()
+            .map(|(name, recalls)| (name.to_owned(), recalls))
+            .collect()
     };
     let (a, b) = (of(judged), of(baseline));
     let digests = |set: &ResultSet, name: &str| {
@@ -240,7 +243,7 @@ pub(in crate::results) fn paired_recall([judged, baseline]: [(&ResultSet, &str);
         }
         if let [(Some(own), set), (Some(other), other_set)] = sides {
             let both = |point: u32| known(point) == [true, true];
-            let of = |recalls: &Recalls, set: &ResultSet| runs(recalls, set.design().runs.compress, both);
+            let of = |recalls: &Figures, set: &ResultSet| runs(recalls, set.design().runs.compress, both);
             clusters.push((cluster, of(own, set), of(other, other_set)));
         }
     }
@@ -295,6 +298,7 @@ pub(in crate::results) mod fakes {
         let own = NeededRecall {
             count: 4,
             messages: 3,
+            without_words: 0,
             recall: Some(recall),
             carried: 4,
             fetched_again: 0,
@@ -350,10 +354,10 @@ mod tests {
     #[test]
     fn a_level_is_the_mean_over_sessions_of_the_median_over_runs_of_the_mean_over_points() {
         let found = needed_summary(&set(all()), "m").expect("needed");
-        // Runs of the first session: .20 and .25; of the others .2 and .4 more.
+        // Runs of the first session: .20 and .25; of the others .2 and .4 more. The newest text has .4.
         assert!((found.recall.expect("a recall") - 0.425).abs() < 1e-9);
+        assert!((found.lift.expect("a lift") - 0.025).abs() < 1e-9);
         assert_eq!((found.fixtures, found.count, found.list), (3, 24, Some(0.9)));
-        assert!(found.is_not_above_list());
         let cost = compression_cost(&set(all()), "m");
         assert_eq!((cost.contexts, cost.seconds, cost.calls, cost.usd), (12, Some(2.0), Some(1.0), Some(0.5)));
     }

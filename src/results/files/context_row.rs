@@ -74,6 +74,13 @@ pub struct ContextNeeded {
     pub truncate: Option<f64>,
 }
 
+impl ContextNeeded {
+    /// What the context has more than the newest messages of the same size.
+    pub fn lift(&self) -> Option<f64> {
+        Some(self.own.recall? - self.truncate?)
+    }
+}
+
 /// A needed reference and whether the context has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContextReference {
@@ -89,6 +96,6 @@ pub struct ContextReference {
     pub age: u32,
     /// How the session had it at hand.
     pub state: NeedState,
-    /// Whether it occurs in the context.
+    /// Whether the context has it, with a word about it.
     pub kept: bool,
 }

@@ -6,21 +6,22 @@ use stats::Interval;
 
 type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
 
-/// The first figure of a set that any method has: retention, score, recall.
+/// The first figure of a set that any method has: retention, score, lift.
 pub(super) fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResult {
     let retention: Figure =
         |method| method.retention.value.map(|value| (value, method.retention.ci95, method.overall.fixtures));
     let score: Figure =
         |method| method.overall.median.map(|value| (value, method.overall.ci95, method.overall.fixtures));
-    let recall: Figure = |method| {
+    let lift: Figure = |method| {
         let needed = method.needed.as_ref()?;
-        Some((needed.recall?, needed.ci95, needed.fixtures))
+        Some((needed.lift?, needed.ci95, needed.fixtures))
     };
+    let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
     let levels = |figure: Figure| ranked(summary, answerer, figure);
     let found = levels(retention)
         .map(MainResult::Retention)
         .or_else(|| levels(score).map(MainResult::Scores))
-        .or_else(|| levels(recall).map(MainResult::Recall));
+        .or_else(|| levels(lift).filter(|_| qualifies).map(MainResult::Lift));
     found.unwrap_or(MainResult::Empty)
 }
 

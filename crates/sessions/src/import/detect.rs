@@ -39,6 +39,10 @@ named_enum! {
         ShareGpt = "sharegpt",
         /// LangSmith: exported runs.
         LangSmith = "langsmith",
+        /// The Agent Trajectory Interchange Format, as Harbor writes it.
+        Atif = "atif",
+        /// Spans of OpenTelemetry, OpenInference (Phoenix) and Langfuse.
+        OpenTelemetry = "opentelemetry",
     }
 }
 
@@ -165,6 +169,8 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     (LOOKED_AT, |r| text(r, "role") == Some("session_meta"), Format::Hermes),
     (LOOKED_AT, |r| has(r, "role") && has(r, "finish_reason"), Format::Hermes),
     (LOOKED_AT, |r| has(r, "run_type"), Format::LangSmith),
+    (LOOKED_AT, is_atif, Format::Atif),
+    (LOOKED_AT, is_span, Format::OpenTelemetry),
     (LOOKED_AT, is_message, Format::OpenAi),
 ];
 
@@ -178,6 +184,8 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
     (|d| text(d, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent")), Format::MiniSweAgent),
     (|d| d.pointer("/info/mini_version").is_some(), Format::MiniSweAgent),
     (|d| has_list(d, "trajectory"), Format::SweAgent),
+    (is_atif, Format::Atif),
+    (is_span, Format::OpenTelemetry),
     (|d| has(d, "eval") && has(d, "version"), Format::Inspect),
     (|d| has(d, "session_id") && (has(d, "system_prompt") || has(d, "message_count")), Format::Hermes),
     (is_openhands_evaluation, Format::OpenHands),
@@ -195,6 +203,8 @@ const OF_LIST: &[(Marks, Format)] = &[
     (|item| has(item, "source") && (has(item, "action") || has(item, "observation")), Format::OpenHands),
     (|item| has_list(item, "conversations"), Format::ShareGpt),
     (is_returncode, Format::MiniSweAgent),
+    (is_atif, Format::Atif),
+    (is_span, Format::OpenTelemetry),
     (is_message, Format::OpenAi),
 ];
 
@@ -245,6 +255,20 @@ fn is_claude(record: &Value) -> bool {
 
 fn is_openhands_evaluation(record: &Value) -> bool {
     has_list(record, "history") && (has(record, "instance_id") || has(record, "instruction"))
+}
+
+fn is_atif(record: &Value) -> bool {
+    has_list(record, "steps") && text(record, "schema_version").is_some_and(|version| version.starts_with("ATIF"))
+}
+
+/// A span, or what holds spans. Attributes are an object, or OTLP's list of keys and values.
+fn is_span(record: &Value) -> bool {
+    let is_trace = ["traceId", "trace_id"].iter().any(|key| has(record, key)) || has(record, "context");
+    let is_model = |key: &str| key.split('.').next().is_some_and(|first| matches!(first, "gen_ai" | "llm"));
+    let attributes = record.get("attributes");
+    let named = attributes.and_then(Value::as_object).is_some_and(|object| object.keys().any(|key| is_model(key)));
+    let listed = || list(record, "attributes").iter().any(|entry| text(entry, "key").is_some_and(is_model));
+    has_list(record, "resourceSpans") || is_trace && (named || listed() || text(record, "type") == Some("GENERATION"))
 }
 
 fn is_message(record: &Value) -> bool {

@@ -23,6 +23,8 @@ const SIGNS: &[(Format, &[&str])] = &[
     (Format::ShareGpt, &["conversations"]),
     (Format::ShareGpt, &["from", "value"]),
     (Format::LangSmith, &["run_type", "inputs"]),
+    (Format::Atif, &["schema_version", "agent", "steps"]),
+    (Format::OpenTelemetry, &["traceId", "spanId", "attributes"]),
 ];
 
 /// The format that `record` comes closest to, in words, with what is missing; `None` if it is like none.

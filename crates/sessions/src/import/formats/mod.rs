@@ -2,6 +2,7 @@
 
 mod aider;
 mod anthropic;
+mod atif;
 mod claude_code;
 mod claude_tree;
 mod codex;
@@ -11,6 +12,7 @@ mod hermes;
 mod inspect;
 mod langsmith;
 mod mini_swe_agent;
+mod open_telemetry;
 mod openai;
 mod opencode;
 mod openhands;
@@ -21,6 +23,8 @@ mod swe_agent;
 
 pub(super) use inspect::read_sample as inspect_sample;
 pub(super) use openhands::any_event as openhands_event;
+
+use serde_json::Value;
 
 use super::detect::Format;
 use super::draft::ConversationDraft;
@@ -44,6 +48,21 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::OpenAi => openai::read(records),
         Format::Anthropic => anthropic::read(records),
         Format::ShareGpt => sharegpt::read(records),
+        Format::Atif => atif::read(records),
+        Format::OpenTelemetry => open_telemetry::read(records),
         Format::LangSmith => langsmith::read(records),
     }
+}
+
+/// A conversation from each record, or from each item of a list; several are numbered.
+fn one_each(records: &mut Records, conversation: fn(&Value, String) -> ConversationDraft) -> Vec<ConversationDraft> {
+    let mut drafts = Vec::new();
+    while let Some(items) = records.next_items() {
+        let several = items.len() > 1 || !drafts.is_empty();
+        for item in items {
+            let name = records.stem();
+            drafts.push(conversation(&item, if several { format!("{name}-{}", drafts.len() + 1) } else { name }));
+        }
+    }
+    drafts
 }

@@ -5,18 +5,11 @@ use serde_json::Value;
 use super::super::content::{arguments, first_at, list_of, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
+use super::one_each;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        let several = items.len() > 1 || !drafts.is_empty();
-        for item in items {
-            let name = records.stem();
-            drafts.push(conversation(&item, if several { format!("{name}-{}", drafts.len() + 1) } else { name }));
-        }
-    }
-    drafts
+    one_each(records, conversation)
 }
 
 /// One conversation of either flavour.

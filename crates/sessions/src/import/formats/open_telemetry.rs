@@ -1,0 +1,246 @@
+//! Spans of models' calls: OpenTelemetry's GenAI conventions (OTLP as JSON), OpenInference as Phoenix exports it, and
+//! Langfuse's observations. The call with the longest input in each trace holds the conversation.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of};
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
+use super::super::source::Records;
+use super::openai;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
+    while let Some(item) = records.next_item() {
+        let of_resources = list_of(&item, "resourceSpans").iter().flat_map(|resource| list_of(resource, "scopeSpans"));
+        let mut spans: Vec<&Value> = of_resources.flat_map(|scope| list_of(scope, "spans")).collect();
+        if item.get("resourceSpans").is_none() {
+            spans.push(&item);
+        }
+        for span in spans {
+            let key = first_at(span, &["/traceId", "/trace_id", "/context/trace_id"]).to_owned();
+            let trace = traces.entry(key).or_default();
+            match ModelCall::of(span) {
+                Some(call) => trace.calls.push(call),
+                None => trace.others += 1,
+            }
+        }
+    }
+    let several = traces.len() > 1;
+    let stem = records.stem();
+    let name = |number: usize| if several { format!("{stem}-{}", number + 1) } else { stem.clone() };
+    traces.into_values().enumerate().map(|(number, trace)| trace.draft(name(number))).collect()
+}
+
+#[derive(Default)]
+struct Trace {
+    calls: Vec<ModelCall>,
+    others: usize,
+}
+
+impl Trace {
+    fn draft(mut self, name: String) -> ConversationDraft {
+        let mut draft = ConversationDraft::new(name);
+        for _ in 0..self.others {
+            draft.bookkeeping("span that is no call of a model");
+        }
+        // Of calls that are equally long the latest counts.
+        self.calls.sort_by(|a, b| (a.input.len(), &a.start).cmp(&(b.input.len(), &b.start)));
+        let longest = self.calls.pop();
+        self.calls.iter().for_each(|_| draft.count(DropReason::Duplicate));
+        if let Some(call) = longest {
+            draft.set_model(&call.model);
+            call.input.iter().chain(&call.output).for_each(|message| read_message(message, &mut draft));
+        }
+        draft
+    }
+}
+
+/// What a span says of one call of a model.
+struct ModelCall {
+    start: String,
+    model: String,
+    input: Vec<Value>,
+    output: Vec<Value>,
+}
+
+impl ModelCall {
+    fn of(span: &Value) -> Option<ModelCall> {
+        let start = ["startTimeUnixNano", "start_time", "startTime"].into_iter().find_map(|key| span.get(key));
+        let start = start.map(|start| start.as_str().map_or_else(|| start.to_string(), str::to_owned));
+        let of = |model: &str, input, output| {
+            let call = ModelCall { start: start.clone().unwrap_or_default(), model: model.to_owned(), input, output };
+            (!call.input.is_empty()).then_some(call)
+        };
+        if str_of(span, "type") == "GENERATION" {
+            let (input, output) = (messages(span.get("input")), messages(span.get("output")));
+            return of(str_of(span, "model"), input, output);
+        }
+        let attributes = nested(span.get("attributes")?);
+        let found = |keys: [&str; 3]| keys.into_iter().find_map(|key| attributes.pointer(key));
+        let mut input = messages(found(["/gen_ai/input/messages", "/llm/input_messages", "/gen_ai/prompt"]));
+        let output = messages(found(["/gen_ai/output/messages", "/llm/output_messages", "/gen_ai/completion"]));
+        if let Some(parts) = attributes.pointer("/gen_ai/system_instructions").map(parsed) {
+            input.insert(0, serde_json::json!({ "role": "system", "parts": parts }));
+        }
+        let models = ["/gen_ai/response/model", "/gen_ai/request/model", "/llm/model_name"];
+        of(first_at(&attributes, &models), input, output)
+    }
+}
+
+/// Attributes as one object: those of OTLP are a list of typed values, and names with dots are paths.
+fn nested(attributes: &Value) -> Value {
+    let mut root = Value::Object(Map::new());
+    match attributes {
+        Value::Array(list) => {
+            for attribute in list {
+                place(&mut root, str_of(attribute, "key"), plain(attribute.get("value").unwrap_or(&Value::Null)));
+            }
+        }
+        Value::Object(object) => object.iter().for_each(|(key, value)| place(&mut root, key, value.clone())),
+        _ => {}
+    }
+    root
+}
+
+fn place(root: &mut Value, path: &str, value: Value) {
+    let mut at = root;
+    for part in path.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        let Some(object) = at.as_object_mut() else { return };
+        at = object.entry(part).or_insert(Value::Null);
+    }
+    *at = value;
+}
+
+/// A typed value of OTLP as plain JSON.
+fn plain(value: &Value) -> Value {
+    if let Some(list) = value.get("arrayValue") {
+        return list_of(list, "values").iter().map(plain).collect();
+    }
+    if let Some(list) = value.get("kvlistValue") {
+        let entry =
+            |entry: &Value| (str_of(entry, "key").to_owned(), plain(entry.get("value").unwrap_or(&Value::Null)));
+        return Value::Object(list_of(list, "values").iter().map(entry).collect());
+    }
+    value.as_object().and_then(|object| object.values().next()).cloned().unwrap_or(Value::Null)
+}
+
+/// Structured values that do not fit an attribute are written as JSON texts.
+fn parsed(value: &Value) -> Value {
+    let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    inner.unwrap_or_else(|| value.clone())
+}
+
+/// A list of messages, also where it is a JSON text, an object with one, or an object whose keys count from 0.
+fn messages(value: Option<&Value>) -> Vec<Value> {
+    match value.map(parsed) {
+        Some(Value::Array(list)) => list,
+        Some(Value::Object(object)) => {
+            let list = object.get("messages").and_then(Value::as_array);
+            let is_message = ["role", "message", "parts"].iter().any(|key| object.contains_key(*key));
+            match list {
+                Some(list) => list.clone(),
+                None if is_message => vec![Value::Object(object)],
+                None => numbered(&object),
+            }
+        }
+        Some(Value::String(text)) if !text.is_empty() => vec![Value::String(text)],
+        _ => Vec::new(),
+    }
+}
+
+/// The values of an object whose keys are numbers, in their order.
+fn numbered(object: &Map<String, Value>) -> Vec<Value> {
+    let numbers = object.iter().filter_map(|(key, value)| Some((key.parse::<u64>().ok()?, value.clone())));
+    numbers.collect::<BTreeMap<_, _>>().into_values().collect()
+}
+
+/// The items of a list that may be an object with numbers for keys.
+fn items(value: &Value, key: &str) -> Vec<Value> {
+    match value.get(key) {
+        Some(Value::Array(list)) => list.clone(),
+        Some(Value::Object(object)) => numbered(object),
+        _ => Vec::new(),
+    }
+}
+
+fn read_message(message: &Value, draft: &mut ConversationDraft) {
+    match message {
+        // Langfuse notes the text of an answer alone.
+        Value::String(text) => draft.assistant(text.as_str(), Vec::new()),
+        _ if message.get("parts").is_some() => read_parts(message, draft),
+        _ => match message.get("message") {
+            Some(inner) => openai::message(&open_inference(inner), draft),
+            None => openai::message(&with_list(message), draft),
+        },
+    }
+}
+
+/// A message of the GenAI conventions: a role and parts.
+fn read_parts(message: &Value, draft: &mut ConversationDraft) {
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    for part in list_at(message, "/parts") {
+        match str_of(part, "type") {
+            "reasoning" | "thinking" => {}
+            "tool_call" => {
+                let id = str_of(part, "id");
+                let id = if id.is_empty() { draft.new_id() } else { id.to_owned() };
+                calls.push(ToolCall::new(id, str_of(part, "name"), arguments(part.get("arguments"))));
+            }
+            "tool_call_response" => {
+                let given = part.get("response").or_else(|| part.get("result")).unwrap_or(&Value::Null);
+                let text = match given {
+                    Value::Object(_) => given.to_string(),
+                    other => text_of(other, draft),
+                };
+                match str_of(part, "id") {
+                    "" => draft.next_result(text),
+                    id => draft.result(id, text),
+                }
+            }
+            "text" => texts.push(text_of(part.get("content").unwrap_or(&Value::Null), draft)),
+            _ => texts.push(text_of(part, draft)),
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    let text = texts.join("\n");
+    match str_of(message, "role") {
+        "system" | "developer" => draft.say(Role::System, text),
+        "assistant" | "model" => draft.assistant(text, calls),
+        _ if text.is_empty() => {}
+        "user" | "tool" => draft.say(Role::User, text),
+        other => draft.unknown(format!("role `{other}`")),
+    }
+}
+
+/// A message of OpenInference in OpenAI's shape.
+fn open_inference(message: &Value) -> Value {
+    let mut shaped = message.clone();
+    let parts = items(message, "contents");
+    let texts = parts.iter().map(|part| first_at(part, &["/message_content/text"]).to_owned());
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    if let Some(object) = shaped.as_object_mut() {
+        if !texts.is_empty() {
+            object.insert("content".to_owned(), texts.join("\n").into());
+        }
+        let calls = items(message, "tool_calls");
+        let calls: Vec<Value> = calls.iter().map(|call| call.get("tool_call").unwrap_or(call).clone()).collect();
+        object.insert("tool_calls".to_owned(), calls.into());
+    }
+    shaped
+}
+
+/// A message whose calls may be numbered instead of listed.
+fn with_list(message: &Value) -> Value {
+    let mut shaped = message.clone();
+    if let Some(Value::Object(calls)) = message.get("tool_calls") {
+        shaped["tool_calls"] = numbered(calls).into();
+    }
+    shaped
+}

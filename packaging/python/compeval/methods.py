@@ -1,0 +1,1 @@
+../../../examples/adapters/compeval_method.py

@@ -1,0 +1,90 @@
+//! The table of compressions: what contexts have of what sessions needed later, and what one compression takes.
+
+use super::breakdowns::FigureTable;
+use super::notes::has_answers;
+use super::numbers::{UNKNOWN, brackets, count, mark, score, signed, usd};
+use super::translation::Translation;
+use crate::results::{Manifest, MethodSummary, Summary};
+use stats::DifferenceTest;
+
+/// Whether a figure of what was needed later may be shown: a point meets its conditions.
+pub(super) fn shows_needed(summary: &Summary) -> bool {
+    let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
+    let has_lift = |method: &MethodSummary| method.needed.as_ref().is_some_and(|needed| needed.lift.is_some());
+    qualifies && summary.methods.values().any(has_lift)
+}
+
+/// The table, where contexts are all there is or what was needed later can be told; `None` where it would be void.
+pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<FigureTable> {
+    let shows_needed = shows_needed(summary);
+    if !shows_needed && has_answers(&manifest.design) {
+        return None;
+    }
+    let columns = columns(tr, shows_needed);
+    let row = |(name, method): (&String, &MethodSummary)| {
+        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+        let test = compared.and_then(|compared| compared.needed.as_ref());
+        (name.to_owned(), columns.iter().map(|column| (column.value)(method, test)).collect())
+    };
+    let (title, lead) = match shows_needed {
+        true => (tr.needed_title, format!("{} {}", tr.needed_note, tr.compressions_note)),
+        false => (tr.compressions_title, tr.compressions_note.to_owned()),
+    };
+    let table = FigureTable {
+        id: "compressions",
+        title: title.to_owned(),
+        lead,
+        header: std::iter::once(tr.method)
+            .chain(columns.iter().map(|column| column.header))
+            .map(str::to_owned)
+            .collect(),
+        rows: summary.methods.iter().map(row).collect(),
+    };
+    table.without_void()
+}
+
+/// The lift of a method, and its interval.
+pub(super) fn lift(method: &MethodSummary) -> String {
+    let needed = method.needed.as_ref();
+    let lift = needed.and_then(|needed| needed.lift).map_or_else(|| UNKNOWN.to_owned(), signed);
+    match needed.and_then(|needed| needed.ci95) {
+        interval @ Some(_) => format!("{lift} {}", brackets(interval)),
+        None => lift,
+    }
+}
+
+struct Column {
+    header: &'static str,
+    /// Of a method, and the test of its recall against a baseline.
+    value: fn(&MethodSummary, Option<&DifferenceTest>) -> String,
+}
+
+fn columns(tr: &Translation, shows_needed: bool) -> Vec<Column> {
+    let column = |header, value| Column { header, value };
+    let mut columns = Vec::new();
+    if shows_needed {
+        columns.extend([
+            column(tr.needed_lift, |method, _| lift(method)),
+            column(tr.needed, |method, test| {
+                let recall = score(method.needed.as_ref().and_then(|needed| needed.recall));
+                let change = test.map(|test| format!(" {} {}", signed(test.difference_all), mark(Some(test))));
+                format!("{recall}{}", change.unwrap_or_default()).trim_end().to_owned()
+            }),
+            column(tr.truncate_baseline, |method, _| score(method.needed.as_ref().and_then(|needed| needed.truncate))),
+        ]);
+    }
+    columns.extend([
+        column(tr.needed_tokens, |method, _| count(method.compression.tokens)),
+        column(tr.seconds, |method, _| method.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)),
+        column(tr.calls, |method, _| {
+            method.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))
+        }),
+        column(tr.cost, |method, _| usd(method.compression.usd)),
+    ]);
+    columns
+}
+
+/// Under a second the figure says more about the machine than about the method.
+fn seconds(seconds: f64) -> String {
+    if seconds < 1.0 { "<1".to_owned() } else { format!("{seconds:.1}") }
+}
