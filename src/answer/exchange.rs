@@ -108,7 +108,12 @@ impl Exchange {
     }
 
     /// The exchange after its pending search.
-    pub fn returned(&self, recovery: &Recovery, found: Vec<Excerpt>, action: Option<(ActionKey, Option<Usd>)>) -> Exchange {
+    pub fn returned(
+        &self,
+        recovery: &Recovery,
+        found: Vec<Excerpt>,
+        action: Option<(ActionKey, Option<Usd>)>,
+    ) -> Exchange {
         let mut rounds = self.rounds.clone();
         if let Some(round) = rounds.last_mut() {
             let text = text_of(recovery, &found).into();
@@ -234,7 +239,9 @@ impl Fault {
             (Fault::OtherTool(name), Locale::En) => {
                 format!("Error: there is no tool `{name}`; the only one is `{TOOL}`. This used up one search.")
             }
-            (Fault::OtherTool(name), Locale::Zh) => format!("错误：没有工具 `{name}`，唯一的工具是 `{TOOL}`。已计为一次检索。"),
+            (Fault::OtherTool(name), Locale::Zh) => {
+                format!("错误：没有工具 `{name}`，唯一的工具是 `{TOOL}`。已计为一次检索。")
+            }
             (Fault::NoQuery, Locale::En) => "Error: the query is empty. This used up one search.".to_owned(),
             (Fault::NoQuery, Locale::Zh) => "错误：检索词为空。已计为一次检索。".to_owned(),
             (Fault::NoneLeft, Locale::En) => "Error: no searches are left. Answer from what you have.".to_owned(),

@@ -1,8 +1,8 @@
 //! Context and question to work.
 
-use super::spec::Answerer;
 use super::exchange::{Exchange, Round, call_ids};
 use super::recovery::{Recovery, SearchProtocol};
+use super::spec::Answerer;
 use crate::action::{
     ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn, SEARCHES_LEFT, TemplateFault, Work,
 };

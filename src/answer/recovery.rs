@@ -74,7 +74,8 @@ impl Recovery {
 
     /// The tool as it is declared to a model.
     pub(super) fn tool(&self) -> Arc<Tool> {
-        static TOOLS: LazyLock<[Arc<Tool>; 2]> = LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::new(declared(locale))));
+        static TOOLS: LazyLock<[Arc<Tool>; 2]> =
+            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::new(declared(locale))));
         let [english, chinese] = &*TOOLS;
         match self.locale {
             Locale::En => english.clone(),
@@ -114,7 +115,9 @@ fn declared(locale: Locale) -> Tool {
              of those that match best.",
             "Words to look for, as they stood in the messages.",
         ),
-        Locale::Zh => ("在本次会话中已从你的记忆里移除的较早消息里检索，返回最匹配的消息摘录。", "要查找的词，按消息中的原文写。"),
+        Locale::Zh => {
+            ("在本次会话中已从你的记忆里移除的较早消息里检索，返回最匹配的消息摘录。", "要查找的词，按消息中的原文写。")
+        }
     };
     let query = json!({"type": "string", "description": query});
     let parameters =

@@ -52,7 +52,8 @@ pub(super) fn search(context: &str, question: &str) -> Option<String> {
     let passages = passages(context);
     let held: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
     let shared = |at: usize| {
-        let beside = held.get(at + 1).filter(|_| passages.get(at).map(|p| p.block) == passages.get(at + 1).map(|p| p.block));
+        let beside =
+            held.get(at + 1).filter(|_| passages.get(at).map(|p| p.block) == passages.get(at + 1).map(|p| p.block));
         let has = |term: &&Term| held.get(at).into_iter().chain(beside).any(|terms| terms.contains(term));
         asked.iter().filter(has).count()
     };

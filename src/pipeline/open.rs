@@ -357,8 +357,7 @@ fn with_search(method: &Method, closed: &[AnswererIx], answerers: &[Answerer]) -
         return Vec::new();
     }
     let names: Vec<&str> = closed.iter().filter_map(|ix| Some(&*answerers.get(ix.0)?.name.0)).collect();
-    let is_open =
-        |answerer: &Answerer| answerer.recovery.as_ref().is_some_and(|found| names.contains(&&*found.closed));
+    let is_open = |answerer: &Answerer| answerer.recovery.as_ref().is_some_and(|found| names.contains(&&*found.closed));
     answerers.iter().enumerate().filter(|(_, answerer)| is_open(answerer)).map(|(at, _)| AnswererIx(at)).collect()
 }
 

@@ -81,7 +81,11 @@ fn recovery(
     if command.is_none() {
         let written = program.written();
         written.iter().for_each(|(key, place)| {
-            context.error(place, format!("`{key}` is for a `command`"), "add command = [\"PROGRAM\", …], or leave it out");
+            context.error(
+                place,
+                format!("`{key}` is for a `command`"),
+                "add command = [\"PROGRAM\", …], or leave it out",
+            );
         });
     }
     let program = Located { value: program, place: table.place.clone(), key: table.key.clone() };

@@ -223,11 +223,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let input = self.input_tokens(request).map(|input| input + found);
         let model = ModelUse { lane: if recovery.batches_steps { model.lane } else { Lane::Live }, ..model };
         self.add(StageName::Answer, &model, input, 1);
-        let longest = longest_reply(
-            model.provider.dialect,
-            &model.reference.model,
-            model.settings.max_output_tokens,
-        );
+        let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
         let prices = self.prices;
         let price = |output: f64, times: f64| {
             let tokens = |tokens: f64| Some(Tokens(tokens.round() as u64));
@@ -398,9 +394,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                 | RequestTurn::Items(material)
                 | RequestTurn::Said(_, material)
                 | RequestTurn::Reply(material)
-                | RequestTurn::Results(material) => {
-                    total += self.material_tokens(material)?
-                }
+                | RequestTurn::Results(material) => total += self.material_tokens(material)?,
             }
         }
         Some(total)

@@ -168,7 +168,8 @@ impl AnswerTask {
 
     /// The number of the step, from 2; `None` of the first one. A search by a program is a step, too.
     fn step(&self) -> Option<u32> {
-        let of_program = |round: &crate::answer::Round| round.returned.iter().filter(|found| found.action.is_some()).count();
+        let of_program =
+            |round: &crate::answer::Round| round.returned.iter().filter(|found| found.action.is_some()).count();
         let steps: usize = self.exchange.rounds.iter().map(|round| 1 + of_program(round)).sum();
         (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }

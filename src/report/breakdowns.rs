@@ -90,13 +90,7 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
 /// Open book beside closed book; `None` where no answerer may search.
 fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns = [
-        tr.closed_book,
-        tr.open_book,
-        tr.gain,
-        tr.searches,
-        tr.search_tokens,
-        tr.gold_found,
-        tr.lost_searched,
+        tr.closed_book, tr.open_book, tr.gain, tr.searches, tr.search_tokens, tr.gold_found, tr.lost_searched,
         tr.kept_searched,
     ];
     let lead = [Some(tr.open_book_note.to_owned()), archive_sentence(summary, tr)].into_iter().flatten();

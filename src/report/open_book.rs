@@ -34,9 +34,8 @@ fn answered(summary: &Summary) -> impl Iterator<Item = (&String, &MethodSummary,
 pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
     let none = answered(summary).find(|(_, method, _)| method.strategy == BuiltInStrategy::None.name())?;
     let (_, floor, OpenBookSummary { open, .. }) = none;
-    let is_full = |method: &&MethodSummary| {
-        method.strategy == BuiltInStrategy::Full.name() && method.answerer == floor.answerer
-    };
+    let is_full =
+        |method: &&MethodSummary| method.strategy == BuiltInStrategy::Full.name() && method.answerer == floor.answerer;
     let full = summary.methods.values().find(is_full)?.overall.median?;
     let alone = open.median?;
     (full - alone <= NEAR_FULL).then(|| fill(tr.archive_alone, &[&score(Some(alone)), &score(Some(full))]))

@@ -16,8 +16,8 @@ use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
 };
-use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
+use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
 use super::files::design::MethodInfo;

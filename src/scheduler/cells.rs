@@ -177,7 +177,8 @@ impl<'r, 'e> Cells<'r, 'e> {
             stats.resolved(StageName::Compress);
             return self.resolve_context(task, resolved, stats);
         }
-        let outcome = match plan::follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
+        let outcome = match plan::follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref())
+        {
             Ok(outcome) => outcome,
             Err(error) => {
                 let place = task.coordinate(self.executor.preparer.pipeline());

@@ -28,7 +28,7 @@ use crate::results::{
 use base::message::Message;
 use base::units::{Tokens, Usd};
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
-use sessions::transcript::count_tokens;
+use sessions::transcript::{count_tokens, fold_document};
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {

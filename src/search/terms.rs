@@ -135,7 +135,9 @@ mod tests {
 
     #[test]
     fn identifiers_meet_whole_and_in_parts() {
-        assert!(share("lease_until", "the lease") && share("leaseUntil", "UNTIL") && share("RETRY_COUNT", "retry_count"));
+        assert!(
+            share("lease_until", "the lease") && share("leaseUntil", "UNTIL") && share("RETRY_COUNT", "retry_count")
+        );
         assert!(share("jobq/store.py", "the store module") && share("port 8081", "(8081)"));
         assert!(!share("port", "report") && !share("a", "b"));
         assert!(distinct_terms("__ -- !").is_empty());

@@ -51,5 +51,5 @@ pub use http::{ApiKey, http_client};
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, longest_reply};
 pub use retry::RetryPolicy;
-pub use tools::{CallResult, Tool, ToolOffer, call_id, renumber_calls};
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};
+pub use tools::{CallResult, Tool, ToolOffer, call_id, renumber_calls};

@@ -83,13 +83,16 @@ mod tests {
     #[test]
     fn calls_are_numbered_and_reasoning_stays_as_it_was() {
         let reasoning = r#"{"type":"reasoning", "id":"rs_1","encrypted_content":"g\u00e9"}"#;
-        let items = format!(r#"[{reasoning},{{"type":"function_call","call_id":"x9","name":"search","arguments":"{{}}"}}]"#);
+        let items =
+            format!(r#"[{reasoning},{{"type":"function_call","call_id":"x9","name":"search","arguments":"{{}}"}}]"#);
         let renumbered = renumber_calls(Dialect::OpenaiResponses, &items, 3).expect("an array");
         assert!(renumbered.starts_with(&format!("[{reasoning},")) && renumbered.contains(r#""call_id":"call_3""#));
-        let blocks = r#"[{"type":"thinking","signature":"s"},{"type":"tool_use","id":"toolu_1"},{"type":"tool_use","id":"b"}]"#;
+        let blocks =
+            r#"[{"type":"thinking","signature":"s"},{"type":"tool_use","id":"toolu_1"},{"type":"tool_use","id":"b"}]"#;
         let renumbered = renumber_calls(Dialect::Anthropic, blocks, 1).expect("an array");
         assert!(renumbered.contains(r#""id":"call_1""#) && renumbered.contains(r#""id":"call_2""#));
-        let message = r#"[{"role":"assistant","tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"t"}}}]}]"#;
+        let message =
+            r#"[{"role":"assistant","tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"t"}}}]}]"#;
         let renumbered = renumber_calls(Dialect::OpenaiChat, message, 1).expect("an array");
         assert!(renumbered.contains(r#""id":"call_1""#) && renumbered.contains("thought_signature"));
         assert!(renumber_calls(Dialect::OpenaiChat, "{", 1).is_err());

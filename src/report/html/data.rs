@@ -11,8 +11,8 @@ use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, Pa
 use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
-use crate::pipeline::Book;
 use crate::measure::{FactClass, FactOutcome};
+use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
 use crate::report::tables::{PUBLISHED, PublishedMethod};

@@ -14,8 +14,8 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{self, is_below};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
-use crate::tools::{CallResult, ToolOffer};
 use crate::spec::{Dialect, ProviderSpec};
+use crate::tools::{CallResult, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -368,7 +368,9 @@ impl MessagesReply<'_> {
     /// Whether the reply was cut off by the token limit. A compaction block that was cut off is none.
     fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
         match (self.stop_reason.as_deref(), operation) {
-            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate | Operation::UseTools) => Ok(true),
+            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate | Operation::UseTools) => {
+                Ok(true)
+            }
             (Some("max_tokens" | "model_context_window_exceeded"), _) => Err(ReadFault::Truncated),
             (Some("refusal"), _) => {
                 let details = self.stop_details.as_ref();

@@ -12,8 +12,8 @@ use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse}
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::tools::{CallResult, ToolOffer};
 use crate::spec::{Dialect, ProviderSpec};
+use crate::tools::{CallResult, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -170,8 +170,7 @@ struct ChatReplyMessage {
 
 /// The fields of a message that go back with its calls. Reasoning is named in different ways by different servers; what
 /// else a reply has, some servers refuse in a request.
-const SENT_BACK: [&str; 6] =
-    ["role", "content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
+const SENT_BACK: [&str; 6] = ["role", "content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
 
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]

@@ -11,8 +11,8 @@ use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse}
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::tools::ToolOffer;
 use crate::spec::{Dialect, ProviderSpec};
+use crate::tools::ToolOffer;
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
