@@ -100,4 +100,4 @@ pub mod scheduler;
 pub mod search;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod shard;
+pub mod parts;

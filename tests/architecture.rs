@@ -29,8 +29,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
     ("pipeline", &["remote", "measure", "probe", "compress", "answer", "judge", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "search", "judge", "action", "cache"]),
-    ("shard", &["plan", "pipeline", "compress", "judge", "action"]),
-    ("results", &["shard", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
+    ("parts", &["plan", "pipeline", "compress", "judge", "action"]),
+    ("results", &["parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
     ("report", &["results", "pipeline", "judge", "measure", "probe", "action"]),
     (
         "scheduler",
@@ -41,12 +41,12 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "evaluation",
-        &["scheduler", "report", "results", "shard", "plan", "pipeline", "judge", "probe", "remote", "cache", "action"],
+        &["scheduler", "report", "results", "parts", "plan", "pipeline", "judge", "probe", "remote", "cache", "action"],
     ),
     (
         "cli",
         &[
-            "evaluation", "remote", "report", "scheduler", "results", "shard", "plan", "pipeline", "lexical",
+            "evaluation", "remote", "report", "scheduler", "results", "parts", "plan", "pipeline", "lexical",
             "measure", "answer", "judge", "probe", "compress", "cache", "action",
         ],
     ),

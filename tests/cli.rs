@@ -33,6 +33,7 @@ mod cli {
     mod endings;
     mod failures;
     mod flags;
+    mod formats;
     mod gate;
     mod golden;
     mod judges;
@@ -58,7 +59,7 @@ mod cli {
     mod review;
     mod secrets;
     mod shapes;
-    mod shards;
+    mod parts;
     #[cfg(unix)]
     mod signals;
     mod row_cache;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use base::units::Tokens;
-use compeval::cache::{CacheSnapshot, Lookup, Store, export};
+use compeval::cache::{CacheSnapshot, ImportOrigin, Lookup, Store, pack_entry};
 use compeval::judge::{CriterionId, Rubric, read_reply};
 use compeval::pipeline::{OpenRequest, open, project_paths, starter_files};
 use compeval::probe::ParsedBank;
@@ -195,13 +195,12 @@ fn replies() {
     });
 }
 
-/// A cache with a few entries, and an export of it.
-fn cache_and_export(folder: &Path) -> (PathBuf, Vec<u8>) {
-    let (cache, file) = (folder.join("cache"), folder.join("all.export"));
+/// A cache with a few entries, and one of them as it is pushed.
+fn cache_and_entry(folder: &Path) -> (PathBuf, Vec<u8>) {
+    let cache = folder.join("cache");
     support::filled(&cache, 6, 300);
-    let keys: Vec<_> = (0..6).map(support::key).collect();
-    export(&CacheSnapshot::open(&cache).unwrap(), &keys, &file).unwrap();
-    let bytes = std::fs::read(&file).unwrap();
+    let snapshot = CacheSnapshot::open(&cache).unwrap();
+    let bytes = pack_entry(&snapshot, &snapshot.find(&support::key(0)).unwrap()).unwrap();
     (cache.join("packs/00000000.pack"), bytes)
 }
 
@@ -228,7 +227,7 @@ fn with_checksums(mut frames: Vec<u8>, start: usize) -> Vec<u8> {
 #[test]
 fn packs() {
     let folder = tempfile::tempdir().unwrap();
-    let pack = walkdir::WalkDir::new(cache_and_export(folder.path()).0.parent().unwrap()).into_iter().flatten();
+    let pack = walkdir::WalkDir::new(cache_and_entry(folder.path()).0.parent().unwrap()).into_iter().flatten();
     let pack =
         pack.map(walkdir::DirEntry::into_path).find(|path| path.extension().is_some_and(|e| e == "pack")).unwrap();
     let sound = std::fs::read(&pack).unwrap();
@@ -252,25 +251,17 @@ fn packs() {
 }
 
 #[test]
-fn exports() {
-    const START: usize = 20;
-    const DIGEST: usize = 32;
+fn pushed_entries() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, sound) = cache_and_export(folder.path());
-    let frames = zstd::decode_all(&sound[START..sound.len() - DIGEST]).unwrap();
-    let (file, target) = (folder.path().join("mutated.export"), folder.path().join("target"));
-    let into = Store::open(&target, &support::holder()).unwrap();
-    let import = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
-        base::files::write_whole(&file, bytes).unwrap();
-        drop(into.import(&file, None));
-    });
-    fuzz("exports", &[frames, sound.clone()], |bytes| {
-        let import = &import;
-        import(bytes);
-        let frames = with_checksums(bytes.to_vec(), 0);
-        let mut whole = sound[..START].to_vec();
-        whole.extend(zstd::encode_all(frames.as_slice(), 1).unwrap());
-        whole.extend(compeval::action::Digest::of(&whole).0);
-        import(&whole);
+    let (_, sound) = cache_and_entry(folder.path());
+    let frames = zstd::decode_all(sound.as_slice()).unwrap();
+    let into = Store::open(&folder.path().join("target"), &support::holder()).unwrap();
+    let origin =
+        ImportOrigin { file: "fs:///shared".to_owned(), digest: compeval::action::Digest::of("pack"), writer: None };
+    let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| drop(into.add_packed(&support::key(0).0, bytes, &origin)));
+    fuzz("pushed entries", &[frames, sound], |bytes| {
+        let add = &add;
+        add(bytes);
+        add(&zstd::encode_all(with_checksums(bytes.to_vec(), 0).as_slice(), 1).unwrap());
     });
 }

@@ -32,31 +32,41 @@ install() {
     echo "$folder/$name" >>"$GITHUB_PATH"
 }
 
-# Runs or merges. The exit code is an output: reports are kept before the job fails by it.
+# Runs all, a part, the merge of parts, or the self-test. The exit code is an output: reports are kept before the job
+# fails by it.
 run() {
     cd "$DIRECTORY"
-    local -a words
-    read -r -a words <<<"$ARGS"
-    if [ "$MERGE" = true ]; then
-        words=(merge "$LABEL" "$SHARDS" --junit compeval-junit.xml "${words[@]+"${words[@]}"}")
-    elif [ -n "$SHARD" ]; then
-        words=(run --label "$LABEL" --shard "$SHARD" "${words[@]+"${words[@]}"}")
+    local -a words more
+    local artifact=""
+    read -r -a more <<<"$ARGS"
+    if [ "$SELFTEST" = true ]; then
+        words=(judge selftest) artifact=selftest
+    elif [ -n "$PART" ]; then
+        # A slash cannot be in the name of an artifact.
+        words=(run --label "$LABEL" --part "$PART") artifact=${PART/\//-of-}
     else
-        words=(run --label "$LABEL" --junit compeval-junit.xml "${words[@]+"${words[@]}"}")
+        words=(run --label "$LABEL" --junit compeval-junit.xml)
+        if [ -n "$PARTS" ]; then words+=(--parts "$PARTS"); fi
+        if [ -n "$COMPARE_TO" ]; then
+            words+=(--compare-to "$COMPARE_TO")
+            if [ "$FAIL_ON_REGRESSION" = true ]; then words+=(--fail-on-regression); fi
+        fi
     fi
-    if [ -n "$COMPARE_TO" ] && [ -z "$SHARD" ]; then
-        words+=(--compare-to "$COMPARE_TO")
-        if [ "$FAIL_ON_REGRESSION" = true ]; then words+=(--fail-on-regression); fi
+    if [ -n "$REMOTE" ]; then
+        words+=(--remote "$REMOTE")
+    elif [ -n "$artifact$PARTS" ]; then
+        # Artifacts come back with other modes.
+        mkdir -p "$MEETING" && chmod -R u+rwX,o= "$MEETING"
+        words+=(--remote "fs://$MEETING")
     fi
     local code=0
-    compeval "${words[@]}" --no-progress || code=$?
+    compeval "${words[@]}" "${more[@]+"${more[@]}"}" --no-progress || code=$?
     {
         echo "exit-code=$code"
-        # A slash cannot be in the name of an artifact.
-        echo "artifact=${SHARD/\//-of-}"
-        if [ -z "$SHARD" ]; then echo "report=$DIRECTORY/results/$LABEL/report.html"; fi
+        echo "artifact=$artifact"
+        if [ -z "$artifact" ]; then echo "report=$DIRECTORY/results/$LABEL/report.html"; fi
     } >>"$GITHUB_OUTPUT"
-    if [ -z "$SHARD" ] && [ -f "results/$LABEL/report.md" ]; then
+    if [ -z "$artifact" ] && [ -f "results/$LABEL/report.md" ]; then
         head -c 900000 "results/$LABEL/report.md" >>"$GITHUB_STEP_SUMMARY"
     fi
 }

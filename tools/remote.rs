@@ -69,8 +69,8 @@ fn measure() {
         let writer = place("writer");
         let arguments = ["fill", &writer, "0", &KEYS.to_string(), &runs.to_string()].map(str::to_owned);
         start(&arguments).0.wait().unwrap();
-        let segments = store.names("team/segments").len();
-        let after = format!("after {runs} {} ({segments} segments)", if runs == 1 { "run" } else { "runs" });
+        let packs = store.names("team/packs").len();
+        let after = format!("after {runs} {} ({packs} packs)", if runs == 1 { "run" } else { "runs" });
 
         store.contents().latency = LATENCY;
         store.take_asked();

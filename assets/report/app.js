@@ -118,7 +118,7 @@ function start() {
   const graded = (make) => (isGraded ? make() : null);
   const isPaired = cells.n && mates.size;
   const sections = [editsSection(), flippedSection(), isPaired ? cellsSection() : null,
-    graded(paretoSection), graded(factsSection), graded(comparisonSection), graded(scoresSection), graded(shapesSection), graded(mapsSection), graded(cyclesSection),
+    graded(paretoSection), graded(factsSection), graded(comparisonSection), graded(scoresSection), graded(shapesSection), graded(advantageSection), graded(mapsSection), graded(cyclesSection),
     isGraded ? null : changesSection(), ...report.tables.map(tableSection), graded(costSection),
     cells.n && !isPaired ? cellsSection() : null, failuresSection(), referenceSection(), modelsSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);

@@ -15,7 +15,7 @@ const openLevel = (m, d) => openList({ method: methods[m].name, ...(d < 0 ? {} :
 const scopeNote = () => h('p', { class: 'note' }, t(`scope_${scope()}`));
 
 function scoresSection() {
-  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), scopeNote()]));
+  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), findingNotes(), scopeNote()]));
 }
 
 function scoreTable() {
@@ -23,8 +23,19 @@ function scoreTable() {
   const cls = (i) => (i === 0 ? 'left' : i > measuredDimensions.length ? 'num' : '');
   return h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
-    h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads))));
+    h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads)), gapRow(heads)));
 }
+
+/** How far the best method is from the worst; only of all cells, as the sentences below. */
+function gapRow(heads) {
+  const [name, ...gaps] = report.findings.gaps;
+  if (!name || scope() !== 'all') return null;
+  return h('tr', { class: 'gap' }, h('th', { scope: 'row', class: 'left' }, name),
+    measuredDimensions.map((d) => h('td', { 'data-label': heading(d) }, gaps[d + 1])),
+    heads.slice(measuredDimensions.length + 1).map(() => h('td', {})));
+}
+
+const findingNotes = () => (scope() === 'all' ? report.findings.sentences.map((text) => h('p', { class: 'note' }, text)) : null);
 
 function scoreRow(m, heads) {
   const summary = summaries[m];
@@ -129,6 +140,36 @@ function barPanels() {
     }))));
 }
 
+// --- against each other ---
+
+/** How far methods are from their mean in each dimension. On the page of a comparison, the baseline takes its place. */
+function advantageSection() {
+  if (mates.size || ordinary.length < 2) return null;
+  return section('advantage', t('advantage'), t('advantage_lead'),
+    h('div', { class: 'key' }, h('span', { class: 'key-margin' }, t('margin'))),
+    reactive('forest', () => {
+      const shown = shownMethods().filter((m) => ordinary.includes(m));
+      const groups = measuredDimensions.map((d) => [d, advantages(shown, d)]).filter(([, rows]) => rows.length > 1);
+      const reach = Math.max(1, ...groups.flatMap(([, rows]) => rows.map(({ lead }) => Math.ceil(Math.abs(lead) * 2) / 2)));
+      return rovingFocus(h('div', {}, groups.map(([d, rows]) => h('div', { class: 'group' }, forestHead(d, reach), rows.map((row) => advantageRow(d, row, reach))))));
+    }));
+}
+
+function advantages(shown, d) {
+  const known = shown.map((m) => ({ m, v: level(m, d).v })).filter(({ v }) => isNumber(v));
+  const mean = known.reduce((sum, { v }) => sum + v, 0) / known.length;
+  return known.map(({ m, v }) => ({ m, v, lead: v - mean }));
+}
+
+function advantageRow(d, { m, v, lead }, reach) {
+  return markButton(`${methods[m].name}, ${heading(d)}: ${signed(lead)}`, () => openLevel(m, d), { class: `forest-row ${methodClass(m)}`, 'data-row': '' },
+    methodLabel(m), intervalBar(lead, null, -reach, reach, { class: 'diff', vars: { margin: (0.3 / reach) * 50 } }),
+    h('span', { class: 'value' }, signed(lead)), h('span', { class: 'sub' }, score(v)));
+}
+
+const forestHead = (d, reach) =>
+  h('h3', {}, heading(d), h('span', { class: 'ends' }, h('span', {}, signed(-reach)), h('span', {}, '0'), h('span', {}, signed(reach))));
+
 // --- against the baseline ---
 
 /** The translated reason of a verdict, or the reason of the summary if there is no translation. */
@@ -227,7 +268,7 @@ function forestGroup(d, rows, reach) {
   const group = rows.filter((row) => row.d === d && shown.includes(row.m));
   if (!group.length) return null;
   return h('div', { class: 'group' },
-    h('h3', {}, heading(d), h('span', { class: 'ends' }, h('span', {}, signed(-reach)), h('span', {}, '0'), h('span', {}, signed(reach)))),
+    forestHead(d, reach),
     group.map(({ m, c }) => forestRow(m, d, c, reach)));
 }
 

@@ -42,14 +42,14 @@ pub struct EntryMeta {
     pub lane: Lane,
 }
 
-/// The file that an entry was imported from, or the remote cache and the segment that it was pulled from.
+/// The file that an entry was imported from, or the remote and the pack that it was pulled from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ImportOrigin {
     /// The path as the user gave it, or the URL of the remote.
     pub file: String,
-    /// The digest at the file's end, which covers all of it, or the name of the segment.
+    /// The digest at the file's end, which covers all of it, or the name of the pack.
     pub digest: Digest,
-    /// Who signed the segment. Encoded after everything else and only if there is one: versions without remotes read
+    /// Who signed the pack. Encoded after everything else and only if there is one: versions without remotes read
     /// such an entry as an imported one.
     #[serde(skip)]
     pub writer: Option<Writer>,

@@ -50,9 +50,6 @@ pub enum CacheError {
     Missing { key: ActionKey },
     #[error("{0}. Run `compeval cache verify`, then run the pipeline to make it again")]
     Damaged(#[from] Damage),
-    /// A file that an export does not overwrite.
-    #[error("nothing was exported to {}: {what}. Use another file", path.display())]
-    BadTarget { path: PathBuf, what: &'static str },
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{} cannot be imported: {what}; nothing was added", path.display())]

@@ -43,8 +43,7 @@ pub use entry::{
     Writer, now_ms,
 };
 pub use error::{CacheError, Damage};
-pub use exchange::share::{pack_entry, pack_text};
-pub use exchange::transfer::{ExportCounts, ImportCounts, export};
+pub use exchange::{ImportCounts, pack_entry, pack_text};
 pub use journal::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, JournalRecord, LineName, LineOutcome,
     OpenBatch,

@@ -86,11 +86,6 @@ impl CacheSnapshot {
         !matches!(self.packs.explained(record), Ok(EntryOrigin::Lost))
     }
 
-    /// Whether a canonical path is the cache folder or inside it.
-    pub(super) fn contains(&self, folder: &Path) -> bool {
-        self.layout.root().canonicalize().is_ok_and(|root| folder.starts_with(root))
-    }
-
     /// What the cache takes on disk. `named` has the digests of texts that entries and results were made from
     /// (`EntryMeta::texts`); other texts are derived.
     pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {

@@ -1,5 +1,5 @@
 //! The store: the cache, opened for writing by one process at a time. This is its interface; what is longer than a few
-//! lines is a function of another file (`prune`, `verify`, `transfer`, `share`) over `StoreInner`.
+//! lines is a function of another file (`prune`, `verify`, `exchange`) over `StoreInner`.
 //!
 //! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Readings, texts,
 //! counts and notes of use are queued, and durable with the next of these, with `sync`, or when the store is dropped: what
@@ -16,8 +16,7 @@ use tokio::sync::oneshot;
 
 use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason};
 use super::error::{CacheError, Damage};
-use super::exchange::share;
-use super::exchange::transfer::{self, ImportCounts, ImportTarget};
+use super::exchange::{self, ImportCounts, ImportTarget};
 use super::index::tables::last_used;
 use super::journal::{Journal, JournalRecord};
 use super::lookup::{Lookup, ModelNames, StoredReply};
@@ -286,19 +285,8 @@ impl Store {
         self.inner.exclusively(|active| verify::verify(&self.inner, active))
     }
 
-    /// Adds the entries of an exported file, after the whole file was verified, and marks them with their origin. Existing
-    /// outputs are not changed. A file with another digest than `expected_digest` is refused.
-    ///
-    /// # Errors
-    /// If the file is not an export, is incomplete, damaged or of a newer version, or if the cache cannot be written.
-    pub fn import(&self, path: &Path, expected_digest: Option<&Digest>) -> Result<ImportCounts, CacheError> {
-        self.sync()?;
-        transfer::import(self.import_target(), path, expected_digest)
-    }
-
     /// Adds those of the entries `keys` that another cache has, with their source texts. Existing outputs are not
-    /// changed. Each entry is verified as one of an exported file is; a damaged one counts as missing, as it does in the
-    /// other cache.
+    /// changed. A damaged entry counts as missing, as it does in the other cache.
     ///
     /// # Errors
     /// If an entry's key is not that of its inputs, or this cache cannot be written.
@@ -308,16 +296,16 @@ impl Store {
         keys: impl IntoIterator<Item = &'k ActionKey>,
     ) -> Result<ImportCounts, CacheError> {
         self.sync()?;
-        transfer::import_from_cache(self.import_target(), other, keys)
+        exchange::import_from_cache(self.import_target(), other, keys)
     }
 
-    /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified as one of an
-    /// exported file is. Not synced: after a crash it is pulled again.
+    /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. Not
+    /// synced: after a crash it is pulled again.
     ///
     /// # Errors
     /// `BadImport` if these bytes are not the entry or text `key`; else if this cache cannot be written.
     pub fn add_packed(&self, key: &Digest, bytes: &[u8], origin: &ImportOrigin) -> Result<ImportCounts, CacheError> {
-        let counts = share::add_packed(self.import_target(), key, bytes, origin)?;
+        let counts = exchange::add_packed(self.import_target(), key, bytes, origin)?;
         self.unhide(&ActionKey(*key));
         Ok(counts)
     }

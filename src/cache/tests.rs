@@ -280,7 +280,7 @@ fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
 #[test]
 fn a_packed_frame_in_an_export_is_refused() {
     let frames = packed(vec![entry(1).1]).concat();
-    assert!(super::exchange::transfer::read_item(&mut frames.as_slice()).is_err());
+    assert!(super::exchange::read_item(&mut frames.as_slice()).is_err());
 }
 
 proptest! {
@@ -324,7 +324,7 @@ fn an_entry_whose_writer_was_lost_is_not_trusted() {
     let dir = tempdir().unwrap();
     let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::of(n.to_le_bytes())));
     let writer = Some(Writer { name: "someone".into(), key: "a public key".into() });
-    let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::of("segment"), writer });
+    let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::of("pack"), writer });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::open(dir.path(), &holder).unwrap();
     for n in 0..3 {

@@ -13,7 +13,7 @@ pub(crate) const SELECTION: &str = "Selection";
 pub(crate) const MODELS: &str = "Models";
 pub(crate) const LIMITS: &str = "Limits";
 pub(crate) const OUTPUT: &str = "Output";
-pub(crate) const SHARDS: &str = "Shards";
+pub(crate) const PARTS: &str = "Parts";
 pub(crate) const REMOTE: &str = "Shared cache";
 const GLOBAL: &str = "Global options";
 

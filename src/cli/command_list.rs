@@ -8,7 +8,7 @@ use clap::builder::StyledStr;
 /// The commands by purpose, in the order in which a newcomer needs them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["init", "check"]),
-    ("Evaluate", &["plan", "run", "merge"]),
+    ("Evaluate", &["plan", "run"]),
     ("Read results", &["show", "why", "compare", "report", "labels"]),
     ("Sessions and probes", &["observe", "fixture", "probes"]),
     ("Judges", &["judge"]),
@@ -16,8 +16,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Commands of earlier versions, and what takes their place; `None` where nothing does.
-const FORMER: [(&str, Option<&str>); 10] = [
+const FORMER: [(&str, Option<&str>); 11] = [
     ("open", Some("compeval report --open")),
+    ("merge", Some("compeval run --parts N --remote URL")),
     ("trend", Some("compeval labels trend")),
     ("key", Some("compeval cache key")),
     ("cache diff", Some("compeval cache show KEY KEY")),
@@ -27,6 +28,13 @@ const FORMER: [(&str, Option<&str>); 10] = [
     ("fixture stats", Some("compeval check --all")),
     ("batch export", None),
     ("batch import", None),
+];
+
+/// Flags of earlier versions, and what takes their place.
+const FORMER_FLAGS: [(&str, &str); 3] = [
+    ("--shard", "--part I/N --remote URL"),
+    ("--selftest", "compeval judge selftest --remote URL"),
+    ("--export", "--remote URL"),
 ];
 
 /// Gives the program a help page with its commands in groups.
@@ -67,6 +75,13 @@ pub(super) fn former_command(words: &[String]) -> Option<String> {
     })
 }
 
+/// What takes the place of a flag of an earlier version; `None` if it never was one.
+pub(super) fn former_flag(words: &[String]) -> Option<String> {
+    let named = |flag: &str| words.iter().any(|word| word.split('=').next() == Some(flag));
+    let (former, successor) = FORMER_FLAGS.iter().find(|(former, _)| named(former))?;
+    Some(format!("{former} is now `{successor}`"))
+}
+
 /// The commands that could have been meant where these words lead to none.
 pub(super) fn commands_at<'p>(program: &'p Command, words: &[String]) -> Vec<&'p str> {
     let mut at = program;
@@ -102,7 +117,7 @@ mod tests {
         assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
         assert_eq!(grouped.len(), known.len(), "a command is in two groups");
         let leaves = leaves(&program, "");
-        assert!(leaves.len() <= 34, "{} commands: {leaves:?}", leaves.len());
+        assert!(leaves.len() <= 35, "{} commands: {leaves:?}", leaves.len());
     }
 
     #[test]
@@ -119,5 +134,8 @@ mod tests {
             assert!(all.iter().any(|leaf| named.starts_with(leaf.as_str())), "{successor} names no command");
         }
         assert_eq!(former_command(&["run".to_owned()]), None);
+        let flag = |word: &str| former_flag(&["run".to_owned(), word.to_owned()]);
+        assert_eq!(flag("--shard=3/8").as_deref(), Some("--shard is now `--part I/N --remote URL`"));
+        assert_eq!(flag("--part"), None);
     }
 }

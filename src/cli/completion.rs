@@ -38,7 +38,7 @@ fn with_candidates(command: Command) -> Command {
     }
     let command = command.mut_args(|arg| {
         let candidates = match arg.get_id().as_str() {
-            "label" | "labels" | "merged" | "compare_to" | "a" | "b" => ArgValueCandidates::new(label_names),
+            "label" | "labels" | "compare_to" | "a" | "b" => ArgValueCandidates::new(label_names),
             "fixture" | "fixtures" => ArgValueCandidates::new(fixture_names),
             "probe" | "probes" => ArgValueCandidates::new(probe_names),
             "method" | "methods" => ArgValueCandidates::new(method_names),

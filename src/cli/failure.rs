@@ -188,7 +188,6 @@ impl From<EvaluationError> for Failure {
             EvaluationError::Writer(error) => refused_writer(error),
             EvaluationError::LabelLock(error) => error.into(),
             EvaluationError::Cache(error) => error.into(),
-            EvaluationError::Import(error) => import_failure(error),
             EvaluationError::File(error) => error.into(),
             EvaluationError::Remote(error) => error.into(),
             EvaluationError::Set(error) => error.into(),
@@ -236,7 +235,23 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         EvaluationError::CacheIsFile(_) => {
             "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away".to_owned()
         }
-        EvaluationError::NoSelftest(_) => "compeval judge selftest --export FILE   writes it".to_owned(),
+        EvaluationError::NoRemote => "--remote fs:///srv/compeval, or COMPEVAL_REMOTE".to_owned(),
+        EvaluationError::NoSelftest { .. } => {
+            format!("{}   asks them once, for all parts", CommandLine::current().command("judge selftest"))
+        }
+        EvaluationError::NoParts { .. } => {
+            let typed = CommandLine::current();
+            let of = typed.typed("parts").and_then(|words| words.rsplit([' ', '=']).next()).unwrap_or("8").to_owned();
+            let part = typed.without("parts").with("part", &format!("--part 1/{of}"));
+            format!("{}   runs the first of {of}", part.command("run"))
+        }
+        EvaluationError::OtherParts { .. } => {
+            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again"
+                .to_owned()
+        }
+        EvaluationError::OtherAssignment { .. } => {
+            "give the number of parts that were run, or run them again with this project and version".to_owned()
+        }
         EvaluationError::TooManyCells(_) => "compare without --html".to_owned(),
         EvaluationError::TooFewFixtures { .. } => "run without --until-decided compares what there is".to_owned(),
         EvaluationError::RemoteSettings(SettingsError::NoKey) => {
@@ -272,7 +287,6 @@ pub(crate) fn import_failure(error: CacheError) -> Failure {
         CacheError::BadPrefix { .. }
             | CacheError::UnknownPrefix { .. }
             | CacheError::AmbiguousPrefix { .. }
-            | CacheError::BadTarget { .. }
             | CacheError::BadImport { .. }
     );
     let failure = Failure::from(error);

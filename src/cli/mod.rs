@@ -18,7 +18,7 @@ mod loopback;
 mod project;
 mod remote;
 mod run_log;
-mod shard;
+mod part;
 mod stop_reasons;
 mod terminal;
 
@@ -30,7 +30,7 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::pipeline::find_pipeline;
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use command_line::CommandLine;
-use command_list::{commands_at, former_command};
+use command_list::{commands_at, former_command, former_flag};
 use commands::{Cli, dispatch, program};
 use failure::Exit;
 use terminal::{Console, LogWriter};
@@ -48,6 +48,10 @@ pub fn main() -> u8 {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => return refuse_command(&error),
+        Err(error) if error.kind() == ErrorKind::UnknownArgument && former_flag(&words()).is_some() => {
+            Console::plain().eprint(&format!("error: {}", former_flag(&words()).unwrap_or_default()));
+            return Exit::BadInput.code();
+        }
         Err(error) => {
             // Help and version are not errors; clap knows which stream they go to.
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -82,9 +86,14 @@ fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
+/// The arguments of this process.
+fn words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// Says which command takes the place of a word of an earlier version, which one is spelled alike, or which there are.
 fn refuse_command(error: &clap::Error) -> u8 {
-    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = words();
     let console = Console::plain();
     if let Some(why) = former_command(&words) {
         console.eprint(&format!("error: {why}"));

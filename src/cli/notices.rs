@@ -2,10 +2,12 @@
 
 use crate::cli::access::access_list;
 use crate::cli::findings::render_some;
-use crate::cli::shard::part_line;
+use crate::cli::format::{count, money};
+use crate::cli::part::part_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Event;
 use crate::pipeline::Problems;
+use crate::plan::CostEstimate;
 use crate::remote::SharedSummary;
 
 /// Prints what an event has to say, if that is anything.
@@ -21,19 +23,18 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         Event::RemoteUnavailable(error) => {
             console.warn("remote:", format_args!("{error}; this command continues without it"));
         }
+        Event::RemoteLacks { url, estimate: CostEstimate { requests, usd, .. } } => {
+            if *requests > 0 {
+                let (asked, usd) = (count(*requests, "request"), money(*usd));
+                console.note(&format!("{url} has not all of it: this run sends about {asked}, for about {usd}."));
+            }
+        }
         Event::RemoteWarning(warning) => console.warn("remote:", warning),
         Event::CacheNotice(notice) => console.warn("cache:", notice),
         Event::Untrusted(entries) => {
             let text =
                 format!("{entries} pulled entries are of writers that are not in `trust`; they count as missing");
             console.warn("cache:", text);
-        }
-        Event::SelftestLacks { file, cases } => {
-            let text = format!(
-                "{} lacks {cases} self-test cases of the judges of this run: they will be asked",
-                file.display()
-            );
-            console.warn("warning:", text);
         }
         Event::Access(access) => console.note(&access_list(access, console)),
         Event::Exchanged(summary) => transfers(summary).into_iter().for_each(|line| console.note(&line)),

@@ -64,7 +64,8 @@ impl RemoteArgs {
         let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(NEW_KEY))?;
         let texts = variable("COMPEVAL_REMOTE_TEXTS").map(|text| text == "true" || text == "1");
         let is_ci = variable("CI").is_some_and(|value| value != "false" && value != "0");
-        Ok(GivenRemote { url, trust: self.given_trust()?, mode, texts, key, is_ci })
+        let is_named = self.remote.is_some();
+        Ok(GivenRemote { url, trust: self.given_trust()?, mode, texts, key, is_named, is_ci })
     }
 
     fn given_trust(&self) -> Result<Option<Vec<TrustedWriter>>, Failure> {

@@ -120,7 +120,8 @@ pub fn run_matrix(
 ) -> Result<RunOutcome, EvaluationError> {
     let started =
         Started { pipeline, folder, stages: stages(pipeline, options.selftests_only), budget: &options.budget };
-    let mut listener = Forwarder { recorder, listening };
+    let remote = options.shared.as_ref().filter(|_| !options.offline);
+    let mut listener = Forwarder { recorder, listening, remote };
     with_engine(started, store, options, listening, async |executor, options, stop| {
         Ok(run(executor, options, stop, &mut listener).await?)
     })
@@ -142,11 +143,16 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
 struct Forwarder<'f, 'r, 'l> {
     recorder: Option<&'f mut (dyn Listener + 'r)>,
     listening: &'f Listening<'l>,
+    /// The remote of a run that may ask models.
+    remote: Option<&'f SharedCache>,
 }
 
 impl Listener for Forwarder<'_, '_, '_> {
     fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
         self.listening.report(&Event::Step(event));
+        if let (Some(remote), scheduler::Event::Estimated(estimate)) = (self.remote, event) {
+            self.listening.report(&Event::RemoteLacks { url: remote.url(), estimate });
+        }
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.on_event(event))
     }
 }

@@ -1,14 +1,15 @@
 //! Why an evaluation could not be done.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use crate::cache::CacheError;
+use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
 use crate::remote::{RemoteError, SettingsError};
-use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError, SetError};
+use crate::results::{FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
-use crate::shard::Shard;
 use base::files::FileError;
 use models::ModelRef;
 
@@ -25,11 +26,26 @@ pub enum EvaluationError {
     #[error("{variable} is not set, and provider `{provider}` needs the key in it")]
     MissingKey { variable: String, provider: String },
     /// A part's folder may be gone before its batches have ended.
-    #[error("a shard cannot send requests to `{model}` in batches")]
+    #[error("a part cannot send requests to `{model}` in batches")]
     BatchedPart { model: ModelRef },
     /// The same part is being run by another process.
-    #[error("shard {shard} is being run already: {error}")]
-    PartIsRunning { shard: Shard, error: LabelWriterError },
+    #[error("part {part} is being run already: {error}")]
+    PartIsRunning { part: PartNumber, error: LabelWriterError },
+    /// Parts meet in a remote, and none is named.
+    #[error("the parts of a run meet in a remote, and none is named")]
+    NoRemote,
+    /// The remote has not the judges' self-test, which every part would pay for.
+    #[error("the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them")]
+    NoSelftest { url: String, cases: usize },
+    /// No part of the run pushed anything.
+    #[error("the remote has no part of `{label}` in {of} parts")]
+    NoParts { label: Label, of: NonZeroU32 },
+    /// The parts measured something else than the project does now.
+    #[error("the parts of `{label}` are of another design than this project is now; what differs:{}", list(differs))]
+    OtherParts { label: Label, differs: Vec<String> },
+    /// The parts divided the work otherwise.
+    #[error("the parts of `{label}` divided the work otherwise than this project and this version would now")]
+    OtherAssignment { label: Label },
     /// The results of the label cannot be written.
     #[error(transparent)]
     Writer(#[from] LabelWriterError),
@@ -46,12 +62,6 @@ pub enum EvaluationError {
     RemoteSettings(#[from] SettingsError),
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// There is no file with a self-test at this place.
-    #[error("there is no file {}", _0.display())]
-    NoSelftest(PathBuf),
-    /// The file with the self-test cannot be imported.
-    #[error(transparent)]
-    Import(CacheError),
     /// An action cannot be prepared.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -74,6 +84,10 @@ pub enum EvaluationError {
     /// The periodic tasks of a run ended before it did.
     #[error("the clock stopped")]
     ClockStopped,
+}
+
+fn list(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n  - {line}")).collect()
 }
 
 impl From<Problems> for EvaluationError {

@@ -11,9 +11,11 @@ use super::engine::{EngineOptions, require_prices, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use super::looks::add_look;
+use super::meeting::{connect_parts, push_part};
+use super::merge::Merge;
 use super::origins::{note_origins, report_changed_outputs};
 use super::outcome::{Ended, Ending, Outcome};
-use super::part::{NumberedPart, PartOfRun};
+use super::part::{NumberedPart, PartOfRun, PartRequest};
 use super::project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
@@ -21,10 +23,11 @@ use super::publish::publish;
 use super::recorder::Recorder;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
+use crate::action::Work;
 use crate::cache::{Layered, Lookup, Store};
 use crate::pipeline::{JudgeIx, Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{CostEstimate, SelftestTask, reachable, selftest};
-use crate::remote::SharedCache;
+use crate::plan::{Action, CostEstimate, SelftestTask, reachable, selftest};
+use crate::remote::{SharedCache, SharedSummary};
 use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
     Manifest, Summary, names, open_side,
@@ -44,45 +47,37 @@ pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Resul
     let (file, profile) = (request.project.file.clone(), request.project.profile.clone());
     let (prepared, store) = match request.part {
         // Its cache is its own; that of the project is not locked.
-        Some(_) => {
+        Some(PartRequest::Run(_)) => {
             let prepared = Prepared::new(request, &listening)?;
             let store = open_store(prepared.cache(), &listening)?;
             (prepared, store)
         }
-        None => {
+        Some(PartRequest::Merge(_)) | None => {
             let paths = paths_of_project(&file, profile.as_deref()).ok();
             let existing = paths.as_ref().map(|paths| paths.cache.as_path());
             open_with_store(existing, &listening, || Prepared::new(request, &listening), Prepared::cache)?
         }
     };
-    evaluate_prepared(prepared, store, |_, _| {}, &listening)
+    run_and_publish(prepared, store, &listening)
 }
 
-/// Runs what was prepared and publishes the results. `complete` adds to the manifest what the run cannot know.
-///
-/// # Errors
-/// As [`evaluate`].
-pub fn evaluate_prepared(
-    prepared: Prepared,
-    store: Store,
-    complete: impl FnOnce(&mut Manifest, Ending),
-    listening: &Listening<'_>,
-) -> Result<Outcome, EvaluationError> {
+/// Runs what was prepared and publishes the results.
+fn run_and_publish(prepared: Prepared, store: Store, listening: &Listening<'_>) -> Result<Outcome, EvaluationError> {
     let pipeline = &prepared.pipeline;
-    if let Some(file) = &prepared.request.selftest {
-        import_selftest(pipeline, &store, file, listening)?;
-    }
     if let Some(part) = &prepared.part {
         listening.report(&Event::Part(part));
         copy_known(part, pipeline, &store)?;
+        prepared.require_selftest(&store)?;
     }
-    let ExecutedRun { mut manifest, ending, recorded, is_broken } = prepared.execute(&store, listening)?;
+    let ExecutedRun { mut manifest, ending, recorded, is_broken, summary } = prepared.execute(&store, listening)?;
     if let Some(before) = &prepared.request.look_before {
         add_look(&mut manifest, before);
     }
-    complete(&mut manifest, ending);
-    let Prepared { pipeline, writer, part, .. } = prepared;
+    let Prepared { pipeline, writer, part, merge, options, .. } = prepared;
+    let coverage = merge.as_ref().map(|merge| merge.coverage(summary.as_ref()));
+    merge.iter().for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
     let (folder, files) = (writer.folder().clone(), writer.lock_files()?);
+    let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
     let (summary, manifest, refused): (Option<Summary>, Manifest, Option<EvaluationError>) = match part {
@@ -103,18 +98,19 @@ pub fn evaluate_prepared(
     drop(files);
     // A cache that can keep nothing more has said so.
     let unsynced = synced.err().filter(|_| !is_broken);
-    Ok(Outcome { manifest, summary, refused, publication, ending, unsynced })
+    Ok(Outcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
 }
 
 /// An evaluation whose inputs are validated; nothing of it has been written or spent yet.
-pub struct Prepared {
-    pub pipeline: Pipeline,
-    pub label: Label,
-    pub design: Design,
+struct Prepared {
+    pipeline: Pipeline,
+    label: Label,
+    design: Design,
     request: Request,
     writer: LabelWriter,
     options: EngineOptions,
     part: Option<PartOfRun>,
+    merge: Option<Merge>,
 }
 
 /// A run whose actions are over, and whose files are not published.
@@ -124,6 +120,8 @@ struct ExecutedRun {
     recorded: FinishedRows,
     /// Whether the cache can keep nothing more.
     is_broken: bool,
+    /// What was exchanged with the remote.
+    summary: Option<SharedSummary>,
 }
 
 impl Prepared {
@@ -131,21 +129,23 @@ impl Prepared {
     ///
     /// # Errors
     /// The project or the request has faults; another process writes the label.
-    pub fn new(mut request: Request, listening: &Listening<'_>) -> Result<Prepared, EvaluationError> {
+    fn new(mut request: Request, listening: &Listening<'_>) -> Result<Prepared, EvaluationError> {
         let label = request.label.clone().unwrap_or_else(|| Label::of_time(base::clock::now()));
+        let number = request.part.and_then(PartRequest::number);
+        let is_merge = matches!(request.part, Some(PartRequest::Merge(_)));
         let opening = OpenRequest {
-            needs_keys: !request.offline,
-            sharers: request.part.and_then(NumberedPart::sharers),
+            needs_keys: !request.offline && !is_merge,
+            sharers: number.and_then(NumberedPart::sharers),
             ..request.project.clone()
         };
         let Opened { mut pipeline, warnings, .. } = open_project(&opening)?;
         listening.report(&Event::Opened { pipeline: &pipeline, warnings: &warnings });
         let mut limits = request.limits;
         require_prices(&limits, stage_models(&pipeline), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
-        if request.part.is_some() {
+        if number.is_some() {
             refuse_batches(&pipeline)?;
         }
-        let part = request.part.map(|number| PartOfRun::restrict(&mut pipeline, number, &label));
+        let part = number.map(|number| PartOfRun::restrict(&mut pipeline, number, &label));
         if let Some(part) = &part {
             limits = limits.part(part.share());
         }
@@ -156,21 +156,26 @@ impl Prepared {
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace);
         let writer = writer.map_err(|error| match (error, &part) {
             (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
-                EvaluationError::PartIsRunning { shard: part.record.shard, error }
+                EvaluationError::PartIsRunning { part: part.record.number, error }
             }
             (error, _) => error.into(),
         })?;
         let (remote, declared) = (std::mem::take(&mut request.remote), &pipeline.remote);
         let trusted = trusted_keys(&remote, declared);
-        // Offline, nothing is sent to anybody.
-        let shared = match request.offline {
-            true => None,
-            false => connect_remote(remote, declared, listening, SharedCache::new)?,
+        let (shared, merge) = match request.part {
+            Some(role) => {
+                let shared = connect_parts(role, remote, &pipeline, part.as_ref(), &label, listening)?;
+                (Some(shared.0), shared.1)
+            }
+            // Offline, nothing is sent to anybody.
+            None if request.offline => (None, None),
+            None => (connect_remote(remote, declared, listening, SharedCache::new)?, None),
         };
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
-            offline: request.offline,
-            allow_weak_judge: request.allow_weak_judge,
+            offline: request.offline || is_merge,
+            // Each part has decided that for itself.
+            allow_weak_judge: request.allow_weak_judge || is_merge,
             refresh: request.refresh.clone(),
             jobs: request.jobs,
             batches: request.batches.clone(),
@@ -180,12 +185,30 @@ impl Prepared {
             stop: request.stop.clone(),
             ..EngineOptions::default()
         };
-        Ok(Prepared { pipeline, label, design, request, writer, options, part })
+        Ok(Prepared { pipeline, label, design, request, writer, options, part, merge })
     }
 
     /// The cache that the evaluation writes.
-    pub fn cache(&self) -> &Path {
+    fn cache(&self) -> &Path {
         &self.pipeline.cache
+    }
+
+    /// Refuses to begin a part whose judges are untested: every part would ask the same cases.
+    fn require_selftest(&self, store: &Store) -> Result<(), EvaluationError> {
+        let Prepared { pipeline, options, .. } = self;
+        let Some(shared) = options.shared.as_ref().filter(|_| Matrix::new(pipeline).counts().judge > 0) else {
+            return Ok(());
+        };
+        let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
+        let is_missing = |case: &SelftestTask| {
+            let Action { key, work, .. } = &case.action;
+            let is_asked = matches!(work, Work::Ask(_));
+            is_asked && !shared.has(key) && !store.find(key).is_some_and(|record| record.is_usable())
+        };
+        match cases.filter(is_missing).count() {
+            0 => Ok(()),
+            cases => Err(EvaluationError::NoSelftest { url: shared.url().to_owned(), cases }),
+        }
     }
 
     /// Begins the result set, runs the matrix and fills the manifest in.
@@ -213,8 +236,9 @@ impl Prepared {
         manifest.outcome = ended.recorded();
         let recorded = self.record_spending(&mut manifest, recorder, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;
-        if let Some(summary) = shared.and_then(SharedCache::summary) {
-            listening.report(&Event::Exchanged(&summary));
+        let summary = shared.and_then(SharedCache::summary);
+        if let Some(summary) = &summary {
+            listening.report(&Event::Exchanged(summary));
             manifest.remote = Some(remote_use(summary));
         }
         let is_broken = ended.run.broken.is_some();
@@ -225,14 +249,14 @@ impl Prepared {
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
-        Ok(ExecutedRun { manifest, ending, recorded, is_broken })
+        Ok(ExecutedRun { manifest, ending, recorded, is_broken, summary })
     }
 
     /// The manifest of the run that begins. Stores the texts that later explain a change.
     fn begin(&self, store: &Store) -> Manifest {
         let Prepared { pipeline, request, .. } = self;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
-        manifest.shard = self.part.as_ref().map(|part| part.record);
+        manifest.part = self.part.as_ref().map(|part| part.record);
         for file in pipeline.sources.iter().cloned().chain(data_files(pipeline)) {
             store.text(file.digest, &file.text);
             manifest.files.insert(file.path, file.digest);
@@ -275,33 +299,13 @@ fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     }
 }
 
-/// Copies what a part of the matrix finds in the project's cache into the part's own, so that a merge needs nothing but
-/// the part's folder, on whatever machine it is.
+/// Copies what a part of the matrix finds in the project's cache into the part's own, so that it is pushed like what
+/// the part makes.
 fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<(), EvaluationError> {
     let known = open_snapshot(part.project_cache())?;
     if !known.is_empty() {
         let found = reachable(pipeline, &Layered { upper: store, lower: &known })?;
         store.import_from_cache(&known, &found.keys)?;
-    }
-    Ok(())
-}
-
-/// Adds the exported self-test to the cache, so that no judge is asked about it.
-fn import_selftest(
-    pipeline: &Pipeline,
-    store: &Store,
-    file: &Path,
-    listening: &Listening<'_>,
-) -> Result<(), EvaluationError> {
-    if !file.is_file() {
-        return Err(EvaluationError::NoSelftest(file.to_owned()));
-    }
-    store.import(file, None).map_err(EvaluationError::Import)?;
-    let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
-    let is_missing = |case: &SelftestTask| !store.find(&case.action.key).is_some_and(|record| record.is_usable());
-    match cases.filter(is_missing).count() {
-        0 => {}
-        cases => listening.report(&Event::SelftestLacks { file, cases }),
     }
     Ok(())
 }
@@ -345,11 +349,7 @@ impl Listener for Recording<'_> {
         if let scheduler::Event::SelftestCompleted { judge, verdict } = event {
             self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
         }
-        let key = match event {
-            scheduler::Event::Cached { key, .. } | scheduler::Event::Completed { key, .. } => Some(*key),
-            _ => None,
-        };
-        if let Some((shared, key)) = self.shared.zip(key) {
+        if let Some((shared, key)) = self.shared.zip(event.key()) {
             shared.note(key);
         }
         self.recorder.on_event(event)

@@ -1,13 +1,13 @@
 //! What an evaluation reports while it goes on.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::outcome::Ended;
 use super::part::PartOfRun;
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};
+use crate::plan::CostEstimate;
 use crate::remote::{RemoteError, SharedSummary};
 use crate::results::ResultsFolder;
 use crate::scheduler::{self, Budget, Spent, StopRequest};
@@ -25,14 +25,14 @@ pub enum Event<'a> {
     RemoteIgnored,
     /// The remote cannot be connected to; the run continues without it.
     RemoteUnavailable(&'a RemoteError),
+    /// The remote has given what it has, and the run is about to pay for the rest.
+    RemoteLacks { url: &'a str, estimate: &'a CostEstimate },
     /// Something odd about the remote.
     RemoteWarning(&'a str),
     /// Something odd about the cache.
     CacheNotice(&'a str),
     /// So many pulled entries are of writers that are not trusted, and count as missing.
     Untrusted(u64),
-    /// An imported self-test has not all cases of the judges: so many will be asked.
-    SelftestLacks { file: &'a Path, cases: usize },
     /// The hosts and programs that the project uses, if it was not reported before.
     Access(&'a ExternalAccess),
     /// The actions begin.

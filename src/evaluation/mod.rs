@@ -16,6 +16,8 @@ mod evaluate;
 mod event;
 mod live_page;
 mod looks;
+mod meeting;
+mod merge;
 mod origins;
 mod outcome;
 mod part;
@@ -31,12 +33,13 @@ pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
 pub use engine::{EngineOptions, require_prices, run_matrix, runtime, with_engine};
 pub use error::EvaluationError;
-pub use evaluate::{Prepared, evaluate, evaluate_prepared};
+pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
 pub use live_page::PartialResults;
 pub use looks::{Looks, looks};
+pub use merge::MergeCoverage;
 pub use outcome::{Ended, Ending, Outcome};
-pub use part::{NumberedPart, PartOfRun};
+pub use part::{NumberedPart, PartOfRun, PartRequest};
 pub use project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys, stage_models, variable,
 };

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::error::EvaluationError;
+use super::merge::MergeCoverage;
 use crate::cache::CacheError;
+use crate::remote::RemoteError;
 use crate::results::{self, FailedAction, Manifest, Publication, ResultsFolder, Summary};
 use crate::scheduler::RunOutcome;
 
@@ -20,6 +22,10 @@ pub struct Outcome {
     pub publication: Publication,
     /// How the run ended.
     pub ending: Ending,
+    /// What a merge found of the parts.
+    pub merge: Option<MergeCoverage>,
+    /// Why what a part made is not in the remote.
+    pub unpushed: Option<RemoteError>,
     /// Why the cache is not on disk, where the run did not already end because of it.
     pub unsynced: Option<CacheError>,
 }

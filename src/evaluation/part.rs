@@ -3,14 +3,43 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use crate::parts::{Assignment, Engine, PartNumber, PartRecord};
 use crate::pipeline::Pipeline;
-use crate::results::{Label, ShardFolder};
-use crate::shard::{Assignment, Engine, Shard, ShardRecord};
+use crate::remote::{GivenRemote, RemoteMode};
+use crate::results::{Label, PartFolder};
+
+/// What a process does of a matrix that runs in parts.
+#[derive(Clone, Copy, Debug)]
+pub enum PartRequest {
+    /// Runs one of them, and pushes what it makes.
+    Run(NumberedPart),
+    /// Makes the results of so many from what they pushed. Asks no model.
+    Merge(NonZeroU32),
+}
+
+impl PartRequest {
+    /// The part that is run.
+    pub fn number(self) -> Option<NumberedPart> {
+        match self {
+            PartRequest::Run(number) => Some(number),
+            PartRequest::Merge(_) => None,
+        }
+    }
+
+    /// The remote as this needs it: a part pushes, a merge reads.
+    pub(super) fn remote(self, given: GivenRemote) -> GivenRemote {
+        let mode = match self {
+            PartRequest::Run(_) => RemoteMode::Write,
+            PartRequest::Merge(_) => RemoteMode::Read,
+        };
+        GivenRemote { mode: Some(mode), ..given }
+    }
+}
 
 /// A part by its number, with the engine that gave it.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedPart {
-    pub shard: Shard,
+    pub number: PartNumber,
     pub engine: Option<Engine>,
     /// Whether the providers' limits are not divided among the parts.
     pub whole_limits: bool,
@@ -19,7 +48,7 @@ pub struct NumberedPart {
 impl NumberedPart {
     /// Processes that the providers' limits are divided among.
     pub fn sharers(self) -> Option<NonZeroU32> {
-        (!self.whole_limits).then_some(self.shard.of())
+        (!self.whole_limits).then_some(self.number.of())
     }
 }
 
@@ -27,7 +56,7 @@ impl NumberedPart {
 #[derive(Debug)]
 pub struct PartOfRun {
     /// What the manifest says of it.
-    pub record: ShardRecord,
+    pub record: PartRecord,
     assignment: Assignment,
     /// The project's cache, which is read beside the part's own and never locked: on a shared file system all parts
     /// read it.
@@ -36,14 +65,14 @@ pub struct PartOfRun {
 
 impl PartOfRun {
     /// Leaves `pipeline` the chains of the part, and gives it the part's cache and results folder.
-    pub fn restrict(pipeline: &mut Pipeline, number: NumberedPart, label: &Label) -> PartOfRun {
-        let NumberedPart { shard, engine, .. } = number;
-        let assignment = Assignment::of(pipeline, shard.of());
-        let folder = ShardFolder::of(&pipeline.results, label, shard);
-        pipeline.part = Some(assignment.part(shard).chains);
+    pub fn restrict(pipeline: &mut Pipeline, part: NumberedPart, label: &Label) -> PartOfRun {
+        let NumberedPart { number, engine, .. } = part;
+        let assignment = Assignment::new(pipeline, number.of());
+        let folder = PartFolder::new(&pipeline.results, label, number);
+        pipeline.part = Some(assignment.part(number).chains);
         folder.path().clone_into(&mut pipeline.results);
         let project_cache = std::mem::replace(&mut pipeline.cache, folder.cache());
-        let record = ShardRecord { shard, assignment: assignment.digest(), engine };
+        let record = PartRecord { number, assignment: assignment.digest(), engine };
         PartOfRun { record, assignment, project_cache }
     }
 
@@ -54,7 +83,7 @@ impl PartOfRun {
 
     /// Its part of the estimated work, of the money and of the requests, from 0 to 1.
     pub fn share(&self) -> f64 {
-        self.assignment.share(self.record.shard)
+        self.assignment.share(self.record.number)
     }
 
     /// The work of the largest part, in means of all.
@@ -64,7 +93,7 @@ impl PartOfRun {
 
     /// Its chains (a method on a fixture each).
     pub fn chains(&self) -> usize {
-        self.assignment.part(self.record.shard).chains.len()
+        self.assignment.part(self.record.number).chains.len()
     }
 
     /// The chains of the whole matrix.

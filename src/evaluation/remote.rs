@@ -45,11 +45,11 @@ pub(super) fn report_warnings(shared: &SharedCache, listening: &Listening<'_>) {
 }
 
 /// What was exchanged with the remote, as the manifest records it.
-pub(super) fn remote_use(summary: SharedSummary) -> RemoteUse {
+pub(super) fn remote_use(summary: &SharedSummary) -> RemoteUse {
     RemoteUse {
-        url: summary.url,
+        url: summary.url.clone(),
         list: summary.list,
-        segments: summary.segments,
+        packs: summary.packs,
         pulled: summary.pulled.entries,
         uploaded: summary.pushed.entries,
     }

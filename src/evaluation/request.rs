@@ -1,11 +1,11 @@
 //! What is to be evaluated.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tokio::sync::watch;
 
-use super::part::NumberedPart;
+use super::part::PartRequest;
 use crate::action::Stage;
 use crate::pipeline::{OpenRequest, Problems, find_pipeline};
 use crate::remote::GivenRemote;
@@ -25,10 +25,8 @@ pub struct Request {
     pub replace: bool,
     /// Stages whose cached outputs are made anew.
     pub refresh: BTreeSet<Stage>,
-    /// The part of the matrix that this process runs; `None` is all of it.
-    pub part: Option<NumberedPart>,
-    /// A file with the judges' self-test.
-    pub selftest: Option<PathBuf>,
+    /// What this process does of a matrix that runs in parts; `None` runs all of it.
+    pub part: Option<PartRequest>,
     /// What may be spent.
     pub limits: BudgetLimits,
     /// Actions under way at once; `None` is what the providers may carry.

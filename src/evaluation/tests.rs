@@ -1,9 +1,10 @@
 use super::*;
 use crate::action::StageName;
+use crate::parts::PartNumber;
 use crate::pipeline::starter_files;
+use crate::remote::GivenRemote;
 use crate::results::{self, Label};
 use crate::scheduler::{BudgetLimits, StopRequest};
-use crate::shard::Shard;
 use base::units::Usd;
 
 fn project() -> tempfile::TempDir {
@@ -45,13 +46,34 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
 }
 
 #[test]
-fn a_part_writes_rows_and_no_reports() {
-    let folder = project();
-    let part = NumberedPart { shard: Shard::new(1, 2).unwrap(), engine: None, whole_limits: false };
-    let outcome = evaluate(Request { part: Some(part), ..request(&folder, "parts") }, &mut |_| {}).unwrap();
-    assert!(outcome.summary.is_none() && outcome.manifest.shard.is_some());
-    assert!(!outcome.folder().path().join("report.md").exists());
-    assert!(!folder.path().join("results/parts/manifest.json").exists(), "the label has no results yet");
+fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
+    let (folder, shared) = (project(), tempfile::tempdir().unwrap());
+    base::files::create_private_folder(&shared.path().join("remote")).unwrap();
+    let url = format!("fs://{}", shared.path().join("remote").display());
+    let remote = || GivenRemote { url: Some(url.parse().unwrap()), is_named: true, ..GivenRemote::default() };
+    let asked = |part| Request { part: Some(part), remote: remote(), ..request(&folder, "parts") };
+    let merge = || PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
+    assert!(matches!(evaluate(asked(merge()), &mut |_| {}), Err(EvaluationError::NoParts { .. })));
+    for index in [1, 2] {
+        let number = PartNumber::new(index, 2).unwrap();
+        let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
+        let outcome = evaluate(asked(part), &mut |_| {}).unwrap();
+        assert!(outcome.summary.is_none() && outcome.manifest.part.is_some() && outcome.unpushed.is_none());
+        assert!(!outcome.folder().path().join("report.md").exists());
+        if index == 1 {
+            assert!(!folder.path().join("results/parts/manifest.json").exists(), "the label has no results yet");
+            let early = evaluate(asked(merge()), &mut |_| {}).unwrap();
+            assert_eq!(early.merge.unwrap().missing, [PartNumber::new(2, 2).unwrap()]);
+        }
+    }
+    let merged = evaluate(asked(merge()), &mut |_| {}).unwrap();
+    assert_eq!((merged.ending, merged.merge), (Ending::Complete, Some(MergeCoverage::default())));
+    let rows = |folder: &tempfile::TempDir, label: &str| {
+        std::fs::read_to_string(folder.path().join("results").join(label).join("cells.jsonl")).unwrap()
+    };
+    let whole = project();
+    evaluate(request(&whole, "parts"), &mut |_| {}).unwrap();
+    assert_eq!(rows(&folder, "parts"), rows(&whole, "parts"));
 }
 
 #[test]

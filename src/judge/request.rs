@@ -16,7 +16,8 @@ use super::criterion::{Criterion, CriterionId};
 use crate::action::{
     BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable,
 };
-use crate::probe::{Fact, Probe};
+use crate::probe::{Fact, Probe, one_or_several_facts};
+use base::fault::Fault;
 use base::locale::Locale;
 use models::OutputSchema;
 use sessions::transcript::Role;
@@ -62,21 +63,43 @@ impl<'a> GroundTruthRef<'a> {
 
 /// The JSON object that stands for `request` in the prompt, as one who grades by rules reads it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GradingRequest {
     pub probe_question: String,
     pub model_response: String,
     /// The context it was given from, if judges may see it.
     #[serde(default)]
     pub compacted_context: Option<String>,
+    /// What is known about the right answer; empty if nothing is.
+    #[serde(default)]
     pub ground_truth: GroundTruth,
     pub rubric_criteria: Vec<CriterionId>,
 }
 
+const SHAPE: &str = "one object with `probe_question`, `model_response` and `rubric_criteria`, a list of ids; `compacted_context` \
+                     and `ground_truth` may be left out";
+
+impl GradingRequest {
+    /// Reads a request from the text of a file.
+    ///
+    /// # Errors
+    /// The first fault of the JSON, with its place; a request without criteria.
+    pub fn read(text: &str) -> Result<GradingRequest, Fault> {
+        let request: GradingRequest =
+            serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
+        if request.rubric_criteria.is_empty() {
+            return Err(Fault::at(0..0, "`rubric_criteria` names no criterion", SHAPE));
+        }
+        Ok(request)
+    }
+}
+
 /// The ground truth, as it is in the request; absent values are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroundTruth {
-    /// What a correct answer contains; empty exactly where the transcript does not say.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What a correct answer contains; empty if no facts are known, or the transcript does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several_facts")]
     pub expected_facts: Vec<Fact>,
     /// What was true once and no longer is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,7 +115,8 @@ pub struct JudgeQuestion {
     rubric: Result<RequestTurn, TemplateFault>,
     template: Template,
     question: InputValue,
-    truth: InputValue,
+    /// `None` if nothing is known about the right answer.
+    truth: Option<InputValue>,
     ids: InputValue,
     schema: ReplyShape,
     criteria: Vec<CriterionId>,
@@ -116,7 +140,7 @@ impl JudgeQuestion {
             rubric: rubric.map(|rubric| RequestTurn::Text(Role::System, rubric)),
             template: prompts.request.clone(),
             question: question.into(),
-            truth: InputValue::from(json!(ground_truth(truth, locale)).to_string()),
+            truth: known_truth(ground_truth(truth, locale)),
             ids: InputValue::from(json!(criteria_ids).to_string()),
             schema: shape(&criteria_ids),
             criteria: criteria_ids,
@@ -133,16 +157,12 @@ impl JudgeQuestion {
             }
             None => ComposedValue::builder().fixed(&glue.question),
         };
-        let request = request
-            .string("question", self.question.clone())
-            .fixed(&glue.answer)
-            .string("answer", answer)
-            .fixed(&glue.truth)
-            .json("ground truth", self.truth.clone())
-            .fixed(&glue.criteria)
-            .json("criteria", self.ids.clone())
-            .fixed(&glue.end)
-            .build();
+        let request = request.string("question", self.question.clone()).fixed(&glue.answer).string("answer", answer);
+        let request = match self.truth.clone() {
+            Some(truth) => request.fixed(&glue.truth).json("ground truth", truth),
+            None => request,
+        };
+        let request = request.fixed(&glue.criteria).json("criteria", self.ids.clone()).fixed(&glue.end).build();
         let prompt = self.template.fill("prompt", vec![("request", request)])?;
         Ok(vec![self.rubric.clone()?, RequestTurn::Text(Role::User, prompt)])
     }
@@ -247,6 +267,11 @@ fn ground_truth(truth: GroundTruthRef<'_>, locale: Locale) -> GroundTruth {
     GroundTruth { reference_answer: Some(reference), ..GroundTruth::default() }
 }
 
+/// The truth as JSON; an absent value is left out.
+fn known_truth(truth: GroundTruth) -> Option<InputValue> {
+    (truth != GroundTruth::default()).then(|| InputValue::from(json!(truth).to_string()))
+}
+
 /// Within the vendors' strict modes: every property required, no further ones, no bounds on numbers or lists. The
 /// scale is spelt out instead: a server that holds its model to the schema then yields no score beyond it.
 fn schema(criteria: &[CriterionId]) -> OutputSchema {
@@ -342,6 +367,23 @@ mod tests {
         assert_eq!(value["ground_truth"], json!({"reference_answer": "none"}));
         let empty = texts(&asked(truth, Locale::En).with("".into(), Some("".into())).unwrap());
         assert_eq!(brief(&empty[1]).1["compacted_context"], "");
+        let unknown = GroundTruthRef { reference_answer: None, ..truth };
+        let unknown = texts(&asked(unknown, Locale::En).with("a".into(), None).unwrap());
+        assert_eq!(brief(&unknown[1]).1.get("ground_truth"), None);
+    }
+
+    #[test]
+    fn a_request_in_a_file_is_the_object_that_a_judge_gets() {
+        let whole = r#"{"probe_question": "Which port?", "model_response": "8081", "compacted_context": "port 8081",
+            "ground_truth": {"expected_facts": "8081"}, "rubric_criteria": ["accuracy_factual"]}"#;
+        let read = GradingRequest::read(whole).unwrap();
+        assert_eq!(read.ground_truth.expected_facts, [Fact { spellings: vec!["8081".into()] }]);
+        let bare = r#"{"probe_question": "?", "model_response": "", "rubric_criteria": ["accuracy_factual"]}"#;
+        assert_eq!(GradingRequest::read(bare).unwrap().ground_truth, GroundTruth::default());
+        let fault = |text: &str| GradingRequest::read(text).unwrap_err();
+        let misspelt = whole.replace("ground_truth", "ground_thruth");
+        assert!(fault(&misspelt).message.contains("ground_thruth"));
+        assert!(fault(&bare.replace("\"accuracy_factual\"", "")).message.contains("no criterion"));
     }
 
     #[test]

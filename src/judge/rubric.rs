@@ -74,6 +74,17 @@ impl Rubric {
         self.criteria.iter().filter(|c| scope == Scope::All || c.applies_to.contains(&kind)).collect()
     }
 
+    /// The criteria with these ids, in the order of the file.
+    ///
+    /// # Errors
+    /// The first id that no criterion has.
+    pub fn named<'i>(&self, ids: &'i [CriterionId]) -> Result<Vec<&Criterion>, &'i CriterionId> {
+        match ids.iter().find(|id| self.criterion(id).is_none()) {
+            Some(unknown) => Err(unknown),
+            None => Ok(self.criteria.iter().filter(|criterion| ids.contains(&criterion.id)).collect()),
+        }
+    }
+
     /// The first type of probe that is graded by the same criteria as `kind`.
     pub fn graded_alike(&self, kind: ProbeType, scope: Scope) -> ProbeType {
         let applies = |criterion: &Criterion, kind| scope == Scope::All || criterion.applies_to.contains(&kind);

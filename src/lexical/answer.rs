@@ -376,9 +376,10 @@ ValueError: delay must not be negative. The log rotates daily.";
         assert_eq!(answer("", "磁盘总容量是多少？"), NOTHING_ZH);
         for nothing in [NOTHING, NOTHING_ZH] {
             let request = serde_json::json!({
-                "probe_question": "q", "model_response": nothing, "ground_truth": {}, "rubric_criteria": ["c"]
+                "probe_question": "q", "model_response": nothing, "rubric_criteria": ["c"],
+                "ground_truth": {"reference_answer": "The transcript does not say."}
             });
-            assert!(judge::judge(&request.to_string()).contains("\"score\":5"));
+            assert!(judge::judge(&request.to_string(), "").contains("\"score\":5"));
         }
     }
 

@@ -5,16 +5,20 @@
 //! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each dimension has
 //! a signal of its own: accuracy how much of what is asserted is right, completeness the share of the facts, the
 //! artifact trail paths and what is said about them, continuity open work and reasons, instruction following the form and
-//! the constraints that the question states, or else how much of the answer is to the point. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
+//! the constraints that the question states, or else how much of the answer is to the point. Where no facts are known, the
+//! words of the reference answer stand for them; without it, those of the answer that its context has. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
 //! the question itself is about what was rejected, words of rejection are ignored.
 
 use serde_json::json;
 
+use super::answer::is_chinese;
 use super::demands::Demands;
+use super::terms::terms;
 use crate::compress::rules;
 use crate::judge::{CriterionId, GradingRequest};
 use crate::measure::{abstains, asks_for_rejection, is_denied, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
+use base::locale::Locale;
 use sessions::transcript::fold;
 
 /// What was found in the answer, once for all criteria.
@@ -44,11 +48,12 @@ struct FoundFact {
 }
 
 /// Grades the request's answer on each of its criteria; the JSON of the judge's contract. A request that cannot be
-/// read is graded on nothing, which the contract refuses.
-pub(super) fn judge(request: &str) -> String {
+/// read is graded on nothing, which the contract refuses. Reasons are in the language of the judge's `instructions`.
+pub(super) fn judge(request: &str, instructions: &str) -> String {
+    let locale = if is_chinese(instructions) { Locale::Zh } else { Locale::En };
     let results: Vec<serde_json::Value> = match serde_json::from_str::<GradingRequest>(request) {
         Ok(brief) => {
-            let finding = find(&brief);
+            let finding = find(&brief, locale);
             let grade = |id: &CriterionId| {
                 let score = score(id, &finding);
                 json!({"criterionId": id, "score": score, "reasoning": finding.words})
@@ -60,12 +65,11 @@ pub(super) fn judge(request: &str) -> String {
     json!({"criterionResults": results}).to_string()
 }
 
-fn find(brief: &GradingRequest) -> Finding {
+fn find(brief: &GradingRequest, locale: Locale) -> Finding {
     let response = brief.model_response.trim();
     let truth = &brief.ground_truth;
     if truth.expected_facts.is_empty() {
-        let demands = Demands::read(&brief.probe_question, response, false);
-        return unanswerable(response, demands);
+        return find_words(brief, locale);
     }
     let folded = fold(response);
     let reads_rejection = !asks_for_rejection(&brief.probe_question);
@@ -78,7 +82,7 @@ fn find(brief: &GradingRequest) -> Finding {
     let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.occurs_in(line)));
     let length = |text: &str| text.chars().count();
     let relevant = bearing.map(|(line, _)| length(line)).sum::<usize>() as f64 / length(response).max(1) as f64;
-    let words = words(&truth.expected_facts, &facts, &outdated);
+    let words = reason(&truth.expected_facts, &facts, &outdated, locale);
     let names_superseded = FactFinder::all(&truth.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
     let demands = Demands::read(&brief.probe_question, response, names_superseded);
     Finding { stale: outdated.len(), relevant, demands, words, facts }
@@ -90,16 +94,60 @@ fn stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder]) ->
     superseded.iter().zip(current).filter(|(_, is_current)| *is_current).map(|(fact, _)| fact).collect()
 }
 
+/// No facts are known: words of the reference answer stand for them, or, without it, what of the answer its context has.
+fn find_words(brief: &GradingRequest, locale: Locale) -> Finding {
+    let response = brief.model_response.trim();
+    let demands = Demands::read(&brief.probe_question, response, false);
+    let reference = brief.ground_truth.reference_answer.as_deref();
+    if reference.is_some_and(admits) {
+        return unanswerable(response, demands, locale);
+    }
+    let context = brief.compacted_context.as_deref().unwrap_or(&brief.probe_question);
+    let (expected, text) = reference.map_or((response, context), |reference| (reference, response));
+    let in_text = terms(text);
+    let is_admission = admits(response);
+    let found: Vec<bool> = terms(expected).iter().map(|term| !is_admission && in_text.contains(term)).collect();
+    let (count, all) = (found.iter().filter(|found| **found).count(), found.len());
+    let words = match reference {
+        Some(_) => locale.pick(
+            format!("By literal matching. Words of the reference answer in the answer: {count} of {all}."),
+            format!("按字面匹配。参考答案的词语中，回答包含 {count} 个，共 {all} 个。"),
+        ),
+        None => locale.pick(
+            format!(
+                "By literal matching, without a known answer. Words of the answer in its context: {count} of {all}."
+            ),
+            format!("按字面匹配，正确答案未知。回答的词语中，上下文包含 {count} 个，共 {all} 个。"),
+        ),
+    };
+    let fact = |asserted| FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
+    Finding { facts: found.into_iter().map(fact).collect(), stale: 0, relevant: 1.0, demands, words }
+}
+
 /// The characters of an answer in which an admission counts; further on, the words may be quoted ones.
 const BEGINNING: usize = 240;
 
+/// Whether a text begins by saying that the record does not have the answer.
+fn admits(text: &str) -> bool {
+    let beginning: String = text.chars().take(BEGINNING).collect();
+    abstains(&beginning)
+}
+
 /// The material does not hold the answer: to say so is all there is to do right, as if it were the one expected fact.
-fn unanswerable(response: &str, demands: Demands) -> Finding {
-    let beginning: String = response.chars().take(BEGINNING).collect();
-    let asserted = abstains(&beginning);
-    let words = if asserted { "and the answer says so" } else { "yet the answer asserts something" };
+fn unanswerable(response: &str, demands: Demands, locale: Locale) -> Finding {
+    let asserted = admits(response);
+    let words = match asserted {
+        true => locale.pick(
+            "The material does not hold the answer, and the answer says so.",
+            "材料中没有答案，回答也说明了这一点。",
+        ),
+        false => locale.pick(
+            "The material does not hold the answer, yet the answer asserts something.",
+            "材料中没有答案，回答却作出了断言。",
+        ),
+    };
+    let words = words.to_owned();
     let fact = FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    let words = format!("The material does not hold the answer, {words}.");
     Finding { facts: vec![fact], stale: 0, relevant: 1.0, demands, words }
 }
 
@@ -122,18 +170,27 @@ fn find_fact(
     }
 }
 
-fn words(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact]) -> String {
+fn reason(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact], locale: Locale) -> String {
+    let quoted = |fact: &&Fact| locale.pick(format!("\"{}\"", fact.name()), format!("“{}”", fact.name()));
     let names = |facts: Vec<&Fact>| match &facts[..] {
-        [] => "none".to_owned(),
-        facts => facts.iter().map(|fact| format!("\"{}\"", fact.name())).collect::<Vec<_>>().join(", "),
+        [] => locale.pick("none", "无").to_owned(),
+        facts => facts.iter().map(quoted).collect::<Vec<_>>().join(locale.pick(", ", "、")),
     };
     let those = |asserted: bool| {
         let pairs = expected.iter().zip(facts).filter(|(_, found)| found.asserted == asserted);
         names(pairs.map(|(fact, _)| fact).collect())
     };
-    let mut words = format!("By literal matching. Facts found: {}. Facts missing: {}.", those(true), those(false));
+    let (found, missing) = (those(true), those(false));
+    let mut words = locale.pick(
+        format!("By literal matching. Facts found: {found}. Facts missing: {missing}."),
+        format!("按字面匹配。找到的事实：{found}。缺少的事实：{missing}。"),
+    );
     if !outdated.is_empty() {
-        words.push_str(&format!(" Superseded facts stated as current: {}.", names(outdated.to_vec())));
+        let outdated = names(outdated.to_vec());
+        words.push_str(&locale.pick(
+            format!(" Superseded facts stated as current: {outdated}."),
+            format!("当作现状陈述的过时事实：{outdated}。"),
+        ));
     }
     words
 }
@@ -211,7 +268,6 @@ impl Finding {
 mod tests {
     use super::*;
     use crate::judge::{Rubric, Scope, SelfTestDesign, SelfTestVerdict, draw_selftest, grade, read_reply, verdict};
-    use base::locale::Locale;
     use serde_json::Value;
 
     fn graded(response: &str, facts: &[&str], reference: Option<&str>) -> Vec<u64> {
@@ -223,7 +279,7 @@ mod tests {
             "probe_question": "Which port, and why?", "model_response": response, "ground_truth": truth,
             "rubric_criteria": ["accuracy_factual", "completeness_coverage", "instruction_format"]
         });
-        let reply: Value = serde_json::from_str(&judge(&request.to_string())).expect("json");
+        let reply: Value = serde_json::from_str(&judge(&request.to_string(), "")).expect("json");
         let results = reply["criterionResults"].as_array().expect("results").clone();
         results.iter().map(|r| r["score"].as_u64().expect("a score")).collect()
     }
@@ -249,16 +305,50 @@ mod tests {
 
     #[test]
     fn where_nothing_is_known_only_saying_so_is_right() {
-        assert_eq!(graded("The context does not say.", &[], None), [5, 5, 5]);
+        assert_eq!(graded("The context does not say.", &[], Some("The transcript does not say.")), [5, 5, 5]);
         assert_eq!(graded("上下文中没有说明。", &[], Some("会话中没有提到。")), [5, 5, 5]);
         assert_eq!(graded("Excel 2016.", &[], Some("The transcript does not say.")), [0, 0, 0]);
+    }
+
+    #[test]
+    fn without_facts_the_words_of_the_reference_answer_stand_for_them() {
+        let reference = Some("It moved to port 8081, because nginx holds 8080.");
+        assert_eq!(graded("Port 8081: it moved because nginx holds 8080.", &[], reference), [5, 5, 5]);
+        assert_eq!(graded("Redis was chosen for its speed.", &[], reference), [0, 0, 0]);
+        assert_eq!(graded("The context does not say which port nginx holds.", &[], reference), [0, 0, 0]);
+    }
+
+    #[test]
+    fn without_any_truth_the_context_stands_for_it() {
+        let scores = |response: &str| {
+            let request = json!({"probe_question": "Which port?", "model_response": response,
+                "compacted_context": "nginx holds port 8080, so the server moved to port 8081",
+                "rubric_criteria": ["accuracy_factual"]});
+            judge(&request.to_string(), "")
+        };
+        assert!(scores("The server moved to port 8081.").contains("\"score\":5"));
+        assert!(scores("Redis, for its speed.").contains("\"score\":0"));
+        assert!(scores("The context does not say.").contains("\"score\":0"));
+    }
+
+    #[test]
+    fn reasons_are_in_the_language_of_the_instructions() {
+        let request = json!({"probe_question": "Which port?", "model_response": "8081 and 8080",
+            "ground_truth": {"expected_facts": ["8081", "nginx"], "superseded_facts": ["8080"]},
+            "rubric_criteria": ["accuracy_factual"]});
+        let rubric = Rubric::built_in_text(Locale::Zh);
+        let reply = judge(&request.to_string(), rubric);
+        assert!(
+            reply.contains("按字面匹配。找到的事实：“8081”。缺少的事实：“nginx”。当作现状陈述的过时事实：“8080”。"),
+            "{reply}"
+        );
     }
 
     #[test]
     fn words_of_ignorance_inside_a_quotation_admit_nothing() {
         let quoted =
             format!("{} The key is unknown; the log does not say.", "The certificate is edge.pem. ".repeat(12));
-        assert_eq!(graded(&quoted, &[], None), [0, 0, 0]);
+        assert_eq!(graded(&quoted, &[], Some("The transcript does not say.")), [0, 0, 0]);
     }
 
     fn self_tested(locale: Locale, seed: u64) -> SelfTestVerdict {
@@ -269,9 +359,12 @@ mod tests {
             let request = json!({
                 "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
                 "rubric_criteria": ids,
-                "ground_truth": {"expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts}
+                "ground_truth": {
+                    "expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts,
+                    "reference_answer": if case.answerable { None } else { Some("The transcript does not say.") },
+                }
             });
-            let scores = read_reply(&judge(&request.to_string()), &ids).expect("keeps the contract");
+            let scores = read_reply(&judge(&request.to_string(), ""), &ids).expect("keeps the contract");
             (case.id.clone(), grade(rubric, &scores))
         });
         verdict(&test, &grades.collect())
@@ -315,7 +408,7 @@ mod tests {
             "probe_question": "Which tool was rejected?", "model_response": "tar was rejected.",
             "ground_truth": {"expected_facts": ["tar"]}, "rubric_criteria": ["accuracy_factual"]
         });
-        assert!(judge(&request.to_string()).contains("\"score\":5"));
+        assert!(judge(&request.to_string(), "").contains("\"score\":5"));
     }
 
     #[test]
@@ -326,7 +419,7 @@ mod tests {
                 "ground_truth": {"expected_facts": ["8081", "app.toml"], "superseded_facts": ["8080"]},
                 "rubric_criteria": ["accuracy_factual"]
             });
-            let reply: Value = serde_json::from_str(&judge(&request.to_string())).expect("json");
+            let reply: Value = serde_json::from_str(&judge(&request.to_string(), "")).expect("json");
             reply["criterionResults"][0]["score"].as_u64().expect("a score")
         };
         assert_eq!((score("Set in app.toml."), score("8080, in app.toml.")), (3, 2));
@@ -340,6 +433,6 @@ mod tests {
 
     #[test]
     fn a_request_that_is_no_json_grades_nothing() {
-        assert_eq!(judge("no json"), r#"{"criterionResults":[]}"#);
+        assert_eq!(judge("no json", ""), r#"{"criterionResults":[]}"#);
     }
 }

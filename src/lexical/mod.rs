@@ -24,7 +24,7 @@ use crate::action::{INSTRUCTIONS, SEARCHES_LEFT, Stage};
 /// The reply in a stage. Values that are not given count as empty. What is read of them:
 /// - a summary, from the variables of a compress prompt and [`INSTRUCTIONS`];
 /// - an answer, or a search for one, from `context`, `question`, [`INSTRUCTIONS`] and [`SEARCHES_LEFT`];
-/// - grades, from `request`;
+/// - grades, from `request`; [`INSTRUCTIONS`] say in which language;
 /// - probes, from `transcript`.
 pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
     let value = |name: &str| values.get(name).map_or("", |text| &**text);
@@ -42,7 +42,7 @@ pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
             let search = may_search.then(|| answer::search(context, question)).flatten();
             search.unwrap_or_else(|| answer::answer(context, question, value(INSTRUCTIONS)))
         }
-        Stage::Judge => judge::judge(value("request")),
+        Stage::Judge => judge::judge(value("request"), value(INSTRUCTIONS)),
         Stage::Probes => propose::propose(value("transcript")),
     }
 }

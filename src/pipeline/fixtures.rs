@@ -43,7 +43,9 @@ impl FixtureChecks {
             FindingKind::PointOutOfRange => Severity::Error,
             FindingKind::UnprovenFact if !self.allow_unproven => Severity::Error,
             FindingKind::UnprovenFact | FindingKind::UnprovenSuperseded | FindingKind::Weak => Severity::Warning,
-            FindingKind::Contradiction | FindingKind::Count | FindingKind::Balance => Severity::Warning,
+            FindingKind::Contradiction | FindingKind::Count | FindingKind::Balance | FindingKind::NoTruth => {
+                Severity::Warning
+            }
             FindingKind::GivenAway | FindingKind::InTail if self.strict => Severity::Error,
             FindingKind::GivenAway | FindingKind::InTail => Severity::Warning,
         }
@@ -295,8 +297,13 @@ fn loaded(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFi
 
 /// A fixture with an empty bank.
 fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
-    let bank =
-        Bank { fixture: fixture.name.clone(), reviewed: Vec::new(), probes: Vec::new(), extra: serde_json::Map::new() };
+    let bank = Bank {
+        fixture: fixture.name.clone(),
+        reviewed: Vec::new(),
+        literal: true,
+        probes: Vec::new(),
+        extra: serde_json::Map::new(),
+    };
     loaded(fixture, bank, path, "")
 }
 

@@ -61,7 +61,7 @@ pub struct Pipeline {
     pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
     /// The text files that inputs are made from (pipeline, prompts, rubric), each once, to explain a change by.
     pub sources: Vec<SourceFile>,
-    /// The chains that this process runs, where it is a shard; `None` is all of them.
+    /// The chains that this process runs, where it runs a part; `None` is all of them.
     pub part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 

@@ -115,8 +115,8 @@ impl Providers {
             match spec.limits.divided(sharers) {
                 Ok(limits) => Arc::make_mut(spec).limits = limits,
                 Err(limit) => problems.0.push(
-                    Problem::error(format!("{limit} of provider `{name}` cannot be divided among {sharers} shards")).help(
-                        "use fewer shards, raise the limit, or pass --whole-limits, which leaves it whole to each shard",
+                    Problem::error(format!("{limit} of provider `{name}` cannot be divided among {sharers} parts")).help(
+                        "use fewer parts, raise the limit, or pass --whole-limits, which leaves it whole to each part",
                     ),
                 ),
             }

@@ -6,7 +6,7 @@ use crate::action::{Digest, InputValue, Repetition, Stage, StageName};
 use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::pipeline::{Generator, Pipeline, PointIx};
-use crate::probe::{Probe, generation_work};
+use crate::probe::{Probe, generation_work, probes_per_point};
 
 /// The requests outside of the matrix.
 #[derive(Clone, Debug)]
@@ -32,7 +32,8 @@ impl GenerationTask {
 
 /// Asks for probes about the span that `point` takes away.
 pub fn generation(generator: &Generator, texts: &FixtureTexts, point: PointIx) -> Result<GenerationTask, PrepareError> {
-    let work = generation_work(&generator.model, &generator.template, texts.span(point).text)?;
+    let wanted = probes_per_point(texts.loaded().points.len());
+    let work = generation_work(&generator.model, &generator.template, texts.span(point).text, &wanted)?;
     Ok(GenerationTask {
         fixture: texts.loaded().name().to_owned(),
         point: point.number().0,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput, Exchange};
 use crate::compress::{self, CompressInput, ContextRef, SessionInput};
-use crate::judge::{GroundTruthRef, JudgeQuestion, JudgeSpec};
+use crate::judge::{CriterionId, GroundTruthRef, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
 use models::Operation;
@@ -45,6 +45,8 @@ pub enum PrepareError {
     Answer(#[from] AnswerFault),
     #[error("the judge's prompt does not render: line {}: {}", .0.line, .0.message)]
     Judge(#[from] crate::action::TemplateFault),
+    #[error("the rubric has no criterion `{0}`")]
+    UnknownCriterion(CriterionId),
     /// The matrix names something the pipeline does not have.
     #[error("the matrix names a coordinate that the pipeline does not have")]
     Coordinate,

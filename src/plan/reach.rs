@@ -1,4 +1,4 @@
-//! The actions that a pipeline reaches in a cache: the entries that a prune keeps and that a shard needs.
+//! The actions that a pipeline reaches in a cache: the entries that a prune keeps and that a part needs.
 
 use std::collections::HashSet;
 

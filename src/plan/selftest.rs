@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::prepare::{Action, PrepareError, judge_request};
 use crate::action::{Repetition, Stage, Work};
-use crate::cache::EntryCoordinate;
-use crate::judge::{Case, CaseId, JudgeQuestion};
+use crate::cache::{EntryCoordinate, Lookup};
+use crate::judge::{Case, CaseId, CriterionScore, JudgeQuestion, read_reply};
 use crate::pipeline::{JudgeIx, Pipeline};
+use models::Operation;
 
 /// One case as one judge is asked about it.
 #[derive(Clone, Debug)]
@@ -46,7 +47,10 @@ pub fn selftest(pipeline: &Pipeline, judge: JudgeIx) -> Result<Vec<SelftestTask>
 fn selftest_case(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Result<SelftestTask, PrepareError> {
     let settings = &pipeline.settings;
     let spec = pipeline.judge(judge);
-    let criteria = pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope);
+    let criteria = match &case.criteria {
+        Some(ids) => pipeline.rubric.named(ids).map_err(|id| PrepareError::UnknownCriterion(id.clone()))?,
+        None => pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope),
+    };
     let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
     let context = case.context.clone().filter(|_| settings.judge_context).map(Into::into);
     let turns = question.with(case.answer.clone().into(), context)?;
@@ -58,6 +62,14 @@ fn selftest_case(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Result<Sel
 }
 
 impl SelftestTask {
+    /// The grades that the cache has; `None` if it has none that can be read.
+    pub fn grades(&self, lookup: &impl Lookup) -> Option<Vec<CriterionScore>> {
+        let record = lookup.find(&self.action.key)?;
+        let body = lookup.body(&record).ok()?;
+        let reply = models::read(record.dialect?, Operation::Generate, &body, None).ok()?;
+        read_reply(&reply.text, self.question.criteria()).ok()
+    }
+
     /// The place by which the cache finds the latest action of a case.
     pub fn coordinate(&self) -> EntryCoordinate {
         let (judge, probe) = (Some(self.cell.judge.clone()), Some(format!("selftest/{}", self.cell.case)));

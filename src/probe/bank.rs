@@ -1,7 +1,7 @@
 //! The probe bank: its file and its types.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use base::{named_enum, text_name};
 use sessions::transcript::Point;
@@ -78,8 +78,9 @@ pub struct Probe {
     pub kind: ProbeType,
     /// The question as it is asked.
     pub question: String,
-    /// What a correct answer contains; empty only where `answerable` is false.
-    #[serde(default)]
+    /// What a correct answer contains. Without facts it is not known what a context keeps of the answer.
+    #[serde(default, deserialize_with = "one_or_several_facts")]
+    #[schemars(with = "OneOrSeveralFacts")]
     pub expected_facts: Vec<Fact>,
     /// A model answer for the judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,12 +92,13 @@ pub struct Probe {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// What was true once and no longer is.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several_facts")]
+    #[schemars(with = "OneOrSeveralFacts")]
     pub superseded_facts: Vec<Fact>,
     /// False where the transcript does not say: the right answer is to say so.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub answerable: bool,
-    /// False where facts are paraphrases on purpose.
+    /// False where facts are paraphrases on purpose; what the bank says if it is left out.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub literal: bool,
 }
@@ -106,6 +108,25 @@ impl Probe {
     pub fn is_constraint(&self) -> bool {
         self.tags.iter().any(|tag| tag == "constraint")
     }
+}
+
+/// Facts as a file has them: a list, or a single text.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum OneOrSeveralFacts {
+    One(String),
+    Several(Vec<Fact>),
+}
+
+/// Reads facts: a list of them, or a text that is the only one.
+///
+/// # Errors
+/// It is neither.
+pub fn one_or_several_facts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Fact>, D::Error> {
+    Ok(match OneOrSeveralFacts::deserialize(deserializer)? {
+        OneOrSeveralFacts::One(text) => vec![Fact { spellings: vec![text] }],
+        OneOrSeveralFacts::Several(facts) => facts,
+    })
 }
 
 fn yes() -> bool {
@@ -125,6 +146,9 @@ pub struct Bank {
     /// review changes nothing of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviewed: Vec<ProbeId>,
+    /// False where the facts of all probes are paraphrases that do not say otherwise.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub literal: bool,
     /// The probes, in the order of the file.
     #[schemars(length(min = 1))]
     pub probes: Vec<Probe>,

@@ -92,7 +92,49 @@ impl BankText {
         let Some(place) = self.index(id).and_then(|at| self.parsed.places.get(at)) else { return Ok(self.clone()) };
         let indent = self.blanks_before(place.probe.start);
         let indent = format!("\n{}", indent.rsplit('\n').next().unwrap_or_default());
-        self.replaced(place.probe.clone(), &json.trim().replace('\n', &indent))
+        let json = json.trim();
+        let is_indented = json.matches('\n').count() == json.matches(&indent).count();
+        let json = if is_indented { json.to_owned() } else { json.replace('\n', &indent) };
+        self.replaced(place.probe.clone(), &json)
+    }
+
+    /// The bank in which `form` is the first spelling of a fact of this probe. Where all facts have been given such a form,
+    /// its facts are no paraphrases any more.
+    ///
+    /// # Errors
+    /// The text cannot be read again, which would be a mistake of this program.
+    pub fn with_literal_form(
+        &self,
+        id: &ProbeId,
+        fact: usize,
+        form: &str,
+        is_literal: bool,
+    ) -> Result<BankText, Vec<Fault>> {
+        let Some((probe, places)) =
+            self.index(id).and_then(|at| Some((self.parsed.bank.probes.get(at)?, self.parsed.places.get(at)?)))
+        else {
+            return Ok(self.clone());
+        };
+        let spellings = probe.expected_facts.get(fact).into_iter().flat_map(|fact| &fact.spellings).map(String::as_str);
+        let spellings = serde_json::json!(std::iter::once(form).chain(spellings).collect::<Vec<_>>());
+        let (list, place) = (places.value("expected_facts"), places.fact(fact));
+        // A single text is a list of one fact, too.
+        let facts = if list == place { format!("[{spellings}]") } else { spellings.to_string() };
+        let mut text = self.text.clone();
+        if is_literal && !probe.literal {
+            match places.value("literal") {
+                stated if stated != places.probe && stated.start > list.end => text.replace_range(stated, "true"),
+                stated if stated == places.probe => text.insert_str(list.end, ", \"literal\": true"),
+                // What is before the facts is edited last, so that their place stays.
+                stated => {
+                    text.replace_range(place, &facts);
+                    text.replace_range(stated, "true");
+                    return BankText::read(text);
+                }
+            }
+        }
+        text.replace_range(place, &facts);
+        BankText::read(text)
     }
 
     /// The bank without this probe.
@@ -182,6 +224,26 @@ mod tests {
         let refused =
             bank().with_probe(&id("b"), r#"{"id": "a", "type": "recal", "question": "?"}"#).expect_err("a fault");
         assert!(refused.iter().any(|fault| fault.message.contains("recal")), "{refused:?}");
+    }
+
+    #[test]
+    fn a_literal_form_becomes_the_first_spelling_and_ends_the_paraphrase() {
+        let bank = BANK.replace("\"fixture\": \"f\",", "\"fixture\": \"f\", \"literal\": false,");
+        let single = bank
+            .replace("[\"1\"]", "\"1\"")
+            .replace("\"question\": \"A?\"", "\"literal\": false, \"question\": \"A?\"");
+        let single =
+            BankText::read(single).and_then(|bank| bank.with_literal_form(&id("a"), 0, "one", true)).expect("sound");
+        assert_eq!(single.probe(&id("a")).expect("a probe").0.expected_facts[0].spellings, ["one", "1"]);
+        assert!(single.probe(&id("a")).expect("a probe").0.literal);
+        let edited =
+            BankText::read(bank).and_then(|bank| bank.with_literal_form(&id("a"), 0, "one", true)).expect("sound");
+        let (probe, _) = edited.probe(&id("a")).expect("a probe");
+        assert_eq!(
+            (probe.expected_facts[0].spellings.as_slice(), probe.literal),
+            (["one".to_owned(), "1".to_owned()].as_slice(), true)
+        );
+        assert!(!edited.probe(&id("b")).expect("a probe").0.literal);
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl ParsedBank {
     ///
     /// # Errors
     /// All faults: broken JSON, unknown keys and types of probes, repeated ids, empty questions and facts, a
-    /// point 0, facts that are missing or that an unanswerable probe cannot have.
+    /// point 0, facts that an unanswerable probe cannot have.
     pub fn read(text: &str) -> Result<ParsedBank, Vec<Fault>> {
         let outline: BankOutline<'_> = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
         let mut faults = Vec::new();
@@ -71,7 +71,12 @@ impl ParsedBank {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let bank = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        let mut bank: Bank = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        if !bank.literal {
+            let silent =
+                bank.probes.iter_mut().zip(&places).filter(|(_, places)| !places.values.contains_key("literal"));
+            silent.for_each(|(probe, _)| probe.literal = false);
+        }
         Ok(ParsedBank { bank, places })
     }
 }
@@ -100,7 +105,9 @@ fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<Probe
 fn places_of(text: &str, probe: Range<usize>, fields: &Fields<'_>) -> ProbePlaces {
     let values = fields.iter().map(|(key, raw)| (key.clone(), place_of(text, raw.get()))).collect();
     let listed = fields.get("expected_facts").and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
-    let facts = listed.unwrap_or_default().into_iter().map(|raw| place_of(text, raw.get())).collect();
+    let single = || fields.get("expected_facts").filter(|raw| raw.get().starts_with('"')).copied();
+    let facts = listed.unwrap_or_else(|| single().into_iter().collect());
+    let facts = facts.into_iter().map(|raw| place_of(text, raw.get())).collect();
     ProbePlaces { probe, values, facts }
 }
 
@@ -144,10 +151,6 @@ fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
     if probe.point.is_some_and(|point| point.0 == 0) {
         let help = "points count from 1: 1 is the first compression, the last is the default";
         fault(places.value("point"), format!("probe `{id}` is asked at point 0"), help);
-    }
-    if probe.answerable && probe.expected_facts.is_empty() {
-        let help = "list what a right answer contains, or write \"answerable\": false if the transcript does not say";
-        fault(places.value("expected_facts"), format!("probe `{id}` has no expected facts"), help);
     }
     if !probe.answerable && !probe.expected_facts.is_empty() {
         let help = "its right answer is that the transcript does not say; remove the facts or \"answerable\": false";
@@ -209,12 +212,34 @@ mod tests {
 
     #[test]
     fn what_cannot_be_graded_is_a_fault() {
-        assert!(only_fault(r#"["8081",["10 s","10s"]]"#, "[]").1.contains("no expected facts"));
         assert!(only_fault("Which port?", " ").1.contains("empty question"));
         assert!(only_fault(r#""8081""#, r#"" ""#).1.contains("empty fact"));
         assert_eq!(only_fault("\"type\"", "\"point\":0,\"type\"").0, "0");
         assert!(only_fault("\"type\"", "\"answerable\":false,\"type\"").1.contains("unanswerable"));
         assert!(faults("{\"fixture\":\"f\",\"probes\":[]}")[0].1.contains("no probes"));
+    }
+
+    #[test]
+    fn truth_is_a_list_a_text_a_reference_answer_or_nothing() {
+        let read = |facts: &str| {
+            let text = bank(&SOUND.replace(r#","expected_facts":["8081",["10 s","10s"]]"#, facts));
+            (ParsedBank::read(&text).expect("sound"), text)
+        };
+        let (parsed, text) = read(r#","expected_facts":"8081""#);
+        assert_eq!(parsed.bank.probes[0].expected_facts, [Fact { spellings: vec!["8081".into()] }]);
+        assert_eq!(&text[parsed.places[0].fact(0)], "\"8081\"");
+        let (parsed, _) = read(r#","reference_answer":"It listens on 8081.""#);
+        assert_eq!(parsed.bank.probes[0].expected_facts, []);
+        assert_eq!(read("").0.bank.probes[0].reference_answer, None);
+    }
+
+    #[test]
+    fn a_bank_says_for_its_probes_that_facts_are_paraphrases() {
+        let own = SOUND.replace("\"a\"", "\"b\"").replace("\"type\"", "\"literal\":true,\"type\"");
+        let text = bank(&format!("{SOUND},\n{own}")).replace("\"probes\"", "\"literal\":false,\n\"probes\"");
+        let literal: Vec<bool> =
+            ParsedBank::read(&text).expect("sound").bank.probes.iter().map(|probe| probe.literal).collect();
+        assert_eq!(literal, [false, true]);
     }
 
     #[test]

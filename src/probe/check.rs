@@ -1,6 +1,6 @@
 //! The proof of a bank: that its facts can be known at their point, and only from what is compressed.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
@@ -27,6 +27,8 @@ pub enum FindingKind {
     Contradiction,
     /// Too few probes, or too many for the number of points.
     Count,
+    /// Nothing is known about the right answer.
+    NoTruth,
     /// The bank lacks a type of probe.
     Balance,
 }
@@ -44,8 +46,20 @@ pub struct BankFinding {
     pub help: String,
 }
 
-/// How many probes a fixture should have; each further point allows as many more at most.
-pub const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
+/// How many probes a fixture with one point should have.
+const PROBES: RangeInclusive<usize> = 8..=12;
+
+/// How many probes a fixture with so many points should have: each further point allows as many more at most.
+pub fn recommended_probes(points: usize) -> RangeInclusive<usize> {
+    *PROBES.start()..=*PROBES.end() * points.max(1)
+}
+
+/// How many probes to ask for at each of so many points: 8 to 12 for the fixture, but one of each type at every point.
+pub fn probes_per_point(points: usize) -> RangeInclusive<usize> {
+    let (points, types) = (points.max(1), ProbeType::ALL.len());
+    PROBES.start().div_ceil(points).max(types)..=(*PROBES.end() / points).max(types)
+}
+
 /// Characters below which a fact is weak.
 const STRONG: usize = 3;
 
@@ -89,6 +103,12 @@ struct Proof<'a> {
 
 impl Proof<'_> {
     fn run(&self, findings: &mut Vec<BankFinding>) {
+        if self.probe.answerable && self.probe.expected_facts.is_empty() && self.probe.reference_answer.is_none() {
+            let message = "has neither expected facts nor a reference answer".to_owned();
+            let help =
+                "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer";
+            findings.push(self.finding(FindingKind::NoTruth, self.places.value("question"), message, help));
+        }
         let question = fold(&self.probe.question);
         for (index, fact) in self.probe.expected_facts.iter().enumerate() {
             let finder = FactFinder::within(fact, self.history.paths());
@@ -163,8 +183,9 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
         message,
         help: help.to_owned(),
     };
-    let (fewest, most) = (*PROBES.start(), *PROBES.end() * points);
-    let count = (!(fewest..=most).contains(&probes.len())).then(|| {
+    let wanted = recommended_probes(points);
+    let count = (!wanted.contains(&probes.len())).then(|| {
+        let (fewest, most) = (wanted.start(), wanted.end());
         let message = format!("probes in the bank: {}; {fewest} to {most} are recommended", probes.len());
         finding(FindingKind::Count, message, "few probes measure little, many cost much")
     });
@@ -230,6 +251,23 @@ mod tests {
         assert_eq!(kinds(json!({"expected_facts": ["tail-only"]}), true), [UnprovenFact, InTail]);
         let both = json!({"expected_facts": ["port 8080"], "superseded_facts": ["port 8080", "port 7"]});
         assert_eq!(kinds(both, false), [Contradiction, UnprovenSuperseded]);
+    }
+
+    #[test]
+    fn a_probe_about_whose_answer_nothing_is_known_is_reported() {
+        assert_eq!(kinds(json!({}), false), [FindingKind::NoTruth]);
+        assert!(kinds(json!({"reference_answer": "8081."}), false).is_empty());
+        assert!(kinds(json!({"answerable": false}), false).is_empty());
+    }
+
+    #[test]
+    fn probes_for_all_points_together_are_those_of_a_fixture_and_four_at_each() {
+        let per_point = [1, 2, 3, 4, 9].map(probes_per_point);
+        assert_eq!(per_point, [8..=12, 4..=6, 4..=4, 4..=4, 4..=4]);
+        for (points, at_each) in (1..).zip(per_point).take(4) {
+            assert!(recommended_probes(points).contains(&(at_each.start() * points)));
+            assert!(recommended_probes(points).contains(&(at_each.end() * points)));
+        }
     }
 
     #[test]

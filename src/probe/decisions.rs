@@ -51,15 +51,37 @@ fn alternative(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
 
 /// What was chosen, and why.
 fn reason(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
-    const REASONS: [&str; 5] = [" because ", " due to ", "因为", "由于", "原因是"];
+    const REASONS: [&str; 7] = [" because ", " since ", " so that ", " due to ", "因为", "由于", "原因是"];
     let whole = statement(sentence)?;
-    let (choice, reason) = parts(&whole, &REASONS)?;
+    let (choice, reason) = parts(&whole, &REASONS).or_else(|| reason_first(&whole))?;
     let names: Vec<String> = terms(reason).into_iter().take(3).collect();
-    let reason = clause(reason);
-    let is_short = (2..=6).contains(&reason.split_whitespace().count());
-    let facts = if names.is_empty() && is_short { vec![reason.to_owned()] } else { names };
+    let facts = if names.is_empty() { Vec::from_iter(phrase(clause(reason))) } else { names };
     let question = say(format!("What was the reason for this: \"{choice}\"?"), format!("“{choice}”的理由是什么？"));
     (!facts.is_empty()).then(|| candidate(ProbeType::Decision, question, facts, sentence))
+}
+
+/// The same where the reason comes first, as in "Because Y, we decided to X".
+fn reason_first(sentence: &str) -> Option<(&str, &str)> {
+    const REASONS: [&str; 5] = ["Because ", "Since ", "Due to ", "因为", "由于"];
+    let rest = REASONS.iter().find_map(|mark| sentence.strip_prefix(mark))?;
+    let (reason, choice) = rest.split_once(", ").or_else(|| rest.split_once('，'))?;
+    let choice = choice.trim_start_matches("所以").trim_end_matches(['.', '。']);
+    (states_choice(choice) && is_balanced(choice)).then_some((choice, reason))
+}
+
+fn states_choice(text: &str) -> bool {
+    const WORDS: [&str; 8] = ["decid", "chose", "keep", "going with", "opted", "决定", "选择", "改用"];
+    WORDS.iter().any(|word| text.contains(word))
+}
+
+/// The beginning of a reason in words alone: few enough to be said again. Chinese has no blanks between words.
+fn phrase(reason: &str) -> Option<String> {
+    const WORDS: usize = 6;
+    if !reason.is_ascii() {
+        return (3..=20).contains(&reason.chars().count()).then(|| reason.to_owned());
+    }
+    let words: Vec<&str> = reason.split_whitespace().take(WORDS).collect();
+    (words.len() > 1).then(|| words.join(" "))
 }
 
 /// A choice that names neither: asked for by what it is about, or with a gap.
@@ -69,4 +91,58 @@ fn choice(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
         return None;
     }
     gap(ProbeType::Decision, sentence, say, ["This was decided or weighed", "当时做出或权衡过这一决定"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{ProbeCandidate, propose_candidates};
+    use base::locale::Locale;
+
+    fn decided(sentence: &str, locale: Locale) -> ProbeCandidate {
+        let clues = ProbeSources { decisions: vec![sentence.to_owned()], ..ProbeSources::default() };
+        propose_candidates(&clues, locale).into_iter().next().expect(sentence)
+    }
+
+    #[test]
+    fn we_decided_to_x_because_y_asks_for_the_reason() {
+        for (sentence, choice, fact) in [
+            (
+                "We decided to keep the export synchronous because the users wait for the file anyway.",
+                "We decided to keep the export synchronous",
+                "the users wait for the file",
+            ),
+            (
+                "We decided to drop Redis because it is one more service to run.",
+                "We decided to drop Redis",
+                "it is one more service to",
+            ),
+            (
+                "We decided to use SQLite since the host has no Postgres.",
+                "We decided to use SQLite",
+                "the host has no Postgres",
+            ),
+            (
+                "Because the tests share one port, we decided to run them one by one.",
+                "we decided to run them one by one",
+                "the tests share one port",
+            ),
+            ("We decided to pin numpy because 2.1.0 breaks the wheel.", "We decided to pin numpy", "2.1.0"),
+        ] {
+            let found = decided(sentence, Locale::En);
+            assert_eq!(found.question, format!("What was the reason for this: \"{choice}\"?"));
+            assert_eq!(found.expected_facts, [fact], "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_chinese_decision_is_asked_for_its_reason_in_either_order() {
+        for sentence in
+            ["我们决定保留同步导出，因为用户反正要等文件。", "因为用户反正要等文件，所以我们决定保留同步导出。"]
+        {
+            let found = decided(sentence, Locale::Zh);
+            assert_eq!(found.question, "“我们决定保留同步导出”的理由是什么？");
+            assert_eq!(found.expected_facts, ["用户反正要等文件"]);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! in the span word for word, no question gives its answer away, none is asked twice, no type crowds out another.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,7 +20,7 @@ use models::{ModelUse, Operation, OutputSchema, ReadFault};
 use sessions::transcript::{Point, Role, fold};
 
 /// The variables a generation prompt may use.
-pub const GENERATION_VARIABLES: &[Variable] = &["transcript"];
+pub const GENERATION_VARIABLES: &[Variable] = &["transcript", "count"];
 
 static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
     include_str!("../../assets/prompts/en/probes.md"),
@@ -56,9 +56,16 @@ pub fn generation_schema() -> OutputSchema {
     OutputSchema { name: "probes", schema }
 }
 
-/// The work of asking `model` for probes about `transcript`, the rendered span.
-pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputValue) -> Result<Work, TemplateFault> {
-    let prompt = template.fill("prompt", vec![("transcript", transcript)])?;
+/// The work of asking `model` for so many probes about `transcript`, the rendered span.
+pub fn generation_work(
+    model: &ModelUse,
+    template: &Template,
+    transcript: InputValue,
+    wanted: &RangeInclusive<usize>,
+) -> Result<Work, TemplateFault> {
+    let (fewest, most) = (wanted.start(), wanted.end());
+    let count = if fewest == most { fewest.to_string() } else { format!("{fewest}–{most}") };
+    let prompt = template.fill("prompt", vec![("transcript", transcript), ("count", count.into())])?;
     let request = ModelRequest::new(model, Operation::Generate, vec![RequestTurn::Text(Role::User, prompt)]);
     Ok(Work::request(ModelRequest { schema: Some(ReplyShape::new(generation_schema())), ..request }))
 }
@@ -135,27 +142,28 @@ pub struct CandidateVerdicts {
     pub missing: Vec<ProbeType>,
 }
 
-/// Probes of one type at one point: four types make 12 at most.
-const OF_ONE_TYPE: usize = 3;
 /// Characters below which a fact is weak.
 const STRONG: usize = 3;
 
 /// Decides which candidates hold against `span`, the messages of `history` that they are about. Which names are unique is
 /// a matter of the whole history, as in [`super::check_bank`]. `known` are probes that are there
-/// already, of this and other points; `point` is where the new ones are asked.
+/// already, of this and other points; `point` is where the new ones are asked, at most `most` of them.
 pub fn verify(
     candidates: Vec<ProbeCandidate>,
-    (history, span): (&History, Range<usize>),
+    history: &History,
+    span: Range<usize>,
     point: Point,
+    most: usize,
     known: &[Probe],
 ) -> CandidateVerdicts {
+    let of_one_type = most.div_ceil(ProbeType::ALL.len());
     let mut seen = TakenQuestions::of(known);
     let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
     let mut verified = CandidateVerdicts::default();
     for candidate in candidates {
         let count = counts.entry(candidate.kind).or_default();
         let unfit = unfit(&candidate, history, span.clone())
-            .or_else(|| (*count >= OF_ONE_TYPE).then_some(RejectionReason::Surplus))
+            .or_else(|| (*count >= of_one_type).then_some(RejectionReason::Surplus))
             .or_else(|| (!seen.add(&candidate)).then_some(RejectionReason::Repeated));
         match unfit {
             Some(why) => verified.dropped.push((candidate, why)),
@@ -166,9 +174,24 @@ pub fn verify(
         }
     }
     verified.kept.sort_by_key(|probe| probe.kind);
+    drop_surplus(&mut verified, counts, most);
     let has = |kind: &ProbeType| verified.kept.iter().any(|probe| probe.kind == *kind);
     verified.missing = ProbeType::ALL.into_iter().filter(|kind| !has(kind)).collect();
     verified
+}
+
+/// Drops the last probes of the types that have the most, until there are no more than `most`.
+fn drop_surplus(verified: &mut CandidateVerdicts, mut counts: BTreeMap<ProbeType, usize>, most: usize) {
+    while verified.kept.len() > most {
+        let Some((kind, count)) = counts.iter_mut().max_by_key(|(_, count)| **count) else { return };
+        *count -= 1;
+        let Some(at) = verified.kept.iter().rposition(|probe| probe.kind == *kind) else { return };
+        let Probe { kind, question, expected_facts, reference_answer, .. } = verified.kept.remove(at);
+        let expected_facts = expected_facts.iter().map(|fact| fact.name().to_owned()).collect();
+        let reference_answer = reference_answer.unwrap_or_default();
+        let candidate = ProbeCandidate { kind, question, expected_facts, reference_answer };
+        verified.dropped.push((candidate, RejectionReason::Surplus));
+    }
 }
 
 fn unfit(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> Option<RejectionReason> {
@@ -264,7 +287,7 @@ mod tests {
             recall("Why?", &[]),
             candidate(ProbeType::Decision, "Why was it moved?", &["nginx had it"]),
         ];
-        let verified = verify(list, (&History::new(&span), 0..1), Point(2), &[]);
+        let verified = verify(list, &History::new(&span), 0..1, Point(2), 12, &[]);
         let kept: Vec<String> = verified.kept.iter().map(|probe| probe.id.to_string()).collect();
         assert_eq!(kept, ["p2-recall-1", "p2-decision-1"]);
         let why: Vec<RejectionReason> = verified.dropped.into_iter().map(|(_, why)| why).collect();
@@ -286,10 +309,25 @@ mod tests {
         let list: Vec<ProbeCandidate> = ["alpha", "beta", "gamma", "delta", "epsilon"]
             .map(|fact| candidate(ProbeType::Recall, &format!("Which letter comes at {}?", fact.len()), &[fact]))
             .to_vec();
-        let once = verify(list.clone(), (&History::new(&span), 0..1), Point(1), &[]);
+        let once = verify(list.clone(), &History::new(&span), 0..1, Point(1), 12, &[]);
         assert_eq!(once.kept.len(), 3);
-        let again = verify(list, (&History::new(&span), 0..1), Point(1), &once.kept);
+        let again = verify(list, &History::new(&span), 0..1, Point(1), 12, &once.kept);
         assert!(again.kept.iter().all(|probe| !once.kept.iter().any(|known| known.question == probe.question)));
+    }
+
+    #[test]
+    fn each_type_is_there_where_a_point_gets_few_probes() {
+        let words = ["alpha", "beta", "gamma", "delta", "epsilon", "lambda", "omicron", "upsilon"];
+        let span = [Message::text(Role::User, words.join(" "))];
+        let ask =
+            |(index, fact): (usize, &&str)| candidate(ProbeType::ALL[index / 2], &format!("Which {index}?"), &[fact]);
+        let list = || words.iter().enumerate().map(ask).collect::<Vec<_>>();
+        let kept = |most: usize| {
+            let verified = verify(list(), &History::new(&span), 0..1, Point(1), most, &[]);
+            assert_eq!(verified.kept.len() + verified.dropped.len(), words.len());
+            (verified.kept.len(), verified.missing)
+        };
+        assert_eq!([kept(4), kept(6), kept(12)], [(4, vec![]), (6, vec![]), (8, vec![])]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod check;
 mod facts;
 mod generate;
 mod history;
+mod literal_forms;
 mod names;
 mod phrases;
 mod clues;
@@ -19,10 +20,10 @@ mod topic;
 #[cfg(test)]
 mod variants;
 
-pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
+pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType, one_or_several_facts};
 pub use bank_edit::BankText;
 pub use bank_file::{ParsedBank, ProbePlaces};
-pub use check::{BankFinding, FindingKind, PROBES, check_bank};
+pub use check::{BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes};
 pub use clues::ProbeSources;
 pub use facts::FactFinder;
 pub use generate::{
@@ -30,6 +31,7 @@ pub use generate::{
     generation_work, read_candidates, verify,
 };
 pub use history::History;
+pub use literal_forms::literal_forms;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;
 pub use topic::{Topic, is_alike, is_content_word, pieces};

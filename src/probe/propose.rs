@@ -260,7 +260,8 @@ mod tests {
     #[test]
     fn candidates_of_all_types_hold_against_their_span() {
         for locale in [Locale::En, Locale::Zh] {
-            let verified = verify(propose_candidates(&clues(), locale), (&History::new(&span()), 0..1), Point(1), &[]);
+            let verified =
+                verify(propose_candidates(&clues(), locale), &History::new(&span()), 0..1, Point(1), 12, &[]);
             assert_eq!(verified.missing, [], "{:?}", verified.dropped);
         }
     }

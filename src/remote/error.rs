@@ -37,6 +37,12 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Something that is to be written cannot be encoded.
+    pub(super) fn unencoded(object: &str, error: &postcard::Error) -> RemoteError {
+        let what = format!("it cannot be encoded: {error}");
+        RemoteError::Failed { operation: "write", url: object.to_owned(), what }
+    }
+
     /// Whether the user has to change something before it can work.
     pub fn is_input(&self) -> bool {
         !matches!(self, RemoteError::NotFound(_) | RemoteError::Failed { .. } | RemoteError::Refused { .. })

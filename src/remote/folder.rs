@@ -206,6 +206,10 @@ fn create_alike(folder: &Path, root: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Ok(()) => fs::set_permissions(folder, fs::metadata(root)?.permissions()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder != root => {
+            create_alike(folder.parent().unwrap_or(root), root)?;
+            create_alike(folder, root)
+        }
         Err(error) => Err(error),
     }
 }

@@ -122,7 +122,7 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// A writer whose segments are used, as the project names it.
+/// A writer whose packs are used, as the project names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrustedWriter {
     pub name: String,

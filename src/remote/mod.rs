@@ -1,18 +1,19 @@
-//! A cache that a team and its CI share: signed, immutable segments of entries in a folder or bucket.
+//! A cache that a team, its CI and the parts of a run share: a folder or a bucket of packs.
 //!
 //! - `Remote` is a place for objects (list, read a range, write, delete): a `folder`, or a bucket or web server
 //!   (`object_store`, in builds with the feature `object-stores`).
-//! - A segment (`segment`) holds packed entries and a footer with the place and the digest of each. The writer's signature
-//!   covers the footer, so one entry can be read and verified by itself. The name of a segment is the digest of footer
-//!   and signature: nothing is ever overwritten.
-//! - `RemoteIndex` is what a run knows of a remote: the footers of all segments by trusted writers, fixed when the run
+//! - A pushed `pack` holds entries that were made in one place, and a footer with the place and the digest of each. The
+//!   writer's signature covers the footer, so one entry can be read and verified by itself. The name of a pack is the
+//!   digest of footer and signature: nothing is ever overwritten. Footers of many packs are gathered in `index_objects`.
+//! - `RemoteIndex` is what a run knows of a remote: the footers of all packs by trusted writers, fixed when the run
 //!   starts. What it does not use (other writers, damage, newer versions) it counts and names.
 //! - `SharedCache` connects a remote with a local cache: it pulls single entries, and uploads those that were made here.
 //! - `RemoteEntries` is a remote as a cache that is only read, for a plan.
+//! - `part_records` say what the parts of a run did.
 //!
-//! Invariants: nothing is used that a trusted writer did not sign for this remote; entries that were pulled are never
-//! signed again by another key; the local output of a key wins; a remote that fails costs one warning and no run.
-//! The signing key is in the environment alone.
+//! Invariants: nothing is used that a trusted writer did not sign for this remote, save what nobody signed in a folder
+//! that the user named on the command line; entries that were pulled are never signed again by another key; the local
+//! output of a key wins; a remote that fails costs one warning and no run. The signing key is in the environment alone.
 
 mod error;
 mod keys;
@@ -22,15 +23,16 @@ mod backend;
 mod folder;
 #[cfg(feature = "object-stores")]
 mod object_store;
-mod segment;
-mod rollup;
-mod pruned;
-mod listing;
-mod namespace;
+mod signed;
+mod pack;
+mod index_objects;
+mod removals;
+mod marker;
 mod index;
 mod request_slots;
 mod upload;
 mod prune;
+mod part_records;
 mod warnings;
 mod summary;
 mod shared;
@@ -42,6 +44,8 @@ pub use backend::{ListedObject, Remote, WriteOutcome};
 pub use error::RemoteError;
 pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
 pub use lookup::RemoteEntries;
+pub use pack::PartOrigin;
+pub use part_records::{FoundRecord, PartName};
 pub use prune::RemotePruneCounts;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
 pub use shared::SharedCache;

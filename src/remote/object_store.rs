@@ -16,8 +16,7 @@ use opendal_http_transport_reqwest::ReqwestTransport;
 
 use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
-use super::listing;
-use super::rollup::SIDE_BY_SIDE;
+use super::index_objects::{self, SIDE_BY_SIDE};
 use super::url::{BucketUrl, StoreKind};
 use base::redaction;
 use base::text::{one_line, shortened};
@@ -307,7 +306,7 @@ impl Bucket {
             let hint = format!("Without credentials, {what}: block public access to the bucket");
             RemoteError::Public { url: self.objects.url.clone(), hint }
         };
-        if succeeds(self.anonymous.read_with(super::namespace::OBJECT).range(0..1)).await {
+        if succeeds(self.anonymous.read_with(super::remote_id::OBJECT).range(0..1)).await {
             return Err(public("its objects can be read"));
         }
         if succeeds(self.anonymous.list_with("/").limit(1)).await {
@@ -357,8 +356,8 @@ impl Remote for Bucket {
 impl WebServer {
     /// What the newest list of the writers names. Web servers list nothing themselves.
     async fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        match self.0.read(listing::OBJECT, None).await {
-            Ok(bytes) => listing::decode(&bytes, folder, &self.0.url),
+        match self.0.read(index_objects::LATEST, None).await {
+            Ok(bytes) => index_objects::decode_latest(&bytes, folder, &self.0.url),
             Err(RemoteError::NotFound(_)) => Err(self.0.missing()),
             Err(error) => Err(error),
         }
@@ -414,13 +413,13 @@ mod tests {
         const READS: usize = 500;
         let memory = Operator::new(Memory::default()).unwrap();
         let writer = bucket(&memory);
-        writer.write_if_absent("segments/a", Bytes::from_static(b"0123456789")).await.unwrap();
+        writer.write_if_absent("packs/a", Bytes::from_static(b"0123456789")).await.unwrap();
         let chaotic = memory.layer(ChaosLayer::new(0.03));
         let reader = bucket(&chaotic);
         let mut failed = 0;
         for _ in 0..READS {
-            failed += usize::from(chaotic.read("segments/a").await.is_err());
-            assert_eq!(reader.read("segments/a", Some(2..5)).await.unwrap().as_ref(), b"234");
+            failed += usize::from(chaotic.read("packs/a").await.is_err());
+            assert_eq!(reader.read("packs/a", Some(2..5)).await.unwrap().as_ref(), b"234");
         }
         assert!(failed > 0, "there was no chaos");
     }
@@ -430,22 +429,22 @@ mod tests {
         let bucket = bucket(&Operator::new(Memory::default()).unwrap());
         let write =
             |name: &'static str, text: &'static str| bucket.write_if_absent(name, Bytes::from_static(text.as_bytes()));
-        assert_eq!(write("segments/a", "first").await.unwrap(), WriteOutcome::Written);
-        assert_eq!(write("segments/a", "second").await.unwrap(), WriteOutcome::Exists);
+        assert_eq!(write("packs/a", "first").await.unwrap(), WriteOutcome::Written);
+        assert_eq!(write("packs/a", "second").await.unwrap(), WriteOutcome::Exists);
         assert_eq!(write("marker.json", "{}").await.unwrap(), WriteOutcome::Written);
-        assert_eq!(bucket.read("segments/a", None).await.unwrap().as_ref(), b"first");
+        assert_eq!(bucket.read("packs/a", None).await.unwrap().as_ref(), b"first");
         let names = async |folder: &'static str| {
             let mut names: Vec<_> = bucket.list(folder).await.unwrap().into_iter().map(|object| object.name).collect();
             names.sort();
             names
         };
-        assert_eq!(names("segments").await, ["segments/a"]);
-        assert_eq!(names("").await, ["marker.json", "segments"]);
-        assert!(matches!(bucket.read("segments/a", Some(3..50)).await, Err(RemoteError::NotFound(_))));
-        assert!(matches!(bucket.read("segments/b", None).await, Err(RemoteError::NotFound(_))));
-        bucket.delete("segments/a").await.unwrap();
-        bucket.delete("segments/a").await.unwrap();
-        assert!(names("segments").await.is_empty());
+        assert_eq!(names("packs").await, ["packs/a"]);
+        assert_eq!(names("").await, ["marker.json", "packs"]);
+        assert!(matches!(bucket.read("packs/a", Some(3..50)).await, Err(RemoteError::NotFound(_))));
+        assert!(matches!(bucket.read("packs/b", None).await, Err(RemoteError::NotFound(_))));
+        bucket.delete("packs/a").await.unwrap();
+        bucket.delete("packs/a").await.unwrap();
+        assert!(names("packs").await.is_empty());
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Pruning a remote: a segment that no label needs is marked, and deleted by a later prune when its mark is 30 days old
+//! Pruning a remote: a pack that no label needs is marked, and deleted by a later prune when its mark is 30 days old
 //! by the clock of the remote. Every run that began before the mark has ended by then.
 //!
 //! Labels that were pushed to the remote protect the entries that they need: `labels/NAME` lists keys, one per line. It
-//! needs no signature: a forged one only keeps more, and whoever can delete a label can also delete segments.
+//! needs no signature: a forged one only keeps more, and whoever can delete a label can also delete packs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -12,11 +12,13 @@ use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
-use super::index::{FoundSegment, read_footers, trusted_lists};
-use super::keys::{SigningKey, TrustedWriter};
-use super::rollup::SIDE_BY_SIDE;
-use super::segment::{Namespace, SegmentFault};
-use super::{listing, pruned};
+use super::index::{FoundPack, read_footers};
+use super::index_objects::SIDE_BY_SIDE;
+use super::keys::SigningKey;
+use super::pack::PackFault;
+use super::removals::trusted_lists;
+use super::signed::{RemoteId, Trust};
+use super::{index_objects, removals};
 use crate::action::Digest;
 
 const LABELS: &str = "labels";
@@ -25,14 +27,14 @@ const MARKS: &str = "marks";
 const CLOCK: &str = "marks/clock";
 const HEADING: &str = "compeval label 1";
 
-/// How long a segment stays after it was marked.
+/// How long a pack stays after it was marked.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What a prune did, or would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemotePruneCounts {
     pub labels: u64,
-    /// Segments that labels need, and those of newer versions, which are left alone.
+    /// Packs that labels need, and those of newer versions, which are left alone.
     pub kept: u64,
     /// Marked now.
     pub marked: u64,
@@ -66,7 +68,7 @@ async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u
     Ok((keys, labels))
 }
 
-/// When segments were marked.
+/// When packs were marked.
 async fn read_marks(remote: &dyn Remote) -> Result<BTreeMap<Digest, SystemTime>, RemoteError> {
     let marks = remote.list(MARKS).await?;
     let read = |mark: ListedObject| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?));
@@ -94,14 +96,14 @@ fn mark_of(name: &Digest) -> String {
 pub(super) struct Prune<'p> {
     pub(super) remote: &'p dyn Remote,
     pub(super) url: &'p str,
-    pub(super) namespace: Namespace,
-    pub(super) trust: &'p [TrustedWriter],
+    pub(super) remote_id: RemoteId,
+    pub(super) trust: &'p Trust,
     /// Signs the list of what is deleted; without it the prune only counts.
     pub(super) writer: Option<&'p SigningKey>,
 }
 
-/// What becomes of a segment.
-enum SegmentAction {
+/// What becomes of a pack.
+enum PackFate {
     Kept,
     Marked,
     Waiting,
@@ -112,60 +114,59 @@ impl Prune<'_> {
     /// Marks what no label needs, and deletes what was marked long ago, or deleted before and put back.
     pub(super) async fn run(self) -> Result<RemotePruneCounts, RemoteError> {
         let (remote, is_dry) = (self.remote, self.writer.is_none());
-        let (segments, lists) = read_footers(remote).await?;
-        let own = self.writer.map(SigningKey::public);
-        let lists = trusted_lists(&lists, self.namespace, (self.trust, own));
+        let (packs, lists) = read_footers(remote).await?;
+        let lists = trusted_lists(&lists, self.remote_id, self.trust);
         let (keys, labels) = protected(remote, self.url).await?;
         let mut marks = read_marks(remote).await?;
         let now = time_there(remote, is_dry).await?;
         let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
         let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for segment in &segments {
-            let mark = marks.remove(&segment.name);
-            let is_back = lists.iter().any(|list| list.segments.contains(&segment.name));
-            let fate = if is_back { SegmentAction::Deleted } else { fate(segment, &keys, mark, now) };
+        for pack in &packs {
+            let mark = marks.remove(&pack.name);
+            let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
+            let fate = if is_back { PackFate::Deleted } else { fate(pack, &keys, mark, now) };
             match fate {
-                SegmentAction::Kept => {
+                PackFate::Kept => {
                     counts.kept += 1;
-                    unmarked.extend(mark.map(|_| mark_of(&segment.name)));
+                    unmarked.extend(mark.map(|_| mark_of(&pack.name)));
                 }
-                SegmentAction::Marked => {
+                PackFate::Marked => {
                     counts.marked += 1;
-                    marked.push(mark_of(&segment.name));
+                    marked.push(mark_of(&pack.name));
                 }
-                SegmentAction::Waiting => counts.waiting += 1,
-                SegmentAction::Deleted => {
+                PackFate::Waiting => counts.waiting += 1,
+                PackFate::Deleted => {
                     counts.deleted += 1;
-                    counts.deleted_bytes += segment.object.bytes;
-                    unmarked.extend(mark.map(|_| mark_of(&segment.name)));
-                    deleted.insert(segment.name, segment.object.name.clone());
+                    counts.deleted_bytes += pack.object.bytes;
+                    unmarked.extend(mark.map(|_| mark_of(&pack.name)));
+                    deleted.insert(pack.name, pack.object.name.clone());
                 }
             }
         }
         let Some(key) = self.writer else { return Ok(counts) };
         each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
         if !deleted.is_empty() {
-            // Listed first: a prune that is killed here leaves segments that are not used, and the next one deletes them.
-            pruned::write(remote, self.namespace, key, &lists, deleted.keys().copied().collect()).await?;
+            // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
+            removals::write(remote, self.remote_id, key, &lists, deleted.keys().copied().collect()).await?;
             each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
         }
-        // also those of segments that are gone
+        // also those of packs that are gone
         unmarked.extend(marks.keys().map(mark_of));
         each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
         remote.delete(CLOCK).await?;
         if counts.deleted > 0 {
-            listing::write(remote).await?;
+            index_objects::write_latest(remote).await?;
         }
         Ok(counts)
     }
 }
 
-fn fate(segment: &FoundSegment, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> SegmentAction {
+fn fate(pack: &FoundPack, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> PackFate {
     match mark.map(|mark| now.duration_since(mark).unwrap_or_default()) {
-        _ if is_kept(segment, keys) => SegmentAction::Kept,
-        None => SegmentAction::Marked,
-        Some(age) if age < KEPT => SegmentAction::Waiting,
-        Some(_) => SegmentAction::Deleted,
+        _ if is_kept(pack, keys) => PackFate::Kept,
+        None => PackFate::Marked,
+        Some(age) if age < KEPT => PackFate::Waiting,
+        Some(_) => PackFate::Deleted,
     }
 }
 
@@ -181,10 +182,10 @@ async fn each<F: Future<Output = Result<(), RemoteError>>>(
     Ok(())
 }
 
-fn is_kept(segment: &FoundSegment, keys: &HashSet<Digest>) -> bool {
-    match segment.footer.as_ref().map_err(|fault| *fault).and_then(|signed| signed.decode()) {
+fn is_kept(pack: &FoundPack, keys: &HashSet<Digest>) -> bool {
+    match pack.footer.as_ref().map_err(|fault| *fault).and_then(|signed| signed.decode()) {
         Ok(footer) => footer.items.iter().any(|item| keys.contains(&item.key)),
-        Err(SegmentFault::Newer) => true,
-        Err(SegmentFault::Damaged(_)) => false,
+        Err(PackFault::Newer) => true,
+        Err(PackFault::Damaged(_)) => false,
     }
 }

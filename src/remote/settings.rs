@@ -8,7 +8,10 @@
 use std::collections::BTreeSet;
 
 use super::keys::{SigningKey, TrustedWriter};
+use super::pack::PartOrigin;
+use super::signed::Trust;
 use super::url::RemoteUrl;
+use crate::action::Digest;
 
 /// Whether entries made here are uploaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct GivenRemote {
     pub mode: Option<RemoteMode>,
     pub texts: Option<bool>,
     pub key: Option<SigningKey>,
+    /// Whether the URL is on the command line.
+    pub is_named: bool,
     /// Whether this is a CI job: the pipeline may be that of a stranger.
     pub is_ci: bool,
 }
@@ -44,10 +49,37 @@ pub struct GivenRemote {
 pub struct RemoteSettings {
     pub url: RemoteUrl,
     pub trust: Vec<TrustedWriter>,
-    /// The key that entries made here are signed with; `None` if they are not uploaded.
+    /// Whether entries made here are uploaded.
+    pub mode: RemoteMode,
+    /// The key that they are signed with; without one they are not signed.
     pub key: Option<SigningKey>,
+    /// Whether packs that nobody signed are used and written: the user named this folder on the command line.
+    pub unsigned: bool,
     /// Whether source texts are uploaded, too.
     pub texts: bool,
+    /// Names the division of the work into parts: what these made comes first.
+    pub assignment: Option<Digest>,
+    /// The part that is run here, from 1.
+    pub part: Option<u32>,
+}
+
+impl RemoteSettings {
+    /// Whether entries made here are uploaded.
+    pub fn is_written(&self) -> bool {
+        self.mode == RemoteMode::Write
+    }
+
+    /// Of which part of a run what is made here is.
+    pub(super) fn part_origin(&self) -> Option<PartOrigin> {
+        let (assignment, index) = self.assignment.zip(self.part)?;
+        Some(PartOrigin { assignment, index })
+    }
+
+    /// Whose writing counts.
+    pub(super) fn trust(&self) -> Trust {
+        let own = self.key.as_ref().map(SigningKey::public);
+        Trust { writers: self.trust.clone(), own, unsigned: self.unsigned }
+    }
 }
 
 /// Settings that do not fit together.
@@ -96,13 +128,14 @@ impl GivenRemote {
             (given, declared) if self.is_ci => given == Some(true) && declared != Some(false),
             (given, declared) => given.or(declared) == Some(true),
         };
+        let unsigned = self.is_named && matches!(url, RemoteUrl::Folder(_));
         let key = match (mode, self.key) {
             (RemoteMode::Read, _) => None,
             (RemoteMode::Write, _) if url.is_read_only() => return Err(SettingsError::ReadOnly),
-            (RemoteMode::Write, Some(key)) => Some(key),
-            (RemoteMode::Write, None) => return Err(SettingsError::NoKey),
+            (RemoteMode::Write, None) if !unsigned => return Err(SettingsError::NoKey),
+            (RemoteMode::Write, key) => key,
         };
-        Ok(Some(RemoteSettings { url, trust, key, texts }))
+        Ok(Some(RemoteSettings { url, trust, mode, key, unsigned, texts, assignment: None, part: None }))
     }
 }
 
@@ -141,6 +174,7 @@ mod tests {
             mode,
             key: Some(key()),
             texts: None,
+            is_named: false,
             is_ci: true,
         };
         let settings = given(None).resolve(&declared).unwrap().unwrap();
@@ -166,6 +200,10 @@ mod tests {
         assert_eq!((settings.url.to_string().as_str(), settings.trust.len()), ("fs:///other", 1));
         assert!(settings.key.is_some());
         assert_eq!(GivenRemote::default().resolve(&declared).unwrap_err(), SettingsError::NoKey);
+        let named = |text| GivenRemote { url: url(text), is_named: true, ..GivenRemote::default() };
+        assert_eq!(named("s3://bucket/x").resolve(&declared).unwrap_err(), SettingsError::NoKey);
+        let unsigned = named("fs:///mine").resolve(&declared).unwrap().unwrap();
+        assert!(unsigned.unsigned && unsigned.is_written() && unsigned.key.is_none());
         assert!(GivenRemote::default().resolve(&DeclaredRemote::default()).unwrap().is_none());
     }
 }

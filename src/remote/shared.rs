@@ -3,10 +3,10 @@
 //! The list of what the remote has is read once, when the run begins; what others upload later is seen by the next run. A
 //! miss of the local cache that is in the list is pulled into it, once for each entry: a run reads the local cache alone,
 //! so a remote that fails, or an entry that is damaged, makes the run slower and never wrong. After the first failure
-//! nothing more is pulled, and a segment with one damaged entry is not used.
+//! nothing more is pulled, and a pack with one damaged entry is not used.
 //!
-//! Entries of a segment that are wanted at once are read by one request where they are close together, and a segment of
-//! which enough is wanted is read as a whole. Uploads are put together to segments, too, by size and time. What could not be uploaded is uploaded by a later run that uses it.
+//! Entries of a pack that are wanted at once are read by one request where they are close together, and a pack of
+//! which enough is wanted is read as a whole. Uploads are put together to packs, too, by size and time. What could not be uploaded is uploaded by a later run that uses it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,31 +17,31 @@ use futures::StreamExt;
 use super::backend::Remote;
 use super::error::RemoteError;
 use super::folder::FolderRemote;
-use super::index::{ItemLocation, RemoteIndex, Segment, UnusedSegments};
-use super::keys::SigningKey;
-use super::listing;
-use super::namespace;
+use super::index::{ItemLocation, Pack, RemoteIndex, UnusedPacks, side_by_side};
+use super::index_objects::{self, MOST_LOOSE};
+use super::marker;
 #[cfg(feature = "object-stores")]
 use super::object_store;
+use super::pack::{SignedFooter, object_of};
+use super::part_records::{self, FoundRecord, PartName};
 use super::prune::{self, RemotePruneCounts};
 use super::request_slots::RequestSlots;
-use super::rollup::{self, MOST_LOOSE};
-use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
+use super::signed::RemoteId;
 use super::summary::{PullCounts, SharedSummary};
-use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
+use super::upload::{PACK_BYTES, PushCounts, Upload};
 use super::url::RemoteUrl;
-use super::warnings::{clock_warning, unused_warnings};
+use super::warnings::{clock_warning, own_key_warning, records_warning, unused_warnings};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
 
-/// Entries wait this long, or until there is a segment's worth of them, before they are uploaded.
+/// Entries wait this long, or until there is a pack's worth of them, before they are uploaded.
 const UPLOAD_EVERY: Duration = Duration::from_secs(30);
 
 /// Requests for entries that are under way at once.
 const PULLS: usize = 8;
 
-/// Entries that are read of a segment one by one, before all of it is.
+/// Entries that are read of a pack one by one, before all of it is.
 const FEW: usize = 8;
 
 /// The remote of a run, connected to the local cache.
@@ -58,36 +58,36 @@ pub struct SharedCache {
 #[derive(Debug, Default)]
 struct State {
     /// `None` until the remote was marked as one of this program.
-    namespace: Option<Namespace>,
+    remote_id: Option<RemoteId>,
     /// The same, once it is known that the remote is not publicly readable.
-    writable: Option<Namespace>,
+    writable: Option<RemoteId>,
     /// `None` until it was read.
     index: Option<Arc<RemoteIndex>>,
     /// Nothing more is pulled: the remote failed.
     is_unavailable: bool,
-    /// Segments with an entry that is not what the footer says.
+    /// Packs with an entry that is not what the footer says.
     damaged: HashSet<usize>,
     tried: HashSet<ActionKey>,
     /// By their place in the index.
-    segments: HashMap<usize, SegmentPulls>,
+    packs: HashMap<usize, PackPulls>,
     pulled: PullCounts,
     /// Entries to upload, and about how many bytes they have.
     waiting: BTreeSet<ActionKey>,
     waiting_bytes: u64,
     last_upload: Option<Instant>,
     uploaded: HashSet<Digest>,
-    /// Footers outside of all roll-ups that this process has written.
+    /// Footers outside of all index objects that this process has written.
     footers: BTreeMap<Digest, SignedFooter>,
-    has_rolled_up: bool,
+    has_indexed: bool,
     pushed: PushCounts,
     /// Why the last upload failed.
     upload_error: Option<RemoteError>,
     warnings: Vec<String>,
 }
 
-/// What is pulled of a segment.
+/// What is pulled of a pack.
 #[derive(Debug, Default)]
-struct SegmentPulls {
+struct PackPulls {
     /// One request at a time: what is wanted in the meantime comes with the next.
     lock: Arc<tokio::sync::Mutex<()>>,
     wanted: Vec<ItemLocation>,
@@ -116,9 +116,22 @@ impl SharedCache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Whether entries made here are uploaded.
     pub fn is_written(&self) -> bool {
-        self.settings.key.is_some()
+        self.settings.is_written()
+    }
+
+    /// The same with connections of its own: those of a runtime do not outlive it.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn reconnected(self) -> Result<SharedCache, RemoteError> {
+        Ok(SharedCache { remote: open(&self.settings.url)?, ..self })
     }
 
     /// Warnings since the last call.
@@ -126,32 +139,31 @@ impl SharedCache {
         std::mem::take(&mut self.state().warnings)
     }
 
-    /// Reads which segments there are.
+    /// Reads which packs there are.
     ///
     /// # Errors
     /// If the remote cannot be used.
     pub async fn load(&self) -> Result<(), RemoteError> {
-        let namespace = namespace::read(&*self.remote, &self.url).await?;
-        let own = self.settings.key.as_ref().map(|key| key.public());
-        let index = match namespace {
-            Some(namespace) => RemoteIndex::load(&*self.remote, namespace, (&self.settings.trust, own)).await?,
+        let remote_id = marker::read(&*self.remote, &self.url).await?;
+        let trust = self.settings.trust();
+        let index = match remote_id {
+            Some(remote_id) => RemoteIndex::load(&*self.remote, remote_id, &trust, self.settings.assignment).await?,
             None => RemoteIndex::default(),
         };
         let mut state = self.state();
         state.warnings.extend(unused_warnings(&index.unused, &self.url));
         state.warnings.extend(clock_warning(&index));
-        if let Some(own) = own.filter(|own| !self.settings.trust.iter().any(|writer| writer.key == *own)) {
-            state.warnings.push(format!(
-                "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\""
-            ));
-        }
-        state.namespace = namespace;
+        state.warnings.extend(own_key_warning(&trust));
+        state.remote_id = remote_id;
         state.index = Some(Arc::new(index));
         Ok(())
     }
 
-    /// As `load`, for a run: a remote that fails is a warning.
+    /// As `load`, for a run that did not do so before: a remote that fails is a warning.
     pub async fn load_or_warn(&self) {
+        if self.state().index.is_some() {
+            return;
+        }
         if let Err(error) = self.load().await {
             self.mark_unavailable(&error, "this run continues without it");
         }
@@ -165,10 +177,10 @@ impl SharedCache {
         }
     }
 
-    /// Pulls the segment of an entry, for a command that will want the rest of it and waits no longer than this.
+    /// Pulls the pack of an entry, for a command that will want the rest of it and waits no longer than this.
     pub(super) async fn pull_within(&self, patience: Duration, then: &str, store: &Store, key: ActionKey) {
         if let Some(at) = self.location(&key) {
-            self.state().segments.entry(at.segment).or_default().pulled = FEW;
+            self.state().packs.entry(at.pack).or_default().pulled = FEW;
         }
         let failed = |error: CacheError| self.failed(error.to_string());
         let pulled = match tokio::time::timeout(patience, self.pull(store, key)).await {
@@ -213,24 +225,24 @@ impl SharedCache {
     pub fn has(&self, key: &ActionKey) -> bool {
         let location = self.location(key);
         let state = self.state();
-        let is_usable = |at: &ItemLocation| !state.damaged.contains(&at.segment) && !state.tried.contains(key);
+        let is_usable = |at: &ItemLocation| !state.damaged.contains(&at.pack) && !state.tried.contains(key);
         !state.is_unavailable && location.as_ref().is_some_and(is_usable)
     }
 
-    /// Pulls an entry into the local cache. If that fails, the entry is made here. Entries of one segment that are wanted
+    /// Pulls an entry into the local cache. If that fails, the entry is made here. Entries of one pack that are wanted
     /// at once come together; from the ninth on, all of it comes: a run that wants that much of another run wants most.
     ///
     /// # Errors
     /// If the local cache cannot be written.
     pub async fn pull(&self, store: &Store, key: ActionKey) -> Result<(), CacheError> {
         let Some((index, at)) = self.want(key) else { return Ok(()) };
-        // What else is about to be wanted of the segment comes along.
+        // What else is about to be wanted of the pack comes along.
         tokio::task::yield_now().await;
-        let one_at_a_time = self.state().segments.entry(at.segment).or_default().lock.clone();
-        // First the turn: who asked last must not wait for one of the same segment that waits for its turn.
+        let one_at_a_time = self.state().packs.entry(at.pack).or_default().lock.clone();
+        // First the turn: who asked last must not wait for one of the same pack that waits for its turn.
         let _turn = self.turns.take().await;
         let _lock = one_at_a_time.lock().await;
-        let wanted = self.take_wanted(&index, at.segment, store);
+        let wanted = self.take_wanted(&index, at.pack, store);
         for items in side_by_side(wanted) {
             if self.state().is_unavailable {
                 return Ok(());
@@ -246,35 +258,35 @@ impl SharedCache {
         state.tried.insert(key);
         let index = state.index.clone()?;
         let at = index.entries.get(&key.0).copied()?;
-        state.segments.entry(at.segment).or_default().wanted.push(at);
+        state.packs.entry(at.pack).or_default().wanted.push(at);
         Some((index, at))
     }
 
-    /// What to read of a segment now: nothing, if another pull took it along.
-    fn take_wanted(&self, index: &RemoteIndex, segment: usize, store: &Store) -> Vec<ItemLocation> {
+    /// What to read of a pack now: nothing, if another pull took it along.
+    fn take_wanted(&self, index: &RemoteIndex, pack: usize, store: &Store) -> Vec<ItemLocation> {
         let mut state = self.state();
-        let of_segment = state.segments.entry(segment).or_default();
-        let mut wanted = std::mem::take(&mut of_segment.wanted);
-        // All of the segment may have come since.
+        let of_pack = state.packs.entry(pack).or_default();
+        let mut wanted = std::mem::take(&mut of_pack.wanted);
+        // All of the pack may have come since.
         wanted.retain(|at| !store.find(&ActionKey(at.item.key)).is_some_and(|record| record.is_usable()));
-        of_segment.pulled += wanted.len();
-        if of_segment.pulled <= FEW || of_segment.is_whole || wanted.is_empty() {
+        of_pack.pulled += wanted.len();
+        if of_pack.pulled <= FEW || of_pack.is_whole || wanted.is_empty() {
             return wanted;
         }
-        of_segment.is_whole = true;
+        of_pack.is_whole = true;
         drop(state);
         let is_missing = |key: &&Digest| store.find(&ActionKey(**key)).is_none();
-        let keys = index.segments.get(segment).into_iter().flat_map(|segment| &segment.entries).filter(is_missing);
+        let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries).filter(is_missing);
         keys.filter_map(|key| index.entries.get(key).copied()).collect()
     }
 
-    /// Reads items that are close together in a segment.
+    /// Reads items that are close together in a pack.
     async fn pull_range(&self, store: &Store, index: &RemoteIndex, items: &[ItemLocation]) -> Result<(), CacheError> {
         const AT_ONCE: usize = 64;
         let (Some(first), Some(last)) = (items.first(), items.last()) else { return Ok(()) };
-        let Some(segment) = index.segments.get(first.segment) else { return Ok(()) };
+        let Some(pack) = index.packs.get(first.pack) else { return Ok(()) };
         let range = first.item.offset..last.item.end();
-        let bytes = match self.remote.read(&object_of(&segment.name), Some(range.clone())).await {
+        let bytes = match self.remote.read(&object_of(&pack.name), Some(range.clone())).await {
             Ok(bytes) => bytes,
             Err(RemoteError::NotFound(_)) => return Ok(()),
             Err(error) => {
@@ -291,7 +303,7 @@ impl SharedCache {
         Ok(())
     }
 
-    /// Verifies an item and adds it to the local cache. The bytes of its segment are known from `start` on.
+    /// Verifies an item and adds it to the local cache. The bytes of its pack are known from `start` on.
     fn add(
         &self,
         store: &Store,
@@ -299,9 +311,10 @@ impl SharedCache {
         at: ItemLocation,
         (known, start): (&[u8], u64),
     ) -> Result<(), CacheError> {
-        let Some(segment) = index.segments.get(at.segment) else { return Ok(()) };
-        let writer = Writer { name: segment.writer.name.clone(), key: segment.writer.key.to_string() };
-        let origin = ImportOrigin { file: self.url.clone(), digest: segment.name, writer: Some(writer) };
+        let Some(pack) = index.packs.get(at.pack) else { return Ok(()) };
+        let writer = pack.writer.as_ref();
+        let writer = writer.map(|writer| Writer { name: writer.name.clone(), key: writer.key.to_string() });
+        let origin = ImportOrigin { file: self.url.clone(), digest: pack.name, writer };
         let packed = at.item.of(known, start).filter(|bytes| Digest::of(bytes) == at.item.digest);
         let added = match packed {
             Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
@@ -319,9 +332,8 @@ impl SharedCache {
                 Ok(())
             }
             Err(CacheError::BadImport { what, .. }) => {
-                if state.damaged.insert(at.segment) {
-                    let text =
-                        format!("the segment {} in {} is damaged and is not used: {what}", segment.name, self.url);
+                if state.damaged.insert(at.pack) {
+                    let text = format!("the pack {} in {} is damaged and is not used: {what}", pack.name, self.url);
                     state.warnings.push(text);
                 }
                 Ok(())
@@ -330,7 +342,7 @@ impl SharedCache {
         }
     }
 
-    /// Pulls everything that the local cache does not have, some segments at a time.
+    /// Pulls everything that the local cache does not have, some packs at a time.
     ///
     /// # Errors
     /// If the remote fails, or the local cache cannot be written.
@@ -339,17 +351,17 @@ impl SharedCache {
         let mut missing: BTreeMap<usize, Vec<ItemLocation>> = BTreeMap::new();
         let is_missing = |key: &Digest| !store.find(&ActionKey(*key)).is_some_and(|record| record.is_usable());
         for (_, at) in index.entries.iter().filter(|(key, _)| is_missing(key)) {
-            missing.entry(at.segment).or_default().push(*at);
+            missing.entry(at.pack).or_default().push(*at);
         }
         for (_, at) in index.texts.iter().filter(|(digest, _)| store.read_text(digest).is_none()) {
-            missing.entry(at.segment).or_default().push(*at);
+            missing.entry(at.pack).or_default().push(*at);
         }
-        let segments = missing.into_iter().filter_map(|(place, items)| Some((index.segments.get(place)?, items)));
-        let read = |(segment, items): (&Segment, Vec<ItemLocation>)| {
-            let object = object_of(&segment.name);
+        let packs = missing.into_iter().filter_map(|(place, items)| Some((index.packs.get(place)?, items)));
+        let read = |(pack, items): (&Pack, Vec<ItemLocation>)| {
+            let object = object_of(&pack.name);
             async move { (self.remote.read(&object, None).await, items) }
         };
-        let mut replies = futures::stream::iter(segments).map(read).buffer_unordered(PULLS);
+        let mut replies = futures::stream::iter(packs).map(read).buffer_unordered(PULLS);
         while let Some((reply, mut items)) = replies.next().await {
             items.sort_unstable_by_key(|at| at.item.offset);
             let bytes = match reply {
@@ -369,7 +381,7 @@ impl SharedCache {
         const ABOUT: u64 = 4 << 10;
         let mut state = self.state();
         let is_there = state.index.as_ref().is_some_and(|index| index.has(&key.0));
-        if self.settings.key.is_some() && !is_there && state.waiting.insert(key) {
+        if self.is_written() && !is_there && state.waiting.insert(key) {
             state.waiting_bytes += ABOUT;
         }
     }
@@ -378,7 +390,7 @@ impl SharedCache {
     pub async fn upload_if_due(&self, store: &Store) {
         let is_due = {
             let state = self.state();
-            let is_much = state.waiting_bytes >= SEGMENT_BYTES as u64;
+            let is_much = state.waiting_bytes >= PACK_BYTES as u64;
             let is_time = is_much || state.last_upload.unwrap_or(self.started).elapsed() >= UPLOAD_EVERY;
             is_time && !state.waiting.is_empty() && state.upload_error.is_none() && state.index.is_some()
         };
@@ -426,19 +438,22 @@ impl SharedCache {
     /// # Errors
     /// If the remote cannot be written, or anybody could read what is written.
     pub async fn push<C: Lookup>(&self, cache: &C, keys: &[ActionKey]) -> Result<PushCounts, RemoteError> {
-        let Some(key) = &self.settings.key else { return Ok(PushCounts::default()) };
-        let namespace = self.writable(key).await?;
+        if !self.is_written() {
+            return Ok(PushCounts::default());
+        }
+        let remote_id = self.writable().await?;
         let (index, uploaded) = {
             let mut state = self.state();
-            state.namespace = Some(namespace);
+            state.remote_id = Some(remote_id);
             (state.index.clone().unwrap_or_default(), state.uploaded.clone())
         };
         let has = |digest: &Digest| uploaded.contains(digest) || index.has(digest);
         let mut upload = Upload {
             remote: &*self.remote,
             url: &self.url,
-            namespace,
-            key,
+            remote_id,
+            key: self.settings.key.as_ref(),
+            part: self.settings.part_origin(),
             texts: self.settings.texts,
             has: &has,
             counts: PushCounts::default(),
@@ -452,45 +467,68 @@ impl SharedCache {
             state.uploaded.extend(uploaded);
             state.footers.extend(footers);
             state.pushed = state.pushed.plus(&counts);
-            // What was loose when the list was read is in a roll-up by now, if this process has written one.
-            let earlier = index.loose.iter().filter(|_| !state.has_rolled_up);
+            // What was loose when the list was read is in an index object by now, if this process has written one.
+            let earlier = index.loose.iter().filter(|_| !state.has_indexed);
             let loose = earlier.chain(&state.footers);
             loose.map(|(name, signed)| (*name, signed.clone())).collect::<BTreeMap<_, _>>()
         };
         result?;
-        if counts.segments == 0 {
+        if counts.packs == 0 {
             return Ok(counts);
         }
         if loose.len() > MOST_LOOSE {
-            rollup::write(&*self.remote, &loose).await?;
+            index_objects::write(&*self.remote, &loose).await?;
             let mut state = self.state();
             state.footers.clear();
-            state.has_rolled_up = true;
+            state.has_indexed = true;
             drop(state);
         }
-        listing::write(&*self.remote).await?;
+        index_objects::write_latest(&*self.remote).await?;
         Ok(counts)
     }
 
-    /// The namespace of a remote that nobody else can read, which is marked if nothing was ever written to it.
-    async fn writable(&self, key: &SigningKey) -> Result<Namespace, RemoteError> {
+    /// The remote_id of a remote that nobody else can read, which is marked if nothing was ever written to it.
+    async fn writable(&self) -> Result<RemoteId, RemoteError> {
         if let Some(known) = self.state().writable {
             return Ok(known);
         }
         self.remote.check_private().await?;
-        let known = self.state().namespace;
-        let namespace = match known {
-            Some(namespace) => namespace,
+        let known = self.state().remote_id;
+        let remote_id = match known {
+            Some(remote_id) => remote_id,
             None => {
-                let seed = format!("{} {} {}", key.public(), now_ms(), std::process::id());
-                let namespace = namespace::ensure(&*self.remote, &self.url, seed.as_bytes()).await?;
+                let seed = format!("{:?} {} {}", self.settings.key, now_ms(), std::process::id());
+                let remote_id = marker::ensure(&*self.remote, &self.url, seed.as_bytes()).await?;
                 // now there is an object that a stranger may be able to read
                 self.remote.check_private().await?;
-                namespace
+                remote_id
             }
         };
-        self.state().writable = Some(namespace);
-        Ok(namespace)
+        self.state().writable = Some(remote_id);
+        Ok(remote_id)
+    }
+
+    /// Uploads what waits, then the record of the part that was run here.
+    ///
+    /// # Errors
+    /// If the remote cannot be written.
+    pub async fn push_part(&self, store: &Store, name: PartName<'_>, content: Vec<u8>) -> Result<(), RemoteError> {
+        let waiting: Vec<ActionKey> = self.state().waiting.iter().copied().collect();
+        self.push(store, &waiting).await?;
+        let remote_id = self.writable().await?;
+        part_records::write(&*self.remote, remote_id, self.settings.key.as_ref(), name, content).await
+    }
+
+    /// The records of a run in `of` parts, the oldest first.
+    ///
+    /// # Errors
+    /// If the remote cannot be read.
+    pub async fn part_records(&self, label: &str, of: u32) -> Result<Vec<FoundRecord>, RemoteError> {
+        let Some(remote_id) = self.state().remote_id else { return Ok(Vec::new()) };
+        let trust = self.settings.trust();
+        let (records, refused) = part_records::read(&*self.remote, remote_id, &trust, label, of).await?;
+        self.state().warnings.extend(records_warning(refused, &self.url));
+        Ok(records)
     }
 
     /// Protects what a label needs from a prune of the remote.
@@ -508,12 +546,11 @@ impl SharedCache {
     /// # Errors
     /// If the remote cannot be read or written, or is not one of this program.
     pub async fn prune(&self, is_dry: bool) -> Result<RemotePruneCounts, RemoteError> {
-        let Some(namespace) = namespace::read(&*self.remote, &self.url).await? else {
+        let Some(remote_id) = marker::read(&*self.remote, &self.url).await? else {
             return Ok(RemotePruneCounts::default());
         };
-        let RemoteSettings { trust, key, .. } = &self.settings;
-        let writer = key.as_ref().filter(|_| !is_dry);
-        prune::Prune { remote: &*self.remote, url: &self.url, namespace, trust, writer }.run().await
+        let (trust, writer) = (self.settings.trust(), self.settings.key.as_ref().filter(|_| !is_dry));
+        prune::Prune { remote: &*self.remote, url: &self.url, remote_id, trust: &trust, writer }.run().await
     }
 
     /// What the remote has and what was done with it; `None` if it could not be read.
@@ -521,47 +558,32 @@ impl SharedCache {
         let state = self.state();
         let index = state.index.as_ref()?;
         let mut writers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for segment in &index.segments {
-            writers.entry(segment.writer.name.clone()).or_default().1 += 1;
+        for pack in &index.packs {
+            writers.entry(pack.writer_name().to_owned()).or_default().1 += 1;
         }
-        for segment in index.entries.values().filter_map(|at| index.segments.get(at.segment)) {
-            writers.entry(segment.writer.name.clone()).or_default().0 += 1;
+        for pack in index.entries.values().filter_map(|at| index.packs.get(at.pack)) {
+            writers.entry(pack.writer_name().to_owned()).or_default().0 += 1;
         }
-        let UnusedSegments { untrusted, damaged, newer, foreign, pruned, lists: _ } = index.unused.clone();
+        let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists: _ } = index.unused.clone();
         Some(SharedSummary {
             url: self.url.clone(),
             list: index.digest(),
-            segments: index.segments.len() as u64,
+            packs: index.packs.len() as u64,
             entries: index.entries.len() as u64,
             texts: index.texts.len() as u64,
             bytes: index.bytes,
             writers,
             untrusted,
+            unsigned,
             damaged: (damaged.len() + state.damaged.len()) as u64,
             newer,
             foreign,
-            pruned,
+            removed,
+            made_twice: index.made_twice,
             pulled: state.pulled,
             pushed: state.pushed,
         })
     }
-}
-
-/// Items in the order of their places, in groups that are read at once: a gap costs less than a request.
-fn side_by_side(mut items: Vec<ItemLocation>) -> Vec<Vec<ItemLocation>> {
-    const GAP: u64 = 64 << 10;
-    items.sort_unstable_by_key(|at| at.item.offset);
-    items.dedup_by_key(|at| at.item.offset);
-    let mut groups: Vec<Vec<ItemLocation>> = Vec::new();
-    for at in items {
-        match groups.last_mut() {
-            Some(group) if group.last().is_some_and(|last| at.item.offset.saturating_sub(last.item.end()) <= GAP) => {
-                group.push(at);
-            }
-            _ => groups.push(vec![at]),
-        }
-    }
-    groups
 }
 
 fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {

@@ -18,21 +18,25 @@ pub struct PullCounts {
 #[derive(Clone, Debug)]
 pub struct SharedSummary {
     pub url: String,
-    /// Identifies the list of segments that are used.
+    /// Identifies the list of packs that are used.
     pub list: Digest,
-    pub segments: u64,
+    pub packs: u64,
     pub entries: u64,
     pub texts: u64,
-    /// Of all segments, those of others included.
+    /// Of all packs, those of others included.
     pub bytes: u64,
-    /// Entries and segments that are used, by writer.
+    /// Entries and packs that are used, by writer.
     pub writers: BTreeMap<String, (u64, u64)>,
     pub untrusted: BTreeMap<PublicKey, u64>,
+    /// Signed by nobody, where that does not count.
+    pub unsigned: u64,
     pub damaged: u64,
     pub newer: u64,
     pub foreign: u64,
-    /// Segments that a prune deleted and that are there again.
-    pub pruned: u64,
+    /// Packs that a prune deleted and that are there again.
+    pub removed: u64,
+    /// Entries of which two parts of the assignment made one each.
+    pub made_twice: u64,
     pub pulled: PullCounts,
     pub pushed: PushCounts,
 }

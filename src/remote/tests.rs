@@ -18,7 +18,7 @@ use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use super::folder::FolderRemote;
 use super::prune::RemotePruneCounts;
-use super::settings::RemoteSettings;
+use super::settings::{RemoteMode, RemoteSettings};
 use super::shared::SharedCache;
 use super::{SigningKey, TrustedWriter};
 use crate::action::{ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
@@ -103,7 +103,16 @@ impl Place {
     fn process(&self, most_writes: usize) -> SharedCache {
         let url = format!("fs://{}", self.shared().display()).parse().unwrap();
         let key = Some(SigningKey::parse(&self.secret).unwrap());
-        let settings = RemoteSettings { url, trust: vec![self.writer.clone()], key, texts: false };
+        let settings = RemoteSettings {
+            url,
+            trust: vec![self.writer.clone()],
+            mode: RemoteMode::Write,
+            key,
+            unsigned: false,
+            texts: false,
+            assignment: None,
+            part: None,
+        };
         self.requests.store(0, Ordering::Relaxed);
         let remote = Counting {
             folder: FolderRemote::new(self.shared()),
@@ -187,9 +196,9 @@ async fn a_remote_of_many_runs_is_read_with_few_requests() {
         most = most.max(place.requests());
         assert_eq!(count(&reader, &keys), n + 1);
     }
-    assert_eq!(place.objects("segments").len(), 200);
-    let rollups = place.objects("index").len();
-    assert!(rollups <= 6, "{rollups} roll-ups and the listing");
+    assert_eq!(place.objects("packs").len(), 200);
+    let objects = place.objects("index").len();
+    assert!(objects <= 6, "{objects} index objects and the listing");
     assert!(most <= 30, "{most} requests");
 }
 
@@ -224,7 +233,7 @@ async fn an_upload_that_fails_at_any_point_loses_nothing() {
         let broken = place.process(writes);
         broken.load().await.unwrap();
         let result = broken.push(&place.store, &keys).await;
-        assert_eq!(result.is_ok(), writes == 3, "marker, segment, listing: {result:?}");
+        assert_eq!(result.is_ok(), writes == 3, "marker, pack, listing: {result:?}");
         let reader = place.process(0);
         reader.load().await.unwrap();
         assert_eq!(count(&reader, &keys), u64::from(writes >= 2), "whole or not at all");
@@ -240,19 +249,19 @@ async fn an_upload_that_fails_at_any_point_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_segment_under_another_name_is_not_used() {
+async fn a_pack_under_another_name_is_not_used() {
     let place = Place::new();
     let key = place.push(1).await;
-    let [segment] = &place.objects("segments")[..] else { panic!("one segment") };
-    let moved = segment.with_file_name(Digest::of("another").to_string());
-    fs::copy(segment, &moved).unwrap();
-    fs::remove_file(segment).unwrap();
+    let [pack] = &place.objects("packs")[..] else { panic!("one pack") };
+    let moved = pack.with_file_name(Digest::of("another").to_string());
+    fs::copy(pack, &moved).unwrap();
+    fs::remove_file(pack).unwrap();
     let reader = place.process(0);
     reader.load().await.unwrap();
     assert_eq!(count(&reader, &[key]), 0);
     assert_eq!(reader.summary().unwrap().damaged, 1);
     // back in its place it says what its writer signed, and nothing else
-    fs::copy(&moved, segment).unwrap();
+    fs::copy(&moved, pack).unwrap();
     let reader = place.process(0);
     reader.load().await.unwrap();
     assert_eq!((count(&reader, &[key]), reader.summary().unwrap().damaged), (1, 1));
@@ -289,10 +298,10 @@ async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked
     fs::remove_file(place.shared().join("labels/late")).unwrap();
     process.prune(false).await.unwrap();
     age(31);
-    let old = place.objects("segments");
+    let old = place.objects("packs");
     let copies: Vec<(PathBuf, Vec<u8>)> = old.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
     let deleted = process.prune(false).await.unwrap();
-    assert_eq!((deleted.kept, deleted.deleted, place.objects("segments").len()), (1, 1, 1));
+    assert_eq!((deleted.kept, deleted.deleted, place.objects("packs").len()), (1, 1, 1));
     assert!(deleted.deleted_bytes > 0 && place.objects("marks").is_empty());
     let reader = place.process(0);
     reader.load().await.unwrap();
@@ -305,7 +314,7 @@ async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked
     let reader = place.process(0);
     reader.load().await.unwrap();
     assert_eq!((count(&reader, &[kept]), count(&reader, &[spare])), (1, 0));
-    assert_eq!(reader.summary().unwrap().pruned, 1);
+    assert_eq!(reader.summary().unwrap().removed, 1);
     assert!(reader.take_warnings().iter().any(|text| text.contains("are there again")));
     // the entry can be uploaded again, and the next prune deletes what was put back, without another month
     assert_eq!(place.push(2).await, spare);
@@ -314,6 +323,6 @@ async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked
     assert_eq!(place.objects("index").len(), 2, "the listing and one list of what was pruned");
     let reader = place.process(0);
     reader.load().await.unwrap();
-    assert_eq!((count(&reader, &[kept, spare]), reader.summary().unwrap().pruned), (2, 0));
+    assert_eq!((count(&reader, &[kept, spare]), reader.summary().unwrap().removed), (2, 0));
     assert!(reader.take_warnings().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Uploading entries that were made here, a few megabytes to a segment.
+//! Uploading entries that were made here, a few megabytes to a pack.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,20 @@ use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use super::index::read_footer;
 use super::keys::SigningKey;
-use super::segment::{Namespace, SegmentBuilder, SegmentItemKind, SignedFooter, object_of};
+use super::pack::{ItemKind, PackBuilder, PartOrigin, SignedFooter, object_of};
+use super::signed::RemoteId;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{Lookup, now_ms, pack_entry, pack_text};
 
-/// A segment of this size is complete.
-pub(super) const SEGMENT_BYTES: usize = 4 << 20;
+/// A pack of this size is complete.
+pub(super) const PACK_BYTES: usize = 4 << 20;
 
 /// What an upload did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PushCounts {
     pub entries: u64,
     pub texts: u64,
-    pub segments: u64,
+    pub packs: u64,
     pub bytes: u64,
     /// Entries that the remote had already.
     pub present: u64,
@@ -32,7 +33,7 @@ impl PushCounts {
         PushCounts {
             entries: self.entries + other.entries,
             texts: self.texts + other.texts,
-            segments: self.segments + other.segments,
+            packs: self.packs + other.packs,
             bytes: self.bytes + other.bytes,
             present: self.present + other.present,
             of_others: self.of_others + other.of_others,
@@ -44,14 +45,16 @@ impl PushCounts {
 pub(super) struct Upload<'u> {
     pub(super) remote: &'u dyn Remote,
     pub(super) url: &'u str,
-    pub(super) namespace: Namespace,
-    pub(super) key: &'u SigningKey,
+    pub(super) remote_id: RemoteId,
+    pub(super) key: Option<&'u SigningKey>,
+    /// Of which part of a run it is.
+    pub(super) part: Option<PartOrigin>,
     /// Whether source texts are uploaded, too.
     pub(super) texts: bool,
     /// Whether the remote has an entry or text already.
     pub(super) has: &'u (dyn Fn(&Digest) -> bool + 'u),
     pub(super) counts: PushCounts,
-    /// The keys and digests that were uploaded, and the footers of the new segments.
+    /// The keys and digests that were uploaded, and the footers of the new packs.
     pub(super) uploaded: Vec<Digest>,
     pub(super) footers: BTreeMap<Digest, SignedFooter>,
 }
@@ -60,7 +63,7 @@ impl Upload<'_> {
     /// Uploads those of the entries that were made here and that the remote does not have. An entry that is damaged is
     /// left out: the cache has reported it.
     pub(super) async fn entries<C: Lookup>(&mut self, cache: &C, keys: &[ActionKey]) -> Result<(), RemoteError> {
-        let mut segment = SegmentBuilder::default();
+        let mut pack = PackBuilder::default();
         let mut texts = Vec::new();
         for key in keys {
             if (self.has)(&key.0) {
@@ -74,12 +77,12 @@ impl Upload<'_> {
                 continue;
             }
             let Ok(packed) = pack_entry(cache, &record) else { continue };
-            segment.add(SegmentItemKind::Entry, key.0, &packed);
+            pack.add(ItemKind::Entry, key.0, &packed);
             if self.texts {
                 texts.extend(meta.texts());
             }
-            if segment.len() >= SEGMENT_BYTES {
-                self.write(std::mem::take(&mut segment)).await?;
+            if pack.len() >= PACK_BYTES {
+                self.write(std::mem::take(&mut pack)).await?;
             }
         }
         texts.sort_unstable();
@@ -87,20 +90,20 @@ impl Upload<'_> {
         for digest in texts.into_iter().filter(|digest| !(self.has)(digest)) {
             let Some(text) = cache.read_text(&digest) else { continue };
             let Ok(packed) = pack_text(digest, &text) else { continue };
-            segment.add(SegmentItemKind::Text, digest, &packed);
-            if segment.len() >= SEGMENT_BYTES {
-                self.write(std::mem::take(&mut segment)).await?;
+            pack.add(ItemKind::Text, digest, &packed);
+            if pack.len() >= PACK_BYTES {
+                self.write(std::mem::take(&mut pack)).await?;
             }
         }
-        if segment.len() > 0 { self.write(segment).await } else { Ok(()) }
+        if pack.len() > 0 { self.write(pack).await } else { Ok(()) }
     }
 
-    async fn write(&mut self, segment: SegmentBuilder) -> Result<(), RemoteError> {
-        let items = segment.items().to_vec();
+    async fn write(&mut self, pack: PackBuilder) -> Result<(), RemoteError> {
+        let items = pack.items().to_vec();
         let failed =
             |what: &str| RemoteError::Failed { operation: "write to", url: self.url.to_owned(), what: what.to_owned() };
-        let (signed, bytes) = segment
-            .finish(self.namespace, self.key, now_ms())
+        let (signed, bytes) = pack
+            .finish(self.remote_id, self.key, self.part, now_ms())
             .map_err(|error| failed(&format!("a footer cannot be encoded: {error}")))?;
         let (name, length) = (signed.name(), bytes.len() as u64);
         let object = ListedObject { name: object_of(&name), bytes: length, written: None };
@@ -110,12 +113,12 @@ impl Upload<'_> {
                 return Err(failed(&format!("the content of the object {} does not match its name", object.name)));
             }
         }
-        self.counts.segments += 1;
+        self.counts.packs += 1;
         self.counts.bytes += length;
         for item in items {
             match item.kind {
-                SegmentItemKind::Entry => self.counts.entries += 1,
-                SegmentItemKind::Text => self.counts.texts += 1,
+                ItemKind::Entry => self.counts.entries += 1,
+                ItemKind::Text => self.counts.texts += 1,
             }
             self.uploaded.push(item.key);
         }

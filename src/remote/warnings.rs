@@ -1,64 +1,79 @@
 //! The warnings about a remote that was read.
 
-use super::index::{RemoteIndex, UnusedSegments};
+use super::index::{RemoteIndex, UnusedPacks};
+use super::signed::Trust;
 use crate::cache::now_ms;
 
 /// A clock that is ahead by more than this is reported.
 const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
 
-pub(super) fn unused_warnings(unused: &UnusedSegments, url: &str) -> Vec<String> {
-    let UnusedSegments { untrusted, damaged, newer, foreign, pruned, lists } = unused;
-    let segments = |count: u64| if count == 1 { "1 segment".to_owned() } else { format!("{count} segments") };
+pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
+    let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists } = unused;
+    let packs = |count: u64| if count == 1 { "1 pack".to_owned() } else { format!("{count} packs") };
     let mut warnings = Vec::new();
     if !untrusted.is_empty() {
         let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
-        let all = segments(untrusted.values().sum());
+        let all = packs(untrusted.values().sum());
         let text =
             format!("{all} in {url} are of writers that are not in `trust` and are not used: {}", keys.join(", "));
         warnings.push(text);
     }
+    if *unsigned > 0 {
+        let all = packs(*unsigned);
+        warnings.push(format!("{all} in {url} nobody signed; they are used where --remote names that folder"));
+    }
     for (name, what) in damaged {
-        warnings.push(format!("the segment {name} in {url} is damaged and is not used: {what}"));
+        warnings.push(format!("the pack {name} in {url} is damaged and is not used: {what}"));
     }
     if *newer > 0 {
-        let all = segments(*newer);
+        let all = packs(*newer);
         warnings.push(format!("{all} in {url} are of a newer version of compeval and are not used; update compeval"));
     }
     if *foreign > 0 {
-        let all = segments(*foreign);
+        let all = packs(*foreign);
         warnings.push(format!("{all} in {url} were signed for another remote and copied here; they are not used"));
     }
-    if *pruned > 0 {
-        let all = segments(*pruned);
+    if *removed > 0 {
+        let all = packs(*removed);
         let text = format!("{all} in {url} were deleted by a prune and are there again; they are not used");
         warnings.push(text);
     }
     if *lists > 0 {
-        let text =
-            format!("{lists} lists of pruned segments in {url} are damaged or of writers that are not in `trust`");
+        let text = format!("{lists} lists of removed packs in {url} are damaged or of writers that are not in `trust`");
         warnings.push(text);
     }
     warnings
 }
 
 pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
-    let newest = index.segments.last()?;
+    let newest = index.packs.iter().max_by_key(|pack| pack.created)?;
     let ahead = newest.created.saturating_sub(now_ms());
-    let name = &newest.writer.name;
+    let name = newest.writer.as_ref().map_or("a machine", |writer| &writer.name);
     let text = || {
-        format!(
-            "the clock of {name} or of this machine is wrong: a segment was written {} min from now",
-            ahead / 60_000
-        )
+        format!("the clock of {name} or of this machine is wrong: a pack was written {} min from now", ahead / 60_000)
     };
     (ahead > CLOCK_TOLERANCE_MS).then(text)
+}
+
+/// The own key is not trusted.
+pub(super) fn own_key_warning(trust: &Trust) -> Option<String> {
+    let own = trust.own.filter(|own| trust.writer(own).is_none())?;
+    Some(format!(
+        "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\""
+    ))
+}
+
+/// Records of parts do not count.
+pub(super) fn records_warning(refused: u64, url: &str) -> Option<String> {
+    let text = || format!("{refused} records of parts in {url} are damaged or of writers that are not in `trust`");
+    (refused > 0).then(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::action::Digest;
-    use crate::remote::index::Segment;
+    use crate::remote::index::Pack;
     use crate::remote::{SigningKey, TrustedWriter};
 
     #[test]
@@ -66,8 +81,9 @@ mod tests {
         let writer = TrustedWriter { name: "ci".into(), key: SigningKey::generate().unwrap().0.public() };
         let warning = |ahead: u64| {
             let created = now_ms() + ahead;
-            let segment = Segment { name: Digest::of("a"), writer: writer.clone(), created, entries: Vec::new() };
-            clock_warning(&RemoteIndex { segments: vec![segment], ..RemoteIndex::default() })
+            let pack =
+                Pack { name: Digest::of("a"), writer: Some(writer.clone()), part: None, created, entries: Vec::new() };
+            clock_warning(&RemoteIndex { packs: vec![pack], ..RemoteIndex::default() })
         };
         assert!(warning(3_000_000).is_none());
         assert!(

@@ -62,12 +62,12 @@ pub use files::label_folders::LabelLockError;
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedPart, Outcome, RemoteUse,
     StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
+pub use files::part_folders::PartFolder;
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
-pub use files::shard_folders::{ShardFolder, find_shards};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,

@@ -68,6 +68,16 @@ pub enum Event<'a> {
     },
 }
 
+impl Event<'_> {
+    /// The action that has an output by now.
+    pub fn key(&self) -> Option<ActionKey> {
+        match self {
+            Event::Cached { key, .. } | Event::Completed { key, .. } => Some(*key),
+            _ => None,
+        }
+    }
+}
+
 /// Why a cell was not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {

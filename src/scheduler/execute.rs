@@ -14,7 +14,7 @@ use super::job::Job;
 use super::outputs::OutputCache;
 use super::prefixes::SharedPrefixes;
 use super::program::{ProgramOutput, Programs};
-use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
+use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
 use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store, now_ms};
 use crate::compress::{self, CommandSpec};
@@ -28,7 +28,7 @@ use models::{
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
     reply_failure, truncated_call,
 };
-use sessions::transcript::{Message, count_tokens};
+use sessions::transcript::{Message, Role, count_tokens};
 
 #[derive(Debug)]
 pub(super) struct ExecutedOutput {
@@ -240,7 +240,7 @@ impl Executor<'_> {
         self.store_and_read(job, RawOutput::local(body.into(), dialect, began)).await
     }
 
-    /// The reply of the stand-in for a model. It gets the values of the prompts, nothing else.
+    /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
     async fn stand_in(&self, job: &Job, request: &ModelRequest) -> Result<String, ExecutionError> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
@@ -250,6 +250,9 @@ impl Executor<'_> {
             }
         }
         let stage = job.action.stage;
+        if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) = (stage, request.turns.first()) {
+            values.insert(INSTRUCTIONS, self.prompt_text(job, prompt)?);
+        }
         on_blocking_pool(job, move || lexical::reply(stage, &values)).await
     }
 
@@ -481,6 +484,11 @@ impl Executor<'_> {
 
     fn text(&self, job: &Job, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
         let text = material.text(&|digest: &Digest| job.text_of(self.outputs, digest));
+        text.map_err(|error| job.unavailable(&error).into())
+    }
+
+    fn prompt_text(&self, job: &Job, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
+        let text = prompt.text(&|digest: &Digest| job.text_of(self.outputs, digest));
         text.map_err(|error| job.unavailable(&error).into())
     }
 

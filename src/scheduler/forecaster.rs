@@ -30,11 +30,7 @@ impl<'r, 'e> Forecaster<'r, 'e> {
         if std::mem::replace(&mut self.is_done, true) {
             return Ok(());
         }
-        let Executor { preparer, store, prices, shared, .. } = *self.executor;
-        if shared.is_some_and(|shared| shared.has_entries()) {
-            // The plan looks at the local cache alone: what the remote has would count as still to be paid.
-            return Ok(());
-        }
+        let Executor { preparer, store, prices, .. } = *self.executor;
         let assumptions = Assumptions { refresh: &self.options.refresh, prices, submitted, reasons: false };
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(preparer, store, assumptions).ok();

@@ -1,6 +1,7 @@
 //! The event loop: one task owns all state; actions under way are futures that borrow the plan. It admits what is ready,
 //! completes what was executed, and finishes when nothing is left.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::plan::Action;
 
 /// Cells resolved from the cache in one go, before actions under way get their turn.
 const BATCH: u64 = 256;
+/// Tasks held at once: past this they are begun all the same, so that memory stays flat.
+const MOST_HELD: usize = 4096;
 
 /// Time between two checks whether there is room for more, while nothing completes: a model may go away.
 const ROOM_CHECK: Duration = Duration::from_secs(1);
@@ -58,6 +61,9 @@ struct EventLoop<'r, 'e> {
     breakers: Rc<CircuitBreakers>,
     batches: BatchLane<'r, 'e>,
     forecaster: Forecaster<'r, 'e>,
+    /// Tasks that ask a model, held until the remote has given what it has: so it is known first what has to be paid.
+    held: VecDeque<ActionTask>,
+    pulls_first: bool,
     stats: RunStats<'r>,
 }
 
@@ -77,6 +83,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             breakers,
             batches: BatchLane::new(executor, options),
             forecaster: Forecaster::new(executor, options),
+            held: VecDeque::new(),
+            pulls_first: executor.shared.is_some_and(|shared| shared.has_entries()),
             stats: RunStats::new(listener),
         }
     }
@@ -135,13 +143,24 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             if self.in_flight.waits_for_budget() || self.queue.is_full(self.in_flight.len()) {
                 return Ok(false);
             }
-            let deferred = || self.queue.take().map(ActionTask::Cell);
-            let Some(task) = self.tasks.next_ready().or_else(deferred) else { return Ok(false) };
+            let Some(task) = self.next_task() else { return Ok(false) };
             if let Some((task, action)) = self.tasks.begin(task, &mut self.stats)? {
                 self.begin_stale(task, action)?;
             }
         }
         Ok(true)
+    }
+
+    /// The next task that is ready, was deferred, or need be held no longer.
+    fn next_task(&mut self) -> Option<ActionTask> {
+        let deferred = || self.queue.take().map(ActionTask::Cell);
+        if let Some(task) = self.tasks.next_ready().or_else(deferred) {
+            return Some(task);
+        }
+        if self.in_flight.is_empty() {
+            self.pulls_first = false;
+        }
+        if self.pulls_first { None } else { self.held.pop_front() }
     }
 
     /// Pulls the output of a stale action, puts its request into a batch, starts it, or skips its task.
@@ -150,6 +169,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         if self.may_pull(&action) {
             self.tasks.started(&task, key);
             self.in_flight.pull(self.executor, task, key);
+            return Ok(());
+        }
+        let asks = matches!(action.work, Work::Ask(_)) && !self.stats.is_interrupted();
+        if self.pulls_first && asks && self.held.len() < MOST_HELD {
+            self.held.push_back(task);
             return Ok(());
         }
         self.forecaster.estimate_once(self.batches.held(), &mut self.stats)?;

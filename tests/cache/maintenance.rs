@@ -1,9 +1,12 @@
-//! Prune, verify, export, import.
+//! Prune, verify, entries of other caches.
 
 use std::collections::HashSet;
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, EntryMeta, EntryStatus, Lookup, ParseResult, RemovalReason, export};
+use compeval::cache::{
+    CacheError, CacheSnapshot, EntryMeta, EntryStatus, ImportOrigin, Lookup, ParseResult, RemovalReason, pack_entry,
+    pack_text,
+};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -196,7 +199,8 @@ fn a_sound_cache_verifies_clean() {
     assert_eq!(open(dir.path()).verify().unwrap(), []);
 }
 
-fn exported(dir: &std::path::Path, count: u64) -> std::path::PathBuf {
+/// A cache with source texts, readings and token counts, and its entries as they are pushed.
+fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
     let cache = dir.join("from");
     let store = open(&cache);
     for n in 0..count {
@@ -207,73 +211,55 @@ fn exported(dir: &std::path::Path, count: u64) -> std::path::PathBuf {
         store.text(Digest::of(source_text(n)), &source_text(n));
     }
     store.close().unwrap();
-    let path = dir.join("entries.export");
-    let keys: Vec<_> = (0..count).map(key).collect();
-    let done = export(&CacheSnapshot::open(&cache).unwrap(), &keys, &path).unwrap();
-    assert_eq!((done.entries, done.bytes), (count, path.metadata().unwrap().len()));
-    path
+    let snapshot = CacheSnapshot::open(&cache).unwrap();
+    let record = |n| snapshot.find(&key(n)).unwrap();
+    (0..count).map(|n| pack_entry(&snapshot, &record(n)).unwrap()).collect()
+}
+
+fn origin() -> ImportOrigin {
+    ImportOrigin { file: "fs:///shared".to_owned(), digest: Digest::of("pack"), writer: None }
 }
 
 #[test]
-fn an_export_imported_elsewhere_is_the_same() {
+fn an_entry_added_elsewhere_is_the_same() {
     let dir = tempdir().unwrap();
-    let path = exported(dir.path(), 12);
-    let digest = Digest(*std::fs::read(&path).unwrap().last_chunk().unwrap());
+    let pushed = pushed(dir.path(), 12);
     let store = open(&dir.path().join("to"));
     put(&store, 5, body(500, 300));
-    let done = store.import(&path, None).unwrap();
-    assert_eq!((done.added, done.present), (11, 1));
+    let mut added = 0;
+    for (n, bytes) in pushed.iter().enumerate() {
+        added += store.add_packed(&key(n as u64).0, bytes, &origin()).unwrap().added;
+    }
+    assert_eq!(added, 11);
     let from = CacheSnapshot::open(&dir.path().join("from")).unwrap();
     for n in (0..12).filter(|n| *n != 5) {
         let (there, here) = (from.find(&key(n)).unwrap(), store.find(&key(n)).unwrap());
         assert_eq!(store.body(&here).unwrap(), from.body(&there).unwrap());
         let meta = store.meta(&here).unwrap();
-        let origin = meta.imported.clone().unwrap();
-        assert_eq!((&*origin.file, origin.digest), (&*path.display().to_string(), digest));
+        assert_eq!(meta.imported, Some(origin()));
         assert_eq!(EntryMeta { imported: None, ..meta }, from.meta(&there).unwrap());
         assert_eq!(here.status, there.status);
         assert_eq!(store.count(&Digest::of(n.to_le_bytes())), Some(n));
+        let text = pack_text(Digest::of(source_text(n)), &source_text(n)).unwrap();
+        store.add_packed(&Digest::of(source_text(n)), &text, &origin()).unwrap();
         assert_eq!(store.read_text(&Digest::of(source_text(n))), Some(source_text(n)));
     }
     assert_eq!(store.body(&store.find(&key(5)).unwrap()).unwrap(), body(500, 300), "what is there stays");
-    assert_eq!(store.import(&path, None).unwrap().added, 0);
 }
 
 #[test]
-fn a_bad_import_adds_nothing_and_says_why() {
+fn a_bad_entry_adds_nothing_and_says_why() {
     let dir = tempdir().unwrap();
-    let path = exported(dir.path(), 6);
-    let whole = std::fs::read(&path).unwrap();
+    let pushed = pushed(dir.path(), 2);
     let store = open(&dir.path().join("to"));
-    let bad = dir.path().join("bad.export");
-    let refuse = |bytes: &[u8], word: &str| {
-        std::fs::write(&bad, bytes).unwrap();
-        let error = store.import(&bad, None).unwrap_err();
+    let refuse = |bytes: &[u8]| {
+        let error = store.add_packed(&key(0).0, bytes, &origin()).unwrap_err();
         assert!(matches!(error, CacheError::BadImport { .. }), "{error}");
-        assert!(error.to_string().contains(word), "{error}");
         assert!(store.records().is_empty());
     };
-    for length in [0, 7, 11, 19, 20, 51, 52, whole.len() / 2, whole.len() - 1] {
-        refuse(&whole[..length], "cut off");
+    refuse(&pushed[1]);
+    refuse(b"PK\x03\x04 some zip file or other");
+    for length in [0, 7, pushed[0].len() / 2, pushed[0].len() - 1] {
+        refuse(&pushed[0][..length]);
     }
-    refuse(b"PK\x03\x04 some zip file or other, long enough to be looked at twice", "was not written by");
-    let mut newer = whole.clone();
-    newer[8] = 9;
-    refuse(&newer, "newer compeval");
-    for at in (0..whole.len()).step_by(97).filter(|at| !(8..12).contains(at)) {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 0x10;
-        refuse(&flipped, if at < 8 { "was not written by" } else { "damaged" });
-    }
-}
-
-#[test]
-fn exporting_what_is_not_there_is_an_error() {
-    let dir = tempdir().unwrap();
-    let cache = dir.path().join("cache");
-    filled(&cache, 1, 10);
-    let path = dir.path().join("out.export");
-    let error = export(&CacheSnapshot::open(&cache).unwrap(), &[key(9)], &path).unwrap_err();
-    assert!(matches!(error, CacheError::Missing { .. }));
-    assert!(!path.exists());
 }

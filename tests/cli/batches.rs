@@ -319,9 +319,9 @@ fn a_limited_queue_is_filled_as_batches_end() {
 }
 
 #[test]
-fn shards_have_no_batches() {
+fn parts_have_no_batches() {
     let server = BatchServer::start(Vendor::OpenAi);
     let project = project(&server);
-    project.expect(2, "run --label a --shard 1/2 --lane batch").says(&["in batches"]);
+    project.expect(2, "run --label a --part 1/2 --lane batch").says(&["in batches"]);
     assert_eq!(server.book().live, 0);
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use super::project::{KEY, Project};
 use super::server::{Reply, Server, wait_until};
 
-const SHARDS: usize = 8;
+const PARTS: usize = 8;
 
 fn recipe(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cluster").join(name);
@@ -53,7 +53,7 @@ fn wait_for_words(task: &mut Child, words: &str) {
 
 /// All tasks of an array at a time, each with the variables of its number from 0.
 fn array(project: &Project, script: &[&str], variables: impl Fn(usize) -> Vec<(&'static str, String)>) {
-    let tasks: Vec<Child> = (0..SHARDS)
+    let tasks: Vec<Child> = (0..PARTS)
         .map(|at| {
             let variables = variables(at);
             let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -83,9 +83,12 @@ fn the_kubernetes_recipe_gives_the_results_of_one_process() {
     let (rows, calls) = one_process(&server);
     let project = Project::new(&server);
     let step = |start: &str| commands("kubernetes.yaml", start);
+    end(task(&project, &["-euc", &step("mkdir")], &[]), 0);
     end(task(&project, &["-euc", &step("compeval judge")], &[]), 0);
-    array(&project, &["-euc", &step("compeval run")], |at| vec![("JOB_COMPLETION_INDEX", at.to_string())]);
-    end(task(&project, &["-euc", &step("compeval merge")], &[]), 0);
+    let (part, merge) =
+        (step("compeval run --label \"$LABEL\" --part "), step("compeval run --label \"$LABEL\" --parts "));
+    array(&project, &["-euc", &part], |at| vec![("JOB_COMPLETION_INDEX", at.to_string())]);
+    end(task(&project, &["-euc", &merge], &[]), 0);
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls);
 }
@@ -96,7 +99,11 @@ fn the_slurm_recipe_names_missing_tasks_and_takes_them_again() {
     let (rows, calls) = one_process(&server);
     let project = Project::new(&server);
     project.write("slurm.sbatch", &recipe("slurm.sbatch"));
-    end(task(&project, &["-c", "compeval judge selftest --export selftest.bin"], &[]), 0);
+    // The commands at the top of the script.
+    let recipe = recipe("slurm.sbatch");
+    let first: Vec<&str> = recipe.lines().filter_map(|line| line.strip_prefix("#   ")).take(2).collect();
+    end(task(&project, &["-euc", &first.join("\n")], &[]), 0);
+    let merge = recipe.split_once("--wrap '").and_then(|(_, rest)| rest.split('\'').next()).expect("a merge");
     let some = |numbers: &[&str]| {
         for number in numbers {
             let count = numbers.len().to_string();
@@ -110,10 +117,10 @@ fn the_slurm_recipe_names_missing_tasks_and_takes_them_again() {
         }
     };
     some(&["1", "2", "4", "5", "6", "8"]);
-    let said = end(task(&project, &["-c", "compeval merge nightly"], &[]), 5);
+    let said = end(task(&project, &["-c", merge], &[]), 5);
     assert!(said.contains("sbatch --array=3,7"), "{said}");
     some(&["3", "7"]);
-    end(task(&project, &["-c", "compeval merge nightly"], &[]), 0);
+    end(task(&project, &["-c", merge], &[]), 0);
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls);
     let zero = end(task(&project, &["slurm.sbatch"], &[("SLURM_ARRAY_TASK_ID", "0")]), 2);
@@ -126,11 +133,12 @@ fn the_gitlab_recipe_gives_the_results_of_one_process_and_a_junit_file() {
     let (rows, _) = one_process(&server);
     let project = Project::new(&server);
     let step = |start: &str| commands("gitlab-ci.yml", start);
+    end(task(&project, &["-euc", &step("mkdir")], &[]), 0);
     end(task(&project, &["-euc", &step("compeval judge")], &[]), 0);
-    array(&project, &["-euc", &step("compeval run")], |at| {
-        vec![("CI_NODE_INDEX", (at + 1).to_string()), ("CI_NODE_TOTAL", SHARDS.to_string())]
+    array(&project, &["-euc", &step("compeval run --label \"$LABEL\" --part ")], |at| {
+        vec![("CI_NODE_INDEX", (at + 1).to_string()), ("CI_NODE_TOTAL", PARTS.to_string())]
     });
-    end(task(&project, &["-euc", &step("compeval merge")], &[]), 0);
+    end(task(&project, &["-euc", &step("compeval run --label \"$LABEL\" --parts ")], &[]), 0);
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert!(project.read("junit.xml").contains("<testcase classname=\"anchored\" name=\"overall\">"));
 }
@@ -146,9 +154,12 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     let server = Server::start();
     let (rows, calls) = one_process(&server);
     let project = Project::new(&server);
-    end(task(&project, &["-c", "compeval judge selftest --export selftest.bin"], &[]), 0);
-    let buckets = project.path("buckets").display().to_string();
-    let tasks: Vec<(Project, Vec<(&str, String)>)> = (0..SHARDS)
+    let (buckets, remote) = (project.path("buckets").display().to_string(), project.path("remote"));
+    fs::create_dir(&remote).expect("a folder");
+    fs::set_permissions(&remote, fs::Permissions::from_mode(0o700)).expect("a mode");
+    let remote = format!("fs://{}", remote.display());
+    project.expect(0, &format!("judge selftest --remote {remote}"));
+    let tasks: Vec<(Project, Vec<(&str, String)>)> = (0..PARTS)
         .map(|at| {
             // Each task has a disk of its own.
             let disk = Project::offline();
@@ -158,8 +169,8 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
                 ("BUCKET", "s3://evals/a".to_owned()),
                 ("BUCKETS", buckets.clone()),
                 ("AWS_BATCH_JOB_ARRAY_INDEX", at.to_string()),
-                ("AWS_BATCH_JOB_ARRAY_SIZE", SHARDS.to_string()),
-                ("STORE_EVERY", "1".to_owned()),
+                ("AWS_BATCH_JOB_ARRAY_SIZE", PARTS.to_string()),
+                ("REMOTE", remote.clone()),
             ];
             (disk, variables)
         })
@@ -169,7 +180,6 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     }
     let bank = project.read("probes/harbor.probes.json");
     project.write("buckets/evals/a/project/probes/harbor.probes.json", &bank);
-    fs::copy(project.path("selftest.bin"), project.path("buckets/evals/a/project/selftest.bin")).expect("a copy");
     let start = |(disk, variables): &(Project, Vec<(&str, String)>)| {
         let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         task(disk, &["aws-batch.sh"], &variables)
@@ -195,7 +205,7 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     program(&disk, "aws", AWS);
     disk.write("aws-batch.sh", &recipe("aws-batch.sh"));
     end(start(&(disk, stopped.1.clone())), 0);
-    project.expect(0, "merge nightly buckets/evals/a/shards");
+    project.expect(0, &format!("run --label nightly --parts {PARTS} --remote {remote}"));
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls, "nothing is paid twice");
     let definition: serde_json::Value = serde_json::from_str(&recipe("aws-batch.json")).expect("JSON");
@@ -213,34 +223,37 @@ fn action(project: &Project, step: &str, variables: &[(&str, &str)], code: i32) 
 }
 
 #[test]
-fn the_action_runs_shards_merges_them_and_passes_the_exit_code_on() {
+fn the_action_runs_parts_merges_them_and_passes_the_exit_code_on() {
     let server = Server::start();
     let (rows, _) = one_process(&server);
     let project = Project::new(&server);
-    let shards = project.path("downloaded").display().to_string();
+    let meeting = project.path("temporary/compeval-remote").display().to_string();
     let run = |more: &[(&str, &str)]| {
         let mut variables = vec![
             ("DIRECTORY", "."),
-            ("SHARD", ""),
-            ("MERGE", "false"),
+            ("SELFTEST", "false"),
+            ("PART", ""),
+            ("PARTS", ""),
+            ("REMOTE", ""),
+            ("MEETING", meeting.as_str()),
             ("COMPARE_TO", ""),
             ("FAIL_ON_REGRESSION", "true"),
             ("ARGS", ""),
-            ("SHARDS", shards.as_str()),
             ("GITHUB_OUTPUT", "output"),
             ("GITHUB_STEP_SUMMARY", "step-summary"),
+            ("CI", "true"),
         ];
         variables.extend(more);
         project.write("output", "");
         action(&project, "run", &variables, 0);
         project.read("output")
     };
-    assert_eq!(run(&[("SHARD", "1/2"), ("ARGS", "--jobs 2")]), "exit-code=0\nartifact=1-of-2\n");
-    let missing = run(&[("MERGE", "true"), ("SHARDS", "results/.shards")]);
+    assert_eq!(run(&[("SELFTEST", "true")]), "exit-code=0\nartifact=selftest\n");
+    assert_eq!(run(&[("PART", "1/2"), ("ARGS", "--jobs 2")]), "exit-code=0\nartifact=1-of-2\n");
+    let missing = run(&[("PARTS", "2")]);
     assert!(missing.starts_with("exit-code=5\n"), "{missing}");
-    run(&[("SHARD", "2/2")]);
-    fs::rename(project.path("results/.shards"), project.path("downloaded")).expect("a move");
-    let merged = run(&[("MERGE", "true")]);
+    run(&[("PART", "2/2")]);
+    let merged = run(&[("PARTS", "2")]);
     assert_eq!(merged, "exit-code=0\nartifact=\nreport=./results/nightly/report.html\n");
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert!(project.read("step-summary").contains("anchored") && project.exists("compeval-junit.xml"));

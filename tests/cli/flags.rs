@@ -18,9 +18,9 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("completions", "bash"),
 ];
 
-/// Commands that look first at a file, a batch, an entry or a shard that the project of this test does not have.
+/// Commands that look first at a file, a batch, an entry or a part that the project of this test does not have.
 const LACKING: &[&str] = &[
-    "merge", "batch cancel", "batch forget", "cache diff", "cache show", "fixture import", "fixture scrub", "observe",
+    "batch cancel", "batch forget", "cache diff", "cache show", "fixture import", "fixture scrub", "observe",
     "judge agreement",
 ];
 

@@ -30,8 +30,8 @@ fn a_bucket_is_shared_and_a_second_checkout_sends_no_request_to_a_model() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
     let first = writing(&server, &store, &ci);
     first.expect(0, RUN).says(&["uploaded"]);
-    assert_eq!(store.names("team/segments/").len(), 1, "{:?}", store.names(""));
-    assert_eq!(store.names("").len(), 3, "marker, segment, listing: {:?}", store.names(""));
+    assert_eq!(store.names("team/packs/").len(), 1, "{:?}", store.names(""));
+    assert_eq!(store.names("").len(), 3, "marker, pack, listing: {:?}", store.names(""));
 
     server.forget();
     let second = sharing(&server, &store, &ci);
@@ -45,7 +45,7 @@ fn a_bucket_is_shared_and_a_second_checkout_sends_no_request_to_a_model() {
         assert!(!stored.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()));
     }
     let stats = second.expect(0, "cache stats --shared --json").json();
-    assert_eq!((&stats["segments"], &stats["writers"][0]["name"]), (&1.into(), &"ci".into()));
+    assert_eq!((&stats["packs"], &stats["writers"][0]["name"]), (&1.into(), &"ci".into()));
     let third = sharing(&server, &store, &ci);
     assert_eq!(third.expect(0, "cache pull --json").json()["entries"], stats["entries"]);
 }
@@ -90,7 +90,7 @@ fn a_bucket_that_anybody_can_read_gets_no_entry() {
     let project = writing(&server, &store, &ci);
     project.expect(0, RUN).says(&["can be read by anybody", "block public access"]);
     project.expect(2, "cache push").says(&["can be read by anybody"]);
-    assert!(store.names("team/segments").is_empty());
+    assert!(store.names("team/packs").is_empty());
 }
 
 #[test]
@@ -242,19 +242,19 @@ fn a_bucket_is_pruned_of_what_no_label_stands_on() {
     let before = store.contents().objects.clone();
     let done = project.expect(0, "cache prune --remote --delete --json").json();
     assert_eq!((&done["kept"], &done["deleted"]), (&1.into(), &1.into()));
-    assert_eq!(store.names("team/segments").len(), 1);
+    assert_eq!(store.names("team/packs").len(), 1);
     server.forget();
-    // Somebody puts the deleted segment back.
-    let segments = before.into_iter().filter(|(name, _)| name.starts_with("team/segments/"));
-    store.contents().objects.extend(segments);
+    // Somebody puts the deleted pack back.
+    let packs = before.into_iter().filter(|(name, _)| name.starts_with("team/packs/"));
+    store.contents().objects.extend(packs);
     let stats = project.expect(0, "cache stats --shared --json").json();
-    assert_eq!((&stats["segments"], &stats["pruned"]), (&1.into(), &1.into()));
+    assert_eq!((&stats["packs"], &stats["removed"]), (&1.into(), &1.into()));
     let reader = sharing(&server, &store, &ci);
-    reader.expect(0, "run --label b --runs 1 --methods anchored").says(&["1 segment", "deleted by a prune"]);
+    reader.expect(0, "run --label b --runs 1 --methods anchored").says(&["1 pack", "deleted by a prune"]);
     assert!(server.count() > 0, "what was pruned is made again");
     let done = project.expect(0, "cache prune --remote --delete --json").json();
     assert_eq!((&done["kept"], &done["deleted"]), (&1.into(), &1.into()));
-    assert_eq!(store.names("team/segments").len(), 1);
+    assert_eq!(store.names("team/packs").len(), 1);
     server.forget();
     sharing(&server, &store, &ci).expect(0, "run --label a --runs 1 --methods nothing");
     assert_eq!(server.count(), 0);
@@ -267,8 +267,8 @@ fn a_bucket_is_pruned_of_what_no_label_stands_on() {
 fn what_was_tampered_with_or_is_newer_is_named_and_made_again() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
     writing(&server, &store, &ci).expect(0, RUN);
-    let [segment] = &store.names("team/segments/")[..] else { panic!("one segment") };
-    let whole = store.contents().objects[segment].bytes.to_vec();
+    let [pack] = &store.names("team/packs/")[..] else { panic!("one pack") };
+    let whole = store.contents().objects[pack].bytes.to_vec();
     let end = whole.len();
     // an entry, the footer, the version
     for (at, bits, words) in
@@ -276,7 +276,7 @@ fn what_was_tampered_with_or_is_newer_is_named_and_made_again() {
     {
         let mut bytes = whole.clone();
         bytes[at] ^= bits;
-        store.contents().objects.get_mut(segment).expect("a segment").bytes = bytes.into();
+        store.contents().objects.get_mut(pack).expect("a pack").bytes = bytes.into();
         server.forget();
         let reader = sharing(&server, &store, &ci);
         reader.expect(0, RUN).says(&[words, "not used"]);

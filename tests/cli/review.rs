@@ -59,6 +59,23 @@ fn decisions_are_written_at_once_and_a_review_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_paraphrased_fact_is_given_the_words_of_the_transcript() {
+    let project = Project::offline();
+    let paraphrase = r#"{"fixture": "harbor", "probes": [{"id": "tries", "type": "decision", "question": "Why was the limit raised?",
+        "expected_facts": ["the upstream requires 6 tries"], "literal": false}]}"#;
+    project.write(BANK, paraphrase);
+    let proposed = project.expect(0, "probes review --json").json();
+    assert_eq!(proposed["pending"][0]["literal_forms"][0]["form"], "upstream needs 6 tries");
+    let (code, screen) = in_terminal(terminal_command(&project), "1\na\n");
+    assert!(code == 0 && screen.contains("literal form 1: »upstream needs 6 tries«"), "{screen}");
+    let probe = &bank(&project)["probes"][0];
+    assert_eq!(probe["expected_facts"], json!([["upstream needs 6 tries", "the upstream requires 6 tries"]]));
+    assert_eq!(probe["literal"], true);
+    assert!(screen.contains("because the »upstream needs 6 tries« when"), "the fact is found now: {screen}");
+    project.expect(0, "check");
+}
+
+#[test]
 fn what_cannot_be_a_probe_is_refused_and_nothing_is_written() {
     let project = Project::offline();
     project.expect(2, "probes review").says(&["needs a terminal", "--open", "--json lists"]);

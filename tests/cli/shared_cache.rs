@@ -40,19 +40,19 @@ impl Remote {
         format!("fs://{}", self.folder().display())
     }
 
-    fn segments(&self) -> BTreeSet<PathBuf> {
-        let files = fs::read_dir(self.folder().join("segments")).into_iter().flatten().flatten();
+    fn packs(&self) -> BTreeSet<PathBuf> {
+        let files = fs::read_dir(self.folder().join("packs")).into_iter().flatten().flatten();
         files.map(|entry| entry.path()).collect()
     }
 
-    /// Changes one byte of each segment, a part of the way through it.
+    /// Changes one byte of each pack, a part of the way through it.
     fn damage(&self, part: f64) {
-        for path in self.segments() {
-            let mut bytes = fs::read(&path).expect("a segment");
+        for path in self.packs() {
+            let mut bytes = fs::read(&path).expect("a pack");
             let at = (bytes.len() as f64 * part) as usize;
             bytes[at] ^= 0x55;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
-            fs::write(&path, bytes).expect("a segment");
+            fs::write(&path, bytes).expect("a pack");
         }
     }
 }
@@ -100,10 +100,10 @@ fn a_second_checkout_sends_no_request_and_knows_who_wrote() {
     assert!(why.contains(&ci.public), "{why}");
 
     // nothing more to do, for either
-    let segments = remote.segments();
+    let packs = remote.packs();
     first.expect(0, RUN);
     second.expect(0, &format!("{RUN} --offline"));
-    assert_eq!((server.count(), remote.segments()), (0, segments));
+    assert_eq!((server.count(), remote.packs()), (0, packs));
     let entries = made["remote"]["pulled"].as_u64();
     assert_eq!(second.expect(0, "cache ls --writer ci --json").json().as_array().map(|all| all.len() as u64), entries);
     let stats = second.expect(0, "cache stats --shared --json").json();
@@ -114,7 +114,7 @@ fn a_second_checkout_sends_no_request_and_knows_who_wrote() {
 /// Whether a secret occurs in a file of the project or the remote.
 fn is_stored(secret: &str, project: &Project, remote: &Remote) -> bool {
     let mut files = project.files("");
-    files.extend(remote.segments());
+    files.extend(remote.packs());
     let holds = |path: &PathBuf| {
         let bytes = fs::read(path).unwrap_or_default();
         bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
@@ -130,7 +130,7 @@ fn a_stranger_is_ignored_and_counted_also_where_he_was_trusted_before() {
     let other = sharing(&server, &remote, &[("ci", &ci)]);
     server.forget();
     let ended = other.expect(0, RUN);
-    ended.says(&["1 segment", "not in `trust`", &stranger.public]);
+    ended.says(&["1 pack", "not in `trust`", &stranger.public]);
     assert!(server.count() > 0);
 
     let mut believing = sharing(&server, &remote, &[("stranger", &stranger)]);
@@ -146,7 +146,7 @@ fn a_stranger_is_ignored_and_counted_also_where_he_was_trusted_before() {
 }
 
 #[test]
-fn a_damaged_segment_is_set_aside_by_name_and_its_entries_are_made_again() {
+fn a_damaged_pack_is_set_aside_by_name_and_its_entries_are_made_again() {
     let (server, ci) = (Server::start(), key());
     // in the entries, and in the footer
     for part in [0.3, 0.97] {
@@ -156,7 +156,7 @@ fn a_damaged_segment_is_set_aside_by_name_and_its_entries_are_made_again() {
         remote.damage(part);
         server.forget();
         let other = sharing(&server, &remote, &[("ci", &ci)]);
-        let name = remote.segments().first().and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap();
+        let name = remote.packs().first().and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap();
         let ended = other.expect(0, RUN);
         ended.says(&[&name, "damaged", "is not used"]);
         assert!(server.count() > 0, "made again: {}", ended.stderr);
@@ -164,7 +164,7 @@ fn a_damaged_segment_is_set_aside_by_name_and_its_entries_are_made_again() {
 }
 
 #[test]
-fn a_segment_of_another_remote_is_not_used_where_it_is_copied_to() {
+fn a_pack_of_another_remote_is_not_used_where_it_is_copied_to() {
     let (server, ci) = (Server::start(), key());
     let (staging, production) = (Remote::new(), Remote::new());
     for remote in [&staging, &production] {
@@ -173,8 +173,8 @@ fn a_segment_of_another_remote_is_not_used_where_it_is_copied_to() {
     writing(&server, &staging, &[("ci", &ci)], &ci).expect(0, RUN);
     let small = writing(&server, &production, &[("ci", &ci)], &ci);
     small.expect(0, "run --label small --runs 1 --methods nothing");
-    for path in staging.segments() {
-        fs::copy(&path, production.folder().join("segments").join(path.file_name().unwrap())).unwrap();
+    for path in staging.packs() {
+        fs::copy(&path, production.folder().join("packs").join(path.file_name().unwrap())).unwrap();
     }
     server.forget();
     sharing(&server, &production, &[("ci", &ci)]).expect(0, RUN).says(&["signed for another remote"]);
@@ -208,25 +208,10 @@ fn eight_processes_share_one_remote() {
         assert!(!ended.stderr.contains("remote:"), "{}", ended.stderr);
     }
     let leftovers = fs::read_dir(remote.folder()).unwrap().flatten();
-    assert!(leftovers.count() <= 3 && !remote.segments().is_empty());
+    assert!(leftovers.count() <= 3 && !remote.packs().is_empty());
     server.forget();
     sharing(&server, &remote, &[("ci", &ci)]).expect(0, run);
     assert_eq!(server.count(), 0);
-}
-
-#[test]
-fn shards_without_a_shared_disk_meet_in_the_remote() {
-    let (server, remote, ci) = (Server::start(), Remote::new(), key());
-    remote.create();
-    for index in 1..=2 {
-        let machine = writing(&server, &remote, &[("ci", &ci)], &ci);
-        machine.expect(0, &format!("{RUN} --shard {index}/2"));
-    }
-    server.forget();
-    let last = sharing(&server, &remote, &[("ci", &ci)]);
-    last.expect(0, RUN);
-    assert_eq!(server.count(), 0, "the whole matrix is pulled");
-    assert_eq!(manifest(&last)["outcome"], "complete");
 }
 
 #[test]
@@ -268,11 +253,11 @@ fn a_pull_request_chooses_neither_place_nor_trust() {
     let mut job = writing(&server, &theirs, &[("ci", &ci), ("stranger", &stranger)], &ci);
     job.set("CI", "true");
     job.expect(0, RUN).says(&["CI is set", "not used"]);
-    assert!(theirs.segments().is_empty());
+    assert!(theirs.packs().is_empty());
     job.set("COMPEVAL_REMOTE", &ours.url());
     job.set("COMPEVAL_TRUST", &format!("ci {}", ci.public));
     job.expect(0, RUN);
-    assert!(theirs.segments().is_empty() && !ours.segments().is_empty());
+    assert!(theirs.packs().is_empty() && !ours.packs().is_empty());
     assert_eq!(manifest(&job)["remote"]["url"], ours.url());
 }
 

@@ -1,6 +1,6 @@
 //! Frames on their way into a pack: what entries share is written once in a pack, and results of parsing share frames.
 //!
-//! Exports and remote segments contain frames of version 1, which are complete by themselves; a pack stores them as
+//! Pushed packs contain frames of version 1, which are complete by themselves; a pack stores them as
 //! packed frames, and both can be read. Key, digest, usage, cost and models of an entry are in its own frame, so that
 //! damage to a shared field costs the explanation of the entries that name it (`why`, `cache show`) and no output.
 //! Numbers of fields are valid within one pack: code that rewrites or moves entries resolves their fields and shares

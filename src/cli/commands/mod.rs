@@ -45,7 +45,7 @@ use observe::ObserveArgs;
 use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
-use run::{MergeArgs, RunArgs};
+use run::RunArgs;
 use schema::SchemaArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
@@ -80,17 +80,11 @@ pub(crate) enum Command {
     /// Run the matrix, write the results, print the summary
     #[command(
         after_help = "Examples:\n  compeval run\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
-                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1"
+                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1\n  \
+                            compeval run --label nightly --part 3/8 --remote fs:///srv/nightly    one of eight processes\n  \
+                            compeval run --label nightly --parts 8 --remote fs:///srv/nightly     their results"
     )]
     Run(RunArgs),
-    /// Merge the shards of a label into its results
-    #[command(
-        after_help = "Examples:\n  compeval merge nightly\n  compeval merge nightly downloaded-artifacts --compare-to baseline",
-        mut_arg("label", |arg| arg.hide(true)),
-        mut_arg("refresh", |arg| arg.hide(true)),
-        mut_arg("until_decided", |arg| arg.hide(true))
-    )]
-    Merge(MergeArgs),
     /// Compare two result sets, with a verdict for each dimension
     #[command(
         after_help = "Examples:\n  compeval compare new-prompt baseline\n  compeval compare new-prompt:anchored new-prompt:truncate\n  \
@@ -145,10 +139,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
     )]
     Probes(ProbesCommand),
-    /// Test a judge
+    /// Test a judge, or let it grade one answer
     #[command(
         subcommand,
-        after_help = "Examples:\n  compeval judge selftest\n  compeval judge agreement human-grades.csv"
+        after_help = "Examples:\n  compeval judge selftest\n  compeval judge grade request.json\n  compeval judge agreement human-grades.csv"
     )]
     Judge(JudgeCommand),
     /// Print the JSON Schema of a file that you write
@@ -202,7 +196,6 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(common, args, console),
         Command::Plan(args) => plan::run(common, args, console),
         Command::Run(args) => run::run(common, args, console),
-        Command::Merge(args) => run::merge(common, args, console),
         Command::Compare(args) => compare::run(common, args, console),
         Command::Report(args) => report::run(common, args, console),
         Command::Show(args) => show::run(common, args, console),

@@ -11,9 +11,9 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
+use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::shard::{ShardArgs, ShardJson, part_line};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{NumberedPart, PartOfRun};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
@@ -31,7 +31,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
     #[command(flatten)]
-    pub(crate) shards: ShardArgs,
+    pub(crate) part: PartArgs,
     #[command(flatten)]
     pub(crate) source: PlanSource,
     /// Print every reason, and what the upper bound assumes
@@ -41,7 +41,7 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// Show which difference the selection can detect, and what one more fixture, probe or run would gain
-    #[arg(long, conflicts_with_all = ["exit_code", "all", "label", "shard", "refresh", "remote", "trust", "remote_mode", "offline"])]
+    #[arg(long, conflicts_with_all = ["exit_code", "all", "label", "part", "refresh", "remote", "trust", "remote_mode", "offline"])]
     pub(crate) power: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = of_project(common, &args.select, &args.shards, &args.source, console)?;
+    let plan = of_project(common, &args.select, &args.part, &args.source, console)?;
     let exit = print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
@@ -71,9 +71,9 @@ pub(crate) struct ProjectPlan {
     forecast: Forecast,
     access: ExternalAccess,
     #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<ShardJson>,
+    part: Option<PartJson>,
     #[serde(skip)]
-    shard_line: Option<String>,
+    chains_line: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
     #[serde(skip)]
@@ -98,7 +98,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
                 false => access_line(&plan.access, console),
             });
         }
-        if let Some(line) = &plan.shard_line {
+        if let Some(line) = &plan.chains_line {
             console.print(line);
         }
         batches_line(plan).inspect(|line| console.print(line));
@@ -124,18 +124,18 @@ fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forec
 pub(crate) fn of_project(
     common: &Common,
     select: &SelectArgs,
-    shards: &ShardArgs,
+    part: &PartArgs,
     source: &PlanSource,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
-    let number = shards.number()?;
+    let number = part.number()?;
     let opening = ProjectOptions { sharers: number.and_then(NumberedPart::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
-    let shard = match number {
+    let part = match number {
         Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
-    if let (None, Some(_)) = (&shard, &select.label) {
+    if let (None, Some(_)) = (&part, &select.label) {
         note_label(&pipeline, &label_of(select)?, console);
     }
     let PlanSource { remote, offline } = source;
@@ -144,9 +144,9 @@ pub(crate) fn of_project(
     let remote = if *offline { None } else { remote.entries(&pipeline.remote, console)? };
     let mut snapshot = open_snapshot(&pipeline.cache)?;
     snapshot.trust_only(&trusted)?;
-    let forecast = match &shard {
-        Some(shard) => {
-            let mut known = open_snapshot(shard.project_cache())?;
+    let forecast = match &part {
+        Some(part) => {
+            let mut known = open_snapshot(part.project_cache())?;
             known.trust_only(&trusted)?;
             let lookup = Layered { upper: &snapshot, lower: &known };
             forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?
@@ -157,12 +157,12 @@ pub(crate) fn of_project(
         remote.take_warnings().into_iter().for_each(|warning| console.warn("remote:", warning));
     }
     let asked = remote.is_some_and(|remote| remote.is_answering());
-    let (json, line) = (shard.as_ref().map(ShardJson::new), shard.as_ref().map(part_line));
+    let (json, line) = (part.as_ref().map(PartJson::new), part.as_ref().map(part_line));
     Ok(ProjectPlan {
         forecast,
         access: ExternalAccess::of(&pipeline),
-        shard: json,
-        shard_line: line,
+        part: json,
+        chains_line: line,
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
     })

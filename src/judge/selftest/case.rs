@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::criterion::Dimension;
-use crate::judge::request::GroundTruthRef;
+use crate::judge::criterion::{CriterionId, Dimension};
+use crate::judge::request::{GradingRequest, GroundTruthRef};
 use crate::probe::{Fact, ProbeType};
 
 /// Names a case of the self-test, as in `completeness-artifact_trail-2`.
@@ -53,6 +53,8 @@ pub struct Case {
     pub labels: BTreeMap<Dimension, Quality>,
     pub question: String,
     pub probe_type: ProbeType,
+    /// What is scored; `None` for the criteria of the probe type.
+    pub criteria: Option<Vec<CriterionId>>,
     /// What a correct answer contains.
     pub expected_facts: Vec<Fact>,
     /// What was true once and no longer is.
@@ -66,6 +68,25 @@ pub struct Case {
 }
 
 impl Case {
+    /// A request to be graded whose quality nobody knows.
+    pub fn from_request(id: CaseId, request: GradingRequest) -> Case {
+        let truth = request.ground_truth;
+        Case {
+            id,
+            kind: CaseKind::Labelled,
+            labels: BTreeMap::new(),
+            question: request.probe_question,
+            probe_type: ProbeType::Recall,
+            criteria: Some(request.rubric_criteria),
+            expected_facts: truth.expected_facts,
+            superseded_facts: truth.superseded_facts,
+            reference_answer: truth.reference_answer,
+            answerable: true,
+            context: request.compacted_context,
+            answer: request.model_response,
+        }
+    }
+
     /// The ground truth of its request.
     pub fn truth(&self) -> GroundTruthRef<'_> {
         GroundTruthRef {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
-use crate::judge::criterion::Dimension;
+use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::GroundTruth;
 use crate::probe::ProbeType;
 use base::fault::Fault;
@@ -23,12 +23,14 @@ struct CaseEntry {
     compacted_context: Option<String>,
     #[serde(default)]
     ground_truth: GroundTruth,
+    /// What is scored; the criteria of the type if it is left out.
+    rubric_criteria: Option<Vec<CriterionId>>,
     /// How good the answer is, by dimension.
     labels: BTreeMap<Dimension, Quality>,
 }
 
 const SHAPE: &str = "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
-                     `type`, `ground_truth` and `compacted_context` may be left out";
+                     `type`, `ground_truth`, `compacted_context` and `rubric_criteria` may be left out";
 
 /// Reads cases from the text of a JSON file.
 ///
@@ -63,6 +65,7 @@ impl CaseEntry {
             labels: self.labels,
             question: self.probe_question,
             probe_type: self.probe_type.unwrap_or(ProbeType::Recall),
+            criteria: self.rubric_criteria,
             expected_facts: truth.expected_facts,
             superseded_facts: truth.superseded_facts,
             reference_answer: truth.reference_answer,
@@ -81,11 +84,13 @@ mod tests {
     fn a_case_is_a_judge_request_with_labels() {
         let test = read_selftest(
             r#"[{"probe_question": "Which port?", "model_response": "8081", "ground_truth": {"expected_facts": ["8081"]},
+                 "rubric_criteria": ["accuracy_factual"],
                  "type": "decision", "labels": {"accuracy": "right", "continuity": "half"}},
                 {"id": "b", "probe_question": "Why?", "model_response": "no idea", "labels": {"accuracy": "wrong"}}]"#,
         )
         .expect("cases");
         let [first, second] = &test.cases[..] else { panic!("{test:?}") };
+        assert_eq!(first.criteria.as_deref(), Some(&[CriterionId("accuracy_factual".into())][..]));
         assert_eq!((first.id.0.as_str(), first.probe_type, first.labels.len()), ("case-1", ProbeType::Decision, 2));
         assert_eq!((second.id.0.as_str(), second.context.as_deref(), second.expected_facts.len()), ("b", None, 0));
     }

@@ -147,6 +147,7 @@ impl Scene {
             expected_facts: facts(&question.expected_facts),
             superseded_facts: facts(&question.superseded_facts),
             reference_answer: None,
+            criteria: None,
             answerable: answer.unanswerable.is_none(),
             context: Some(self.context.clone()),
             answer: self.fill(&answer.answer),

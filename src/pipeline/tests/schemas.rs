@@ -152,7 +152,7 @@ fn what_the_schema_of_a_fixture_or_a_bank_refuses_the_reader_refuses() {
         (r#""recall""#, r#""recal""#),
         ("expected_facts", "expected_fact"),
         ("\"point\": 1", "\"point\": \"1\""),
-        ("[\"8080\"]", "\"8080\""),
+        ("[\"8080\"]", "8080"),
         ("[\"8080\"]", "[8080]"),
         ("\"point\": 1", "\"answerable\": \"no\""),
     ];

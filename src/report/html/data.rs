@@ -15,8 +15,10 @@ use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
+use crate::report::findings::{findings_sentences, gap_row};
 use crate::report::tables::{PUBLISHED, PublishedMethod};
-use crate::results::{ListedRow, RowError, ScoredRow, Summary};
+use crate::report::translation::translation;
+use crate::results::{ListedRow, MethodFindings, RowError, ScoredRow, Summary};
 use base::threads::both;
 
 /// The JSON that the script reads as `report`.
@@ -29,6 +31,7 @@ struct PageData<'a> {
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
     tables: &'a [FigureTable],
+    findings: PageFindings,
     models: &'a [PageModel],
     methods: Vec<PageMethod>,
     costs: &'a [PageCost],
@@ -46,6 +49,25 @@ struct PageData<'a> {
     summary: &'a Summary,
     pairs: &'a [(String, String)],
     live: Option<u64>,
+}
+
+/// How far methods are apart: a row under the scores, and the sentences below it. Empty on the page of a comparison.
+#[derive(Default, Serialize)]
+struct PageFindings {
+    /// Its name, overall, and each dimension.
+    gaps: Vec<String>,
+    sentences: Vec<String>,
+}
+
+impl PageFindings {
+    fn new(input: &PageInput<'_>) -> PageFindings {
+        if !input.pairs.is_empty() {
+            return PageFindings::default();
+        }
+        let (findings, tr) = (MethodFindings::new(input.summary), translation(input.locale));
+        let gaps = gap_row(&findings, tr).unwrap_or_default();
+        PageFindings { gaps, sentences: findings_sentences(&findings, tr) }
+    }
 }
 
 /// A probe at its fixture and point.
@@ -310,6 +332,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         notes: &input.notes,
         changes: &input.changes,
         tables: &input.tables,
+        findings: PageFindings::new(input),
         models: &input.models,
         methods: methods(input, &tables.methods),
         costs: &input.costs,

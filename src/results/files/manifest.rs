@@ -9,7 +9,7 @@ use super::design::Design;
 use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, SelfTestDesign};
-use crate::shard::ShardRecord;
+use crate::parts::PartRecord;
 use base::units::{Tokens, Usage, Usd, add_known};
 
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
@@ -88,12 +88,12 @@ pub struct Manifest {
     /// Identifies the files of figures that were made from many rows, and what beside the rows they were made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Digest>,
-    /// Which part of the matrix it is, where it is a shard.
+    /// Which part of the matrix it is; `None` of all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shard: Option<ShardRecord>,
-    /// The shards that it was merged from.
+    pub part: Option<PartRecord>,
+    /// The parts that it was merged from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub merged: Vec<MergedShard>,
+    pub merged: Vec<MergedPart>,
     /// The exports that some of these came from: their authors are believed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedEntries>,
@@ -124,22 +124,22 @@ pub struct WriterEntries {
 pub struct RemoteUse {
     /// The address as the pipeline gives it.
     pub url: String,
-    /// Identifies the list of segments when the run began.
+    /// Identifies the list of packs when the run began.
     pub list: Digest,
-    /// How many segments.
-    pub segments: u64,
+    /// How many packs.
+    pub packs: u64,
     /// Entries that this run pulled.
     pub pulled: u64,
     /// Entries that this run uploaded.
     pub uploaded: u64,
 }
 
-/// A shard that results were merged from.
+/// A part that results were merged from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MergedShard {
+pub struct MergedPart {
     /// Its number, its assignment, its engine.
     #[serde(flatten)]
-    pub record: ShardRecord,
+    pub record: PartRecord,
     /// When its last run began, RFC 3339 in UTC.
     pub started: String,
     /// When it ended; `None` of one that was killed, or still runs.
@@ -154,11 +154,11 @@ pub struct MergedShard {
     pub usd: Option<Usd>,
 }
 
-impl MergedShard {
-    /// The shard of a manifest; `None` if it is of none.
-    pub fn of(manifest: &Manifest) -> Option<MergedShard> {
-        Some(MergedShard {
-            record: manifest.shard?,
+impl MergedPart {
+    /// The part of a manifest; `None` if it is of none.
+    pub fn new(manifest: &Manifest) -> Option<MergedPart> {
+        Some(MergedPart {
+            record: manifest.part?,
             started: manifest.started.clone(),
             ended: manifest.ended.clone(),
             outcome: manifest.outcome,
@@ -387,7 +387,7 @@ impl Manifest {
             until_decided: false,
             keys: BTreeSet::new(),
             figures: None,
-            shard: None,
+            part: None,
             merged: Vec::new(),
             imported: Vec::new(),
             writers: Vec::new(),

@@ -13,7 +13,7 @@ pub(super) mod folder;
 pub(super) mod label_folders;
 pub(super) mod label_writer;
 pub(super) mod find;
-pub(super) mod shard_folders;
+pub(super) mod part_folders;
 pub(super) mod constraint_row;
 pub(super) mod edits;
 pub(super) mod design_change;

@@ -174,7 +174,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
         }
         Some(ImportOrigin { file, digest, writer: Some(Writer { name, key }) }) => {
             lines.push(("writer", format!("{name} ({key})")));
-            lines.push(("pulled", format!("from {file} (segment {})", digest.short())));
+            lines.push(("pulled", format!("from {file} (pack {})", digest.short())));
         }
         None => {}
     }

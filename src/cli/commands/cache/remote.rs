@@ -49,7 +49,7 @@ pub(super) fn push(
         }
         Ok::<_, RemoteError>(pushed)
     })?;
-    let PushCounts { entries, texts, segments, bytes, present, of_others } = pushed;
+    let PushCounts { entries, texts, packs, bytes, present, of_others } = pushed;
     let summary = loaded(&shared, console)?;
     let mut left = Vec::new();
     left.extend((present > 0).then(|| format!("{present} were there already")));
@@ -58,7 +58,7 @@ pub(super) fn push(
     let to = &summary.url;
     console.print(&format!("Uploaded {} ({}) to {to}{left}.", count(entries, "entry"), size(bytes)));
     console.json(&json!({
-        "remote": to, "entries": entries, "texts": texts, "segments": segments, "bytes": bytes, "present": present,
+        "remote": to, "entries": entries, "texts": texts, "packs": packs, "bytes": bytes, "present": present,
         "of_others": of_others,
     }));
     Ok(Exit::Done)
@@ -92,15 +92,15 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     let and = if is_dry { "delete" } else { "deleted" };
     console.print(&format!(
         "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
-        count(marked, "segment"),
+        count(marked, "pack"),
         deleted,
         size(deleted_bytes),
-        count(waiting, "segment"),
+        count(waiting, "pack"),
         kept,
         count(labels, "label"),
     ));
     if is_dry {
-        console.next("compeval cache prune --remote --delete   (a segment goes 30 days after it was marked)");
+        console.next("compeval cache prune --remote --delete   (a pack goes 30 days after it was marked)");
     }
     console.json(&json!({
         "labels": labels, "kept": kept, "marked": marked, "waiting": waiting, "deleted": deleted,
@@ -116,21 +116,21 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
     let by_writer: Vec<_> = summary
         .writers
         .iter()
-        .map(|(name, (entries, segments))| json!({ "name": name, "entries": entries, "segments": segments }))
+        .map(|(name, (entries, packs))| json!({ "name": name, "entries": entries, "packs": packs }))
         .collect();
     let json = json!({
-        "remote": summary.url, "list": summary.list, "segments": summary.segments, "entries": summary.entries,
+        "remote": summary.url, "list": summary.list, "packs": summary.packs, "entries": summary.entries,
         "texts": summary.texts, "bytes": summary.bytes, "writers": by_writer,
         "untrusted": summary.untrusted.values().sum::<u64>(), "damaged": summary.damaged, "newer": summary.newer,
-        "foreign": summary.foreign, "pruned": summary.pruned,
+        "foreign": summary.foreign, "removed": summary.removed, "unsigned": summary.unsigned,
     });
     console.report(&json, || {
         console.print(&console.paint(TextStyle::Strong, &summary.url));
-        let all = format!("{} in {}", count(summary.entries, "entry"), count(summary.segments, "segment"));
+        let all = format!("{} in {}", count(summary.entries, "entry"), count(summary.packs, "pack"));
         console.print(&format!("{all}, {} (list {})", size(summary.bytes), summary.list.short()));
-        for (name, (entries, segments)) in &summary.writers {
+        for (name, (entries, packs)) in &summary.writers {
             let entries = count(*entries, "entry");
-            console.print(&format!("  {name:<16}  {entries} in {}", count(*segments, "segment")));
+            console.print(&format!("  {name:<16}  {entries} in {}", count(*packs, "pack")));
         }
     });
     Ok(Exit::Done)

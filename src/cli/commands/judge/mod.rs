@@ -1,8 +1,9 @@
-//! `compeval judge`: whether a judge can be trusted.
+//! `compeval judge`: what a judge grades, and whether it can be trusted.
 
 mod agreement;
 mod agreement_table;
 mod blind_sheet;
+mod grade;
 mod human_grades;
 mod selftest;
 
@@ -10,10 +11,11 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use selftest::SelftestFiles;
+use grade::GradeArgs;
 
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::Console;
 
 #[derive(Debug, Subcommand)]
@@ -33,30 +35,35 @@ pub(crate) enum JudgeCommand {
         #[arg(long, value_name = "FILE", conflicts_with = "labels")]
         blind_sheet: Option<PathBuf>,
     },
+    /// Grade one answer from a JSON object, and print the grades as JSON
+    #[command(
+        after_help = "Examples:\n  compeval judge grade request.json\n  jq -c .[0] published-examples.json | compeval judge grade -"
+    )]
+    Grade(GradeArgs),
     /// Let the judge grade answers of known quality
     #[command(
-        after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1\n  compeval judge selftest --cases published-examples.json"
+        after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1\n  compeval judge selftest --cases published-examples.json\n  compeval judge selftest --remote fs:///srv/nightly    once, for all parts of a run"
     )]
     Selftest {
         /// Use this model
         #[arg(long)]
         judge_model: Option<String>,
         /// Grade the cases of FILE instead: a JSON list of judge requests with labels
-        #[arg(long, value_name = "FILE", conflicts_with = "export")]
+        #[arg(long, value_name = "FILE", conflicts_with = "remote")]
         cases: Option<PathBuf>,
         #[command(flatten)]
         budget: BudgetArgs,
-        /// Write the judge's replies to FILE, for `run --selftest`, so that shards do not test the judge again
-        #[arg(long, value_name = "FILE")]
-        export: Option<PathBuf>,
+        /// With --remote, the replies are pushed there: the parts of a run need them
+        #[command(flatten)]
+        remote: RemoteArgs,
     },
 }
 
 pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) -> Result<Exit, Failure> {
     match command {
-        JudgeCommand::Selftest { judge_model, cases, budget, export } => {
-            let files = SelftestFiles { cases: cases.as_deref(), export: export.as_deref() };
-            selftest::run(common, judge_model.as_deref(), budget, files, console)
+        JudgeCommand::Grade(args) => grade::run(common, args, console),
+        JudgeCommand::Selftest { judge_model, cases, budget, remote } => {
+            selftest::run(common, judge_model.as_deref(), budget, cases.as_deref(), remote, console)
         }
         JudgeCommand::Agreement { labels, label, blind_sheet } => match (labels, blind_sheet) {
             (_, Some(sheet)) => agreement_table::write_sheet(common, sheet, label.as_deref(), console),

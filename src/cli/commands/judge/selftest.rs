@@ -5,22 +5,21 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::action::{ActionKey, Digest};
-use crate::cache::{Lookup, export as export_entries};
+use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::failure::{Exit, Failure, import_failure};
+use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::cost;
-use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_snapshot, open_store, print_notices};
+use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
-use crate::pipeline::{JudgeIx, Pipeline, Problem, Problems, SourceFile};
-use crate::plan::selftest;
+use crate::pipeline::{Pipeline, Problem, Problems, SourceFile};
+use crate::remote::{RemoteMode, SharedCache};
 use crate::results::{FailedAction, FailureLocation};
-use crate::scheduler::{Budget, RunOutcome};
-use base::files::read_text;
+use crate::scheduler::{self, Budget, Listener, RunOutcome};
+use base::files::{FileError, read_text};
 use base::units::Usd;
 use models::Prices;
 
@@ -46,18 +45,21 @@ struct SelftestJson<'a> {
     usd: Option<Usd>,
 }
 
-/// The files that were named.
-#[derive(Clone, Copy)]
-pub(super) struct SelftestFiles<'a> {
-    /// Cases in place of the project's.
-    pub cases: Option<&'a Path>,
-    /// Where the replies are written to.
-    pub export: Option<&'a Path>,
+/// Notes the replies, so that they are pushed.
+struct PushedCases<'s>(Option<&'s SharedCache>);
+
+impl Listener for PushedCases<'_> {
+    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
+        if let (Some(shared), Some(key)) = (self.0, event.key()) {
+            shared.note(key);
+        }
+        Ok(())
+    }
 }
 
 /// Reads cases of the user's own.
 fn own_cases(path: &Path) -> Result<SelfTest, Failure> {
-    let text = read_text(path)?;
+    let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
     let source = SourceFile { path: path.display().to_string(), digest: Digest::of(&text), text: text.into() };
     read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
@@ -66,13 +68,14 @@ pub(super) fn run(
     common: &Common,
     model: Option<&str>,
     budget: &BudgetArgs,
-    files: SelftestFiles<'_>,
+    cases: Option<&Path>,
+    remote: &RemoteArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
     let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
     let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let mut pipeline = open_project(common, &select, opening, console)?;
-    if let Some(cases) = files.cases {
+    if let Some(cases) = cases {
         pipeline.selftest = Arc::new(own_cases(&given(common, cases))?);
     }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
@@ -83,39 +86,29 @@ pub(super) fn run(
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
+    // Whoever names a remote here wants the replies there.
+    let mode = remote.remote_mode.or(remote.remote.as_ref().map(|_| RemoteMode::Write));
+    let remote = RemoteArgs { remote_mode: mode, ..remote.clone() };
+    let shared = remote.of_run(&pipeline.remote, console)?;
     let mut hearing = RunLog::new(console);
     let orders = EngineOptions {
         selftests_only: true,
         allow_weak_judge: true,
         budget: Arc::new(Budget::new(allowance)),
-        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
+        trusted: remote.trusted(&pipeline.remote)?,
         shared,
         reports_access: !console.is_quiet,
         stop: Some(hearing.screen.stop()),
         ..EngineOptions::default()
     };
     let mut show = |event: &Event<'_>| hearing.on_event(event);
-    let ended = run_matrix(&pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
+    let mut noted = PushedCases(orders.shared.as_ref());
+    let ended = run_matrix(&pipeline, &store, &orders, None, &Listening::new(&mut show), Some(&mut noted))?;
     store.sync()?;
     print_notices(&store, console);
     print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
     let exit = exit_of(&ended, &hearing, console);
-    // A judge that failed is exported too: then no shard pays for asking it again.
-    if let Some(file) = files.export.filter(|_| matches!(exit, Exit::Done | Exit::Error)) {
-        write_cases(&pipeline, &given(common, file), console)?;
-    }
     Ok(exit)
-}
-
-/// Writes the cases that are in the cache to a file.
-fn write_cases(pipeline: &Pipeline, file: &Path, console: &Console) -> Result<(), Failure> {
-    let snapshot = open_snapshot(&pipeline.cache)?;
-    let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
-    let keys: Vec<ActionKey> = cases.map(|case| case.action.key).filter(|key| snapshot.find(key).is_some()).collect();
-    export_entries(&snapshot, &keys, file).map_err(import_failure)?;
-    console.note(&format!("Wrote {} cases to {}.", keys.len(), file.display()));
-    Ok(())
 }
 
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until

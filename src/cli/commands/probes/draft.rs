@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
-use crate::probe::{Bank, CandidateVerdicts, FactFinder, Probe, verify};
+use crate::probe::{Bank, CandidateVerdicts, FactFinder, Probe, probes_per_point, verify};
 use sessions::transcript::{Point, fold};
 
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.
@@ -32,13 +32,14 @@ impl BankDraft {
     pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> BankDraft {
         let mut draft = BankDraft { fixture: loaded.name().to_owned(), points: Vec::new(), unchecked: Vec::new() };
         let (mut start, history) = (loaded.fixture.start(), loaded.history());
+        let most = *probes_per_point(loaded.points.len()).end();
         for ((index, end), output) in loaded.points.iter().enumerate().zip(outputs) {
             let number: Point = PointIx(index).number();
             let (mut unreadable, mut verified) = (0, None);
             if let Some(Output::Probes { candidates, unreadable: lost }) = output {
                 let known: Vec<Probe> = draft.probes().cloned().collect();
                 unreadable = lost;
-                verified = Some(verify(candidates, (&history, start..*end), number, &known));
+                verified = Some(verify(candidates, &history, start..*end, number, most, &known));
             }
             draft.points.push(PointDraft { number: number.0, unreadable, verified });
             start = *end;
@@ -87,7 +88,13 @@ impl BankDraft {
             return Ok(None);
         }
         let probes = self.probes().cloned().collect();
-        let bank = Bank { fixture: self.fixture.clone(), reviewed: Vec::new(), probes, extra: serde_json::Map::new() };
+        let bank = Bank {
+            fixture: self.fixture.clone(),
+            reviewed: Vec::new(),
+            literal: true,
+            probes,
+            extra: serde_json::Map::new(),
+        };
         let text = serde_json::to_string_pretty(&bank);
         text.map(|text| Some(text + "\n")).map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
     }

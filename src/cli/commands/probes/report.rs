@@ -10,7 +10,7 @@ use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count};
 use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, print_failures, render_table};
-use crate::probe::{PROBES, ProbeType, RejectionReason};
+use crate::probe::{ProbeType, RejectionReason, recommended_probes};
 use crate::scheduler::Budget;
 
 /// All that a generation did.
@@ -79,7 +79,7 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
     text
 }
 
-/// What each point lacks. A point without a reply is left out: it is reported as failed.
+/// What each point and the bank lack. A point without a reply is left out: it is reported as failed.
 fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
     let mut shortages = Vec::new();
     for point in &draft.points {
@@ -88,13 +88,13 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
         if !missing.is_empty() {
             shortages.push(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
         }
-        let kept = verified.kept.len();
-        if kept < *PROBES.start() {
-            let (few, enough) = (count(kept, "probe"), PROBES.start());
-            let advice = "the rules find no more; add some by hand, or generate with a model";
-            let advice = if generator == "lexical" { advice } else { "add some by hand" };
-            shortages.push(format!("point {} has {few}, and check requires {enough}: {advice}", point.number));
-        }
+    }
+    let (kept, wanted) = (draft.probes().count(), recommended_probes(draft.points.len()));
+    if draft.is_whole() && kept < *wanted.start() {
+        let advice = "the rules find no more; add some by hand, or generate with a model";
+        let advice = if generator == "lexical" { advice } else { "add some by hand" };
+        let few = count(kept, "probe");
+        shortages.push(format!("the bank has {few}; {} to {} are recommended: {advice}", wanted.start(), wanted.end()));
     }
     shortages
 }
@@ -202,12 +202,20 @@ mod tests {
 
     #[test]
     fn a_point_whose_request_failed_is_not_reported_as_one_without_probes() {
-        let nothing = CandidateVerdicts { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
+        let nothing = CandidateVerdicts { missing: ProbeType::ALL.to_vec(), ..CandidateVerdicts::default() };
         let point = |number, verified| PointDraft { number, unreadable: 0, verified };
         let points = vec![point(1, None), point(2, Some(nothing))];
         let draft = BankDraft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
         let warnings = shortages(&draft, "openai/m");
-        assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].starts_with("point 2 has 0 probes"), "{warnings:?}");
+        assert_eq!(warnings, ["point 2 has no probe of type recall, artifact, continuation, decision"]);
+    }
+
+    #[test]
+    fn a_bank_is_short_by_the_rule_of_check() {
+        let nothing = CandidateVerdicts { missing: Vec::new(), ..CandidateVerdicts::default() };
+        let points = (1..=2).map(|number| PointDraft { number, unreadable: 0, verified: Some(nothing.clone()) });
+        let draft = BankDraft { fixture: "f".to_owned(), points: points.collect(), unchecked: Vec::new() };
+        let warnings = shortages(&draft, "openai/m");
+        assert_eq!(warnings, ["the bank has 0 probes; 8 to 24 are recommended: add some by hand"]);
     }
 }

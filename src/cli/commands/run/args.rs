@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SelectArgs};
 use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
-use crate::cli::project::{ProjectOptions, given, label_of, limits_of, open_request};
+use crate::cli::part::{MergeArgs, PartArgs};
+use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
-use crate::cli::shard::ShardArgs;
 use crate::cli::terminal::Console;
-use crate::evaluation::{Baseline, Request};
+use crate::evaluation::{Baseline, PartRequest, Request};
 use crate::scheduler::BatchOptions;
 
 /// What is done with complete results beside the reports.
@@ -53,10 +53,10 @@ pub(crate) struct BatchArgs {
     pub(crate) batch_deadline: Option<Duration>,
 }
 
-// A shard has no results to compare; `merge` takes the same arguments and has no shards.
+// A part has no results to compare.
 #[derive(Clone, Debug, Default, Args)]
 #[command(mut_args(|arg| match arg.get_id().as_str() {
-    "compare_to" | "until_decided" | "junit" => arg.conflicts_with("shard"),
+    "compare_to" | "until_decided" | "junit" => arg.conflicts_with("part"),
     _ => arg,
 }))]
 pub(crate) struct RunArgs {
@@ -70,12 +70,11 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
-    pub(crate) shards: ShardArgs,
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) merge: MergeArgs,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
-    /// Read the judges' self-test from FILE, written by `judge selftest --export`
-    #[arg(long, value_name = "FILE", help_heading = SHARDS)]
-    pub(crate) selftest: Option<PathBuf>,
     /// Send no request and start no program
     #[arg(long, help_heading = LIMITS)]
     pub(crate) offline: bool,
@@ -89,10 +88,10 @@ pub(crate) struct RunArgs {
     pub(crate) jobs: Option<usize>,
     /// Keep running: after each edit of a prompt, bank, rubric, pipeline or program, run what became stale;
     /// --max-cost and --max-requests apply to all these runs together
-    #[arg(long, conflicts_with_all = ["shard", "dry_run", "live", "until_decided"], help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["part", "dry_run", "live", "until_decided"], help_heading = OUTPUT)]
     pub(crate) watch: bool,
     /// Show the results in the browser during the run: prints a local address that works until the run ends
-    #[arg(long, conflicts_with_all = ["shard", "dry_run", "until_decided"], help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["part", "dry_run", "until_decided"], help_heading = OUTPUT)]
     pub(crate) live: bool,
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
@@ -106,12 +105,14 @@ impl RunArgs {
         let baseline =
             compare_to.clone().map(|side| Baseline { side, only_common: *only_common, until_decided: *until_decided });
         Ok(Request {
-            part: self.shards.number()?,
+            part: match self.merge.parts {
+                Some(parts) => Some(PartRequest::Merge(parts)),
+                None => self.part.number()?.map(PartRequest::Run),
+            },
             label: Some(label_of(&self.select)?),
             project: open_request(common, &self.select, ProjectOptions::default())?,
             replace: self.replace,
             refresh: self.select.refresh.iter().copied().collect(),
-            selftest: self.selftest.as_deref().map(|file| given(common, file)),
             limits: limits_of(&self.budget)?,
             jobs: self.jobs,
             offline: self.offline,

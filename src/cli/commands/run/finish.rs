@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::{cost, count, duration, money, percent, shell_word, short};
+use crate::cli::format::{cost, count, duration, money, percent, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
+use crate::parts::PartRecord;
 use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
-use crate::shard::ShardRecord;
 use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
@@ -73,12 +73,12 @@ fn print_report_path(folder: &ResultsFolder, console: &Console) {
     console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
 }
 
-/// What a shard did, as JSON.
+/// What a part did, as JSON.
 #[derive(Serialize)]
-struct ShardRunJson<'m> {
+struct PartRunJson<'m> {
     label: &'m str,
     #[serde(flatten)]
-    shard: Option<ShardRecord>,
+    part: Option<PartRecord>,
     folder: String,
     outcome: Outcome,
     requests_sent: u64,
@@ -87,22 +87,27 @@ struct ShardRunJson<'m> {
 }
 
 /// Prints failures, cost, and the command that merges.
-pub(super) fn print_shard(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
-    let Manifest { label, shard, outcome, requests_sent, usd, wall_s, .. } = manifest;
-    let (shard, outcome, requests_sent, usd, wall_s) = (*shard, *outcome, *requests_sent, *usd, *wall_s);
+pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
+    let Manifest { label, part, outcome, requests_sent, usd, wall_s, .. } = manifest;
+    let (part, outcome, requests_sent, usd, wall_s) = (*part, *outcome, *requests_sent, *usd, *wall_s);
     let path = folder.path().display().to_string();
-    console.json(&ShardRunJson { label, shard, folder: path.clone(), outcome, requests_sent, usd, wall_s });
+    console.json(&PartRunJson { label, part, folder: path.clone(), outcome, requests_sent, usd, wall_s });
     print_failures(&manifest.failures, SHOWN_CAUSES, console);
     if console.is_quiet || console.is_json {
         return;
     }
     unused_line(manifest).into_iter().for_each(|line| console.print(&line));
-    let shard = shard.map(|record| record.shard.to_string()).unwrap_or_default();
-    console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &format!("{label} {shard}")), totals(manifest)));
-    console.print(&console.labelled(TextStyle::Dim, "shard:", path));
-    let typed = CommandLine::current().without("label").command(&format!("merge {}", shell_word(label)));
-    let next = if outcome == Outcome::Complete { typed } else { CommandLine::current().command("run") };
-    console.print(&console.labelled(TextStyle::Hint, "next:", next));
+    let (number, of) = part.map(|part| (part.number.to_string(), part.number.of().get())).unwrap_or_default();
+    console.print(&format!(
+        "{} · {}",
+        console.paint(TextStyle::Strong, &format!("{label} {number}")),
+        totals(manifest)
+    ));
+    console.print(&console.labelled(TextStyle::Dim, "part:", path));
+    let typed = CommandLine::current();
+    let merge = typed.clone().without("part").without("whole_limits").with("parts", &format!("--parts {of}"));
+    let next = if outcome == Outcome::Complete { merge } else { typed };
+    console.print(&console.labelled(TextStyle::Hint, "next:", next.command("run")));
 }
 
 /// Cost, cached share, requests and duration.

@@ -4,7 +4,6 @@ mod args;
 mod finish;
 mod gate;
 mod looks;
-mod merge;
 mod next;
 mod offer;
 mod once;
@@ -12,7 +11,6 @@ mod watch;
 
 pub(super) use args::RunArgs;
 pub(super) use finish::print_results;
-pub(super) use merge::{MergeArgs, merge};
 
 use crate::cli::args::Common;
 use crate::cli::commands::plan;
@@ -25,10 +23,10 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     if args.dry_run {
         let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
-        let forecast = plan::of_project(common, &args.select, &args.shards, &source, console)?;
+        let forecast = plan::of_project(common, &args.select, &args.part, &source, console)?;
         return Ok(plan::print(&forecast, false, console));
     }
-    args.shards.mention_engine(console);
+    args.part.mention_engine(console);
     if args.comparison.until_decided {
         return looks::run_until_decided(common, args, console);
     }

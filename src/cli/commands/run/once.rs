@@ -6,6 +6,7 @@ use super::gate::gate;
 use super::next::next_command;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::part::print_coverage;
 use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
@@ -20,7 +21,10 @@ pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Re
     let request = args.request(common, &screen, console)?;
     let outcome = evaluate(request, &mut |event| screen.on_event(event))?;
     screen.finish_live_page(outcome.folder().file(names::HTML));
-    let exit = outcome.ending.into();
+    let exit = match &outcome.merge {
+        Some(coverage) => print_coverage(&outcome, coverage, console),
+        None => outcome.ending.into(),
+    };
     conclude(outcome, exit, common, args, console)
 }
 
@@ -33,9 +37,13 @@ pub(super) fn conclude(
     console: &Console,
 ) -> Result<Exit, Failure> {
     print_publication(&outcome, console);
-    let (folder, Outcome { manifest, summary, refused, unsynced, .. }) = (outcome.folder().clone(), outcome);
+    let (folder, Outcome { manifest, summary, refused, unpushed, unsynced, .. }) = (outcome.folder().clone(), outcome);
     let Some(summary) = summary else {
-        finish::print_shard(&manifest, &folder, console);
+        finish::print_part(&manifest, &folder, console);
+        if let Some(error) = unpushed {
+            let why = format!("what this part made is not in the remote: {error}");
+            return Err(Failure::error(why).hinted("run it again: nothing is asked twice").exiting(Exit::Incomplete));
+        }
         return unsynced.map_or(Ok(exit), |error| Err(error.into()));
     };
     if let Some(file) = &args.comparison.junit {

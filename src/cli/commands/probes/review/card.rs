@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::probe::{BankText, Fact, FactFinder, History, Probe, ProbeId, ProbeType, check_bank};
+use crate::probe::{BankText, Fact, FactFinder, History, Probe, ProbeId, ProbeType, check_bank, literal_forms};
 use sessions::import::PARAPHRASE;
 use sessions::transcript::{Fixture, MappedFold, Role};
 
@@ -62,6 +62,8 @@ pub(super) struct ProbeCard {
     pub(super) answerable: bool,
     pub(super) facts: Vec<FactPlace>,
     pub(super) superseded: Vec<FactPlace>,
+    /// Proposals for facts that no message has.
+    pub(super) literal_forms: Vec<LiteralForm>,
     pub(super) reference_answer: Option<String>,
     /// What `check` says of it.
     pub(super) findings: Vec<String>,
@@ -69,6 +71,14 @@ pub(super) struct ProbeCard {
     pub(super) source: String,
     #[serde(skip)]
     pub(super) probe: Probe,
+}
+
+/// What the transcript says in its own words, in place of a fact that no message has.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LiteralForm {
+    pub(super) form: String,
+    /// The text of the probe with it.
+    pub(super) source: String,
 }
 
 /// A fact with the first place where it occurs before the point.
@@ -113,7 +123,8 @@ impl ProbeCard {
         let points = session.fixture.effective_points();
         let point = probe.point.map_or(points.len(), |point| point.0 as usize);
         let end = points.get(point.wrapping_sub(1)).copied().unwrap_or(session.history.len());
-        let places = |facts: &[Fact]| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect();
+        let places = |facts: &[Fact]| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect::<Vec<_>>();
+        let facts = places(&probe.expected_facts);
         let findings = check_bank(bank.parsed(), &session.fixture, &session.history, false);
         let own = findings.into_iter().filter(|finding| finding.probe.as_ref() == Some(&probe.id));
         ProbeCard {
@@ -123,7 +134,8 @@ impl ProbeCard {
             messages: end,
             question: probe.question.clone(),
             answerable: probe.answerable,
-            facts: places(&probe.expected_facts),
+            literal_forms: proposed_forms(probe, &facts, session, end, bank),
+            facts,
             superseded: places(&probe.superseded_facts),
             reference_answer: probe.reference_answer.clone(),
             findings: own.map(|finding| format!("{}: {}", finding.message, finding.help)).collect(),
@@ -131,6 +143,29 @@ impl ProbeCard {
             probe: probe.clone(),
         }
     }
+}
+
+/// Literal forms of the facts that are in no message, each with the probe as it would be. Where it was the last such fact,
+/// the facts of the probe are no paraphrases any more.
+fn proposed_forms(
+    probe: &Probe,
+    places: &[FactPlace],
+    SearchableFixture { fixture, history }: &SearchableFixture,
+    end: usize,
+    bank: &BankText,
+) -> Vec<LiteralForm> {
+    let missing = || (0..).zip(places).filter(|(_, place)| place.message.is_none()).map(|(at, _)| at);
+    let is_last = missing().count() == 1;
+    let with_form = |fact: usize, form: String| {
+        let edited = bank.with_literal_form(&probe.id, fact, &form, is_last).ok()?;
+        Some(LiteralForm { source: edited.probe(&probe.id)?.1.to_owned(), form })
+    };
+    let of = |at: usize| {
+        let fact = probe.expected_facts.get(at)?;
+        let forms = literal_forms(fact, &probe.question, history, &fixture.messages, fixture.start()..end);
+        Some(forms.into_iter().filter_map(move |form| with_form(at, form)))
+    };
+    missing().filter_map(of).flatten().collect()
 }
 
 impl FactPlace {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::card::{Card, FactPlace, MessageCard, ProbeCard, Subject};
+use super::card::{Card, FactPlace, LiteralForm, MessageCard, ProbeCard, Subject};
 use super::session::{Decision, Review};
 use crate::cli::failure::Failure;
 use crate::cli::format::count;
@@ -44,6 +44,9 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
 
 fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
     let choices = match &card.subject {
+        Subject::Probe(card) if !card.literal_forms.is_empty() => {
+            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [q]uit:"
+        }
         Subject::Probe(_) => "[a]ccept  [e]dit  [r]eject  [s]kip  [q]uit:",
         Subject::Message(_) => "[p]araphrase  [k]eep as it is  [s]kip  [q]uit:",
     };
@@ -55,6 +58,10 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             (_, Some('s')) => return Ok(KeyChoice::Skip),
             (Subject::Probe(_), Some('a')) | (Subject::Message(_), Some('k')) => Some(Decision::Accept),
             (Subject::Probe(_), Some('r')) => Some(Decision::Reject),
+            (Subject::Probe(card), Some(digit)) if digit.is_ascii_digit() => {
+                let form = letter.parse().ok().and_then(|number: usize| card.literal_forms.get(number.checked_sub(1)?));
+                form.map(|form| Decision::Edit(form.source.clone()))
+            }
             (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
             (Subject::Message(card), Some('p')) => edited_message(card, console)?.map(Decision::Edit),
             _ => None,
@@ -152,6 +159,8 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
         lines.push("  the right answer: the transcript does not say".to_owned());
     }
     lines.extend(probe.facts.iter().map(|place| fact_lines("expected", place, console)));
+    let form = |(number, proposed): (usize, &LiteralForm)| format!("  literal form {number}: »{}«", proposed.form);
+    lines.extend((1..).zip(&probe.literal_forms).map(form));
     lines.extend(probe.superseded.iter().map(|place| fact_lines("superseded", place, console)));
     lines.extend(probe.reference_answer.iter().map(|answer| format!("  reference answer: {answer}")));
     let finding = |finding: &String| format!("  {} {finding}", console.paint(TextStyle::Warning, "check:"));

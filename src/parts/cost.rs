@@ -1,5 +1,5 @@
 //! What a chain costs, estimated from the design alone: sizes of the messages, and the lengths that are declared. The
-//! cache has better data, but it differs from shard to shard, and so would the assignment.
+//! cache has better data, but it differs from part to part, and so would the assignment.
 
 use crate::action::BuiltInStrategy;
 use crate::compress::{Method, Strategy};

@@ -1,4 +1,4 @@
-//! The object that marks a prefix as a remote of this program and identifies it. A segment that was copied from another
+//! The object that marks a prefix as a remote of this program and identifies it. A pack that was copied from another
 //! remote is signed for that remote and is not used.
 
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::{Remote, WriteOutcome};
 use super::error::RemoteError;
-use super::segment::Namespace;
+use super::signed::RemoteId;
 use crate::action::Digest;
 
 pub(super) const OBJECT: &str = "compeval-cache.json";
@@ -19,11 +19,11 @@ struct Marker {
     id: String,
 }
 
-/// The namespace of a remote; `None` if nothing was ever written to it.
+/// The id of a remote; `None` if nothing was ever written to it.
 ///
 /// # Errors
 /// If the prefix is that of another program, has a newer format, or cannot be read.
-pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<Namespace>, RemoteError> {
+pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<RemoteId>, RemoteError> {
     let bytes = match remote.read(OBJECT, None).await {
         Ok(bytes) => bytes,
         Err(RemoteError::NotFound(_)) => {
@@ -43,22 +43,22 @@ pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<Namesp
     decode(&bytes, url).map(Some)
 }
 
-fn decode(bytes: &[u8], url: &str) -> Result<Namespace, RemoteError> {
+fn decode(bytes: &[u8], url: &str) -> Result<RemoteId, RemoteError> {
     let foreign = || RemoteError::Foreign { url: url.to_owned(), found: OBJECT.to_owned() };
     let Marker { format, id } = serde_json::from_slice(bytes).map_err(|_| foreign())?;
     if format > FORMAT {
         return Err(RemoteError::NewerFormat { url: url.to_owned(), found: format, known: FORMAT });
     }
     let id = u128::from_str_radix(&id, 16).map_err(|_| foreign())?;
-    Ok(Namespace(id.to_be_bytes()))
+    Ok(RemoteId(id.to_be_bytes()))
 }
 
-/// The namespace of a remote, which is marked if nothing was ever written to it. Of several that do so at once the first
+/// The id of a remote, which is marked if nothing was ever written to it. Of several that do so at once the first
 /// wins.
 ///
 /// # Errors
 /// As `read`.
-pub(super) async fn ensure(remote: &dyn Remote, url: &str, seed: &[u8]) -> Result<Namespace, RemoteError> {
+pub(super) async fn ensure(remote: &dyn Remote, url: &str, seed: &[u8]) -> Result<RemoteId, RemoteError> {
     if let Some(known) = read(remote, url).await? {
         return Ok(known);
     }
@@ -68,7 +68,7 @@ pub(super) async fn ensure(remote: &dyn Remote, url: &str, seed: &[u8]) -> Resul
     let marker = Marker { format: FORMAT, id: format!("{:032x}", u128::from_be_bytes(id)) };
     let text = serde_json::to_vec(&marker).unwrap_or_default();
     match remote.write_if_absent(OBJECT, Bytes::from(text)).await? {
-        WriteOutcome::Written => Ok(Namespace(id)),
+        WriteOutcome::Written => Ok(RemoteId(id)),
         WriteOutcome::Exists => {
             let bytes = remote.read(OBJECT, None).await?;
             decode(&bytes, url)

@@ -1,39 +1,52 @@
-//! Which chains each shard runs.
+//! Which chains each part runs.
 //!
 //! 1. The unit is a method on a fixture, with all points and repetitions: a point needs the one before it, and
 //!    repetitions share what is deterministic.
 //! 2. Units that share an action by construction stay together: two methods that differ in nothing but their name, two
 //!    fixtures that begin alike, `none` where two fixtures ask the same question. In one process such an action is
-//!    executed once. Executed in two shards it is paid for twice, and of two different outputs the merge can use only
+//!    executed once. Executed in two parts it is paid for twice, and of two different outputs the merge can use only
 //!    one: what depends on the other one would be lost.
-//! 3. The largest unit first, each to the shard that has the least; equal ones by digest. So no shard exceeds the mean by
+//! 3. The largest unit first, each to the part that has the least; equal ones by digest. So no part exceeds the mean by
 //!    more than the largest unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cost::{FixtureSizes, chain_cost};
-use super::number::Shard;
+use super::engine::Engine;
+use super::number::PartNumber;
 use crate::action::{ActionKey, BuiltInStrategy, Digest};
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
 
-/// The chains of one shard.
+/// What a manifest says of the part that it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    #[serde(flatten)]
+    pub number: PartNumber,
+    /// Names the assignment of chains to parts ([`Assignment::digest`]).
+    pub assignment: Digest,
+    /// The engine that gave the number; `None` where the user did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+}
+
+/// The chains of one part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct PartChains {
     pub chains: BTreeSet<(FixtureIx, MethodIx)>,
     /// Estimated, in tokens read.
     pub cost: u64,
 }
 
-/// The chains of all shards. Every shard computes the same.
+/// The chains of all parts. Every part computes the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    parts: Vec<Part>,
+    parts: Vec<PartChains>,
     digest: Digest,
 }
 
@@ -43,14 +56,14 @@ struct AssignedChain<'p> {
     fixture: &'p str,
     digests: FixtureDigests,
     method: &'p str,
-    shard: usize,
+    part: usize,
 }
 
 impl Assignment {
     /// Assigns the whole matrix of `pipeline`.
-    pub fn of(pipeline: &Pipeline, shards: NonZeroU32) -> Assignment {
+    pub fn new(pipeline: &Pipeline, parts: NonZeroU32) -> Assignment {
         let matrix = Matrix::new(pipeline);
-        let mut parts = vec![Part::default(); shards.get() as usize];
+        let mut parts = vec![PartChains::default(); parts.get() as usize];
         let units = units(pipeline, &matrix);
         let weights: Vec<(u64, Digest)> = units.iter().map(|unit| (unit.cost, unit.id)).collect();
         for (unit, at) in units.into_iter().zip(distribute(&weights, parts.len())) {
@@ -62,13 +75,13 @@ impl Assignment {
         Assignment { parts, digest }
     }
 
-    /// What a shard runs; nothing of a shard of another number.
-    pub fn part(&self, shard: Shard) -> Part {
-        let part = self.parts.get(shard.index() as usize - 1).filter(|_| shard.of().get() as usize == self.parts.len());
+    /// What a part runs; nothing of a part of another number.
+    pub fn part(&self, part: PartNumber) -> PartChains {
+        let part = self.parts.get(part.index() as usize - 1).filter(|_| part.of().get() as usize == self.parts.len());
         part.cloned().unwrap_or_default()
     }
 
-    /// Names the assignment: shards of different ones cannot be merged.
+    /// Names the assignment: parts of different ones cannot be merged.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -81,14 +94,14 @@ impl Assignment {
         self.parts.iter().map(|part| part.cost).sum()
     }
 
-    /// The part of the work that a shard has, from 0 to 1. Money is divided by it, so that a shard without chains takes
+    /// The part of the work that a part has, from 0 to 1. Money is divided by it, so that a part without chains takes
     /// none.
-    pub fn share(&self, shard: Shard) -> f64 {
+    pub fn share(&self, part: PartNumber) -> f64 {
         let all = self.cost();
-        if all == 0 { 1.0 / self.parts.len() as f64 } else { self.part(shard).cost as f64 / all as f64 }
+        if all == 0 { 1.0 / self.parts.len() as f64 } else { self.part(part).cost as f64 / all as f64 }
     }
 
-    /// The work of the largest shard, in means of all.
+    /// The work of the largest part, in means of all.
     pub fn largest_to_mean(&self) -> f64 {
         let largest = self.parts.iter().map(|part| part.cost).max().unwrap_or(0);
         let mean = self.cost() as f64 / self.parts.len() as f64;
@@ -208,16 +221,16 @@ fn distribute(units: &[(u64, Digest)], parts: usize) -> Vec<usize> {
     assigned
 }
 
-fn digest(pipeline: &Pipeline, parts: &[Part]) -> Digest {
-    let mut chains: Vec<AssignedChain<'_>> = Vec::new();
-    for (shard, part) in parts.iter().enumerate() {
-        for (fixture, method) in &part.chains {
+fn digest(pipeline: &Pipeline, parts: &[PartChains]) -> Digest {
+    let mut assigned: Vec<AssignedChain<'_>> = Vec::new();
+    for (part, PartChains { chains, .. }) in parts.iter().enumerate() {
+        for (fixture, method) in chains {
             let (fixture, method) = (pipeline.fixture(*fixture), &*pipeline.method(*method).name.0);
-            chains.push(AssignedChain { fixture: fixture.name(), digests: fixture.digests, method, shard });
+            assigned.push(AssignedChain { fixture: fixture.name(), digests: fixture.digests, method, part });
         }
     }
-    chains.sort_by_key(|chain| (chain.fixture, chain.method));
-    Digest::of_json(&(parts.len(), chains))
+    assigned.sort_by_key(|chain| (chain.fixture, chain.method));
+    Digest::of_json(&(parts.len(), assigned))
 }
 
 #[cfg(test)]
@@ -298,7 +311,7 @@ mod tests {
                 let most = loads.iter().copied().max().unwrap_or(0) as f64 / mean;
                 let largest = units.iter().map(|(cost, _)| *cost).max().unwrap_or(0) as f64 / mean;
                 eprintln!(
-                    "{sessions:4} sessions, {parts:2} shards: largest {most:.3} of the mean (a chain {largest:.3})"
+                    "{sessions:4} sessions, {parts:2} parts: largest {most:.3} of the mean (a chain {largest:.3})"
                 );
                 assert!(most <= 1.15f64.max(largest + 1e-9), "{sessions} {parts} {most} {largest}");
             }

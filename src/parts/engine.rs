@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::number::{Shard, ShardFault};
+use super::number::{PartFault, PartNumber};
 
 /// An engine, by its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,22 +29,22 @@ struct EngineVariables {
     count: Option<&'static str>,
 }
 
-/// Why the environment gives no shard.
+/// Why the environment gives no part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    #[error("this is no task of a job array: none of {} is set; give the number, as in --shard 3/8", names())]
+    #[error("this is no task of a job array: none of {} is set; give the number, as in --part 3/8", names())]
     None,
-    #[error("both {0} and {1} are set, so `auto` is ambiguous; give the number, as in --shard 3/8")]
+    #[error("both {0} and {1} are set, so `auto` is ambiguous; give the number, as in --part 3/8")]
     Several(&'static str, &'static str),
     #[error("{variable} is `{value}`, which is not a number from {first}")]
     NotANumber { variable: &'static str, value: String, first: u32 },
-    #[error("{0} does not say how many tasks there are; give the number of shards, as in --shard auto/8")]
+    #[error("{0} does not say how many tasks there are; give the number of parts, as in --part auto/8")]
     NoCount(&'static str),
-    #[error("{variable} says {found} tasks, and --shard says {given}; give one of them")]
+    #[error("{variable} says {found} tasks, and --part says {given}; give one of them")]
     OtherCount { variable: &'static str, found: u32, given: u32 },
     #[error("{variable} is {value}, so this is task {index} of {of}: {fault}")]
-    Outside { variable: &'static str, value: u32, index: u32, of: u32, fault: ShardFault },
-    #[error("{0} is 0, and shards are numbered from 1; submit the array as --array=1-N")]
+    Outside { variable: &'static str, value: u32, index: u32, of: u32, fault: PartFault },
+    #[error("{0} is 0, and parts are numbered from 1; submit the array as --array=1-N")]
     FromZero(&'static str),
 }
 
@@ -73,14 +73,14 @@ impl Engine {
         named.into_iter().find(|(_, name)| variable(name).is_some())
     }
 
-    /// The shard that this task runs, by the engine's variables. `given` is the number of shards on the command line.
+    /// The part that this task runs, by the engine's variables. `given` is the number of parts on the command line.
     ///
     /// # Errors
-    /// No engine or several, a variable that is not a number, no number of shards or two different ones.
-    pub fn shard(
+    /// No engine or several, a variable that is not a number, no number of parts or two different ones.
+    pub fn part(
         variable: impl Fn(&str) -> Option<String>,
         given: Option<NonZeroU32>,
-    ) -> Result<(Shard, Engine), EngineError> {
+    ) -> Result<(PartNumber, Engine), EngineError> {
         let set: Vec<Engine> =
             Engine::ALL.into_iter().filter(|engine| variable(engine.variables().index).is_some()).collect();
         let engine = match set.as_slice() {
@@ -92,7 +92,7 @@ impl Engine {
         let number = |name: &'static str, first: u32| -> Result<u32, EngineError> {
             let value = variable(name).unwrap_or_default();
             let not_a_number = || EngineError::NotANumber { variable: name, value: value.clone(), first };
-            value.trim().parse::<u32>().ok().filter(|number| *number <= Shard::MOST).ok_or_else(not_a_number)
+            value.trim().parse::<u32>().ok().filter(|number| *number <= PartNumber::MOST).ok_or_else(not_a_number)
         };
         let value = number(name, first)?;
         if value < first {
@@ -111,24 +111,22 @@ impl Engine {
             (None, None) => return Err(EngineError::NoCount(name)),
         };
         let index = value + 1 - first;
-        let shard = Shard::new(index, of);
-        Ok((shard.map_err(|fault| EngineError::Outside { variable: name, value, index, of, fault })?, engine))
+        let part = PartNumber::new(index, of);
+        Ok((part.map_err(|fault| EngineError::Outside { variable: name, value, index, of, fault })?, engine))
     }
 
-    /// How the tasks of these shards are started again, in the engine's own notation.
-    pub fn start_again(engine: Option<Engine>, shards: &[Shard]) -> String {
-        let first = engine.map_or(1, |engine| engine.variables().first);
-        let numbers: Vec<u32> = shards.iter().map(|shard| shard.index() - 1 + first).collect();
+    /// How its tasks of these parts are started again, in its own notation; `None` if it has none.
+    pub fn start_again(self, parts: &[PartNumber]) -> Option<String> {
+        let first = self.variables().first;
+        let numbers: Vec<u32> = parts.iter().map(|part| part.index() - 1 + first).collect();
         let list = ranges(&numbers);
-        match engine {
-            Some(Engine::Slurm) => format!("sbatch --array={list}"),
-            Some(Engine::Kubernetes) => format!("completion indexes {list}"),
-            Some(Engine::AwsBatch) => format!("array indexes {list}"),
-            Some(Engine::CloudRun) => format!("task indexes {list}"),
-            Some(Engine::Gitlab) | None => {
-                shards.iter().map(|shard| format!("--shard {shard}")).collect::<Vec<_>>().join(", ")
-            }
-        }
+        Some(match self {
+            Engine::Slurm => format!("sbatch --array={list}"),
+            Engine::Kubernetes => format!("completion indexes {list}"),
+            Engine::AwsBatch => format!("array indexes {list}"),
+            Engine::CloudRun => format!("task indexes {list}"),
+            Engine::Gitlab => return None,
+        })
     }
 }
 
@@ -154,13 +152,13 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let shard = Engine::shard(of, given.and_then(NonZeroU32::new));
-        shard.map(|(shard, engine)| (shard.to_string(), engine)).map_err(|error| error.to_string())
+        let part = Engine::part(of, given.and_then(NonZeroU32::new));
+        part.map(|(part, engine)| (part.to_string(), engine)).map_err(|error| error.to_string())
     }
 
     #[test]
     fn each_engine_names_its_tasks_in_its_own_way() {
-        let ok = |shard: &str, engine| Ok((shard.to_owned(), engine));
+        let ok = |part: &str, engine| Ok((part.to_owned(), engine));
         assert_eq!(read(&[("JOB_COMPLETION_INDEX", "2")], Some(8)), ok("3/8", Engine::Kubernetes));
         let slurm = [("SLURM_ARRAY_TASK_ID", "3"), ("SLURM_ARRAY_TASK_MIN", "3"), ("SLURM_ARRAY_TASK_COUNT", "2")];
         assert_eq!(read(&slurm, Some(8)), ok("3/8", Engine::Slurm), "a task that was submitted again");
@@ -173,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_give_no_shard_are_named() {
+    fn variables_that_give_no_part_are_named() {
         let why = |variables: &[(&str, &str)], given| read(variables, given).unwrap_err();
         assert!(why(&[], None).contains("none of JOB_COMPLETION_INDEX, SLURM_ARRAY_TASK_ID"));
-        assert!(why(&[("JOB_COMPLETION_INDEX", "2")], None).contains("--shard auto/8"));
+        assert!(why(&[("JOB_COMPLETION_INDEX", "2")], None).contains("--part auto/8"));
         assert!(why(&[("JOB_COMPLETION_INDEX", "two")], Some(8)).contains("JOB_COMPLETION_INDEX is `two`"));
         assert!(why(&[("JOB_COMPLETION_INDEX", "-1")], Some(8)).contains("not a number from 0"));
         assert!(why(&[("JOB_COMPLETION_INDEX", "99999999999")], Some(8)).contains("not a number"));
@@ -190,11 +188,11 @@ mod tests {
 
     #[test]
     fn missing_tasks_are_named_as_their_engine_takes_them() {
-        let shards: Vec<Shard> = [3, 7, 8].map(|index| Shard::new(index, 8).unwrap()).into();
-        let again = |engine| Engine::start_again(engine, &shards);
-        assert_eq!(again(Some(Engine::Slurm)), "sbatch --array=3,7-8");
-        assert_eq!(again(Some(Engine::Kubernetes)), "completion indexes 2,6-7");
-        assert_eq!(again(Some(Engine::AwsBatch)), "array indexes 2,6-7");
-        assert_eq!(again(None), "--shard 3/8, --shard 7/8, --shard 8/8");
+        let parts: Vec<PartNumber> = [3, 7, 8].map(|index| PartNumber::new(index, 8).unwrap()).into();
+        let again = |engine: Engine| engine.start_again(&parts).unwrap_or_default();
+        assert_eq!(again(Engine::Slurm), "sbatch --array=3,7-8");
+        assert_eq!(again(Engine::Kubernetes), "completion indexes 2,6-7");
+        assert_eq!(again(Engine::AwsBatch), "array indexes 2,6-7");
+        assert_eq!(again(Engine::Gitlab), "");
     }
 }

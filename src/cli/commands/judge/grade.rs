@@ -1,0 +1,143 @@
+//! `compeval judge grade`: one request of the judge's contract in, its grades out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::action::Digest;
+use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
+use crate::cli::remote::RemoteArgs;
+use crate::cli::run_log::RunLog;
+use crate::cli::terminal::{Console, print_failures};
+use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
+use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest};
+use crate::pipeline::{JudgeIx, Pipeline, Problem, Problems, SourceFile, list, suggest};
+use crate::plan::selftest;
+use crate::scheduler::Budget;
+use base::files::read_text;
+use models::Prices;
+
+#[derive(Debug, Args)]
+pub(crate) struct GradeArgs {
+    /// A JSON object: probe_question, model_response, compacted_context, ground_truth, rubric_criteria; - reads it from
+    /// standard input
+    pub(crate) file: PathBuf,
+    /// The judge, if the project has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) judge: Option<String>,
+    /// Use this model
+    #[arg(long)]
+    pub(crate) judge_model: Option<String>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+pub(super) fn run(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exit, Failure> {
+    let request = read_request(common, &args.file)?;
+    let select = SelectArgs { judge_model: args.judge_model.clone(), ..SelectArgs::default() };
+    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
+    let mut pipeline = open_project(common, &select, opening, console)?;
+    keep_judge(&mut pipeline, args.judge.as_deref())?;
+    require_criteria(&pipeline, &request)?;
+    if request.compacted_context.is_some() && !pipeline.settings.judge_context {
+        console.warn("not shown:", "`judge_context = false` keeps `compacted_context` from the judge");
+    }
+    let case = Case::from_request(CaseId("request".to_owned()), request);
+    pipeline.selftest = Arc::new(SelfTest { cases: vec![case] });
+    grade(&pipeline, &args.budget, console)
+}
+
+fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure> {
+    let (path, text) = if file == Path::new("-") {
+        let text = io::read_to_string(io::stdin());
+        (
+            "standard input".to_owned(),
+            text.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?,
+        )
+    } else {
+        let text = read_text(&given(common, file));
+        (file.display().to_string(), text.map_err(|error| Failure::input(chain(&error)))?)
+    };
+    let source = SourceFile { path, digest: Digest::of(&text), text: text.into() };
+    GradingRequest::read(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+}
+
+/// Leaves the judge that grades: the one that is named, or the only one.
+fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failure> {
+    let names: Vec<String> = pipeline.judges.iter().map(|judge| judge.name.0.to_string()).collect();
+    match named {
+        Some(named) if !names.iter().any(|name| name == named) => {
+            let hint = suggest(named, names.iter().map(String::as_str));
+            return Err(Failure::input(format!("the project has no judge `{named}`")).hinted(hint));
+        }
+        Some(named) => pipeline.judges.retain(|judge| *judge.name.0 == *named),
+        None if names.len() > 1 => {
+            let names = list(names.iter().map(String::as_str));
+            return Err(
+                Failure::input("the project has several judges").hinted(format!("--judge names one of {names}"))
+            );
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(), Failure> {
+    let Err(unknown) = pipeline.rubric.named(&request.rubric_criteria) else { return Ok(()) };
+    let known = pipeline.rubric.criteria().iter().map(|criterion| &*criterion.id.0);
+    let hint = suggest(&unknown.0, known);
+    Err(Failure::input(format!("the rubric has no criterion `{unknown}`")).hinted(hint))
+}
+
+fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {
+    require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
+    let allowance = limits_of(budget)?;
+    let prices = Prices::new(pipeline.prices.clone());
+    require_prices(&allowance, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
+    let store = open_store(&pipeline.cache, console)?;
+    pipeline.sources.iter().for_each(|source| store.text(source.digest, &source.text));
+    let mut hearing = RunLog::new(console);
+    let orders = EngineOptions {
+        selftests_only: true,
+        allow_weak_judge: true,
+        budget: Arc::new(Budget::new(allowance)),
+        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
+        shared: RemoteArgs::default().of_run(&pipeline.remote, console)?,
+        reports_access: !console.is_quiet,
+        stop: Some(hearing.screen.stop()),
+        ..EngineOptions::default()
+    };
+    let mut show = |event: &Event<'_>| hearing.on_event(event);
+    let ended = run_matrix(pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
+    store.sync()?;
+    print_notices(&store, console);
+    let task = selftest(pipeline, JudgeIx(0)).ok().and_then(|tasks| tasks.into_iter().next());
+    if let Some(grades) = task.and_then(|task| task.grades(&store)) {
+        print(pipeline, &grades, console);
+        return Ok(Exit::Done);
+    }
+    print_failures(&hearing.failures, usize::MAX, console);
+    if let Some(reached) = ended.budget {
+        console.eprint(&reached.to_string());
+    }
+    Ok(match (ended.interrupted, ended.budget.is_some()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Budget,
+        (false, false) => Exit::Incomplete,
+    })
+}
+
+/// The reply in the form of the contract, and the means of its dimensions for people.
+fn print(pipeline: &Pipeline, grades: &[CriterionScore], console: &Console) {
+    console.raw(format!("{:#}\n", json!({ "criterionResults": grades })).as_bytes());
+    let dimensions = judge::grade(&pipeline.rubric, grades);
+    let means = dimensions
+        .iter()
+        .map(|(dimension, score)| format!("{} {:.2}", dimension.label(pipeline.settings.locale), score.value()));
+    console.note(&means.collect::<Vec<_>>().join(", "));
+}

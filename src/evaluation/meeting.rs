@@ -1,0 +1,62 @@
+//! Where the parts of a run meet: each pushes what it made and its record, and their merge reads both.
+
+use super::engine::runtime;
+use super::error::EvaluationError;
+use super::event::Listening;
+use super::merge::Merge;
+use super::part::{PartOfRun, PartRequest};
+use super::remote::report_warnings;
+use crate::cache::Store;
+use crate::parts::Assignment;
+use crate::pipeline::Pipeline;
+use crate::remote::{GivenRemote, PartName, RemoteError, RemoteSettings, SharedCache};
+use crate::results::{Label, Manifest};
+
+/// Connects a process that runs a part or merges all with the remote that they meet in, and reads what it has.
+/// Returns the records of the parts, too, where they are merged.
+///
+/// # Errors
+/// There is no remote, or it cannot be read; there is nothing to merge.
+pub(super) fn connect_parts(
+    role: PartRequest,
+    given: GivenRemote,
+    pipeline: &Pipeline,
+    part: Option<&PartOfRun>,
+    label: &Label,
+    listening: &Listening<'_>,
+) -> Result<(SharedCache, Option<Merge>), EvaluationError> {
+    let Some(settings) = role.remote(given).resolve(&pipeline.remote)? else { return Err(EvaluationError::NoRemote) };
+    let (assignment, number) = match role {
+        PartRequest::Run(_) => (part.map(|part| part.record.assignment), part.map(|part| part.record.number.index())),
+        PartRequest::Merge(of) => (Some(Assignment::new(pipeline, of).digest()), None),
+    };
+    let shared = SharedCache::new(RemoteSettings { assignment, part: number, ..settings })?;
+    let runtime = runtime()?;
+    runtime.block_on(shared.load())?;
+    let merge = match role {
+        PartRequest::Run(_) => None,
+        PartRequest::Merge(of) => {
+            let records = runtime.block_on(shared.part_records(label.as_str(), of.get()))?;
+            report_warnings(&shared, listening);
+            Some(Merge::new(pipeline, label, of, &records)?)
+        }
+    };
+    report_warnings(&shared, listening);
+    Ok((shared.reconnected()?, merge))
+}
+
+/// Pushes what a part made and was not pushed while it ran, and its record, which is its manifest.
+pub(super) fn push_part(
+    part: &PartOfRun,
+    shared: Option<SharedCache>,
+    manifest: &Manifest,
+    store: &Store,
+) -> Result<(), RemoteError> {
+    let Some(shared) = shared else { return Ok(()) };
+    let failed = |what: String| RemoteError::Failed { operation: "write to", url: shared.url().to_owned(), what };
+    let content = serde_json::to_vec(manifest).map_err(|error| failed(error.to_string()))?;
+    let runtime = runtime().map_err(|error| failed(error.to_string()))?;
+    let number = part.record.number;
+    let name = PartName { label: &manifest.label, index: number.index(), of: number.of().get() };
+    runtime.block_on(shared.reconnected()?.push_part(store, name, content))
+}

@@ -1,0 +1,195 @@
+//! The results of a matrix that ran in parts, made from what the parts pushed. The matrix is run as ever, but no model is
+//! asked: what the remote has is pulled, and a missing part is missing cells. Here are the parts' records: which parts
+//! there are, and what they sent and paid, which the manifest adds up.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Add;
+
+use super::error::EvaluationError;
+use crate::action::StageName;
+use crate::parts::{Assignment, Engine, PartNumber};
+use crate::pipeline::Pipeline;
+use crate::remote::{FoundRecord, SharedSummary};
+use crate::results::{Design, DesignChange, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
+use base::units::{Usage, Usd, add_known};
+
+/// The parts of a run, by their records in the remote.
+#[derive(Debug)]
+pub(super) struct Merge {
+    of: NonZeroU32,
+    /// Each time that a part ran, the oldest first.
+    attempts: Vec<Manifest>,
+}
+
+/// What a merge found of the parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergeCoverage {
+    /// Parts that pushed no record.
+    pub missing: Vec<PartNumber>,
+    /// Parts whose last run ended early.
+    pub incomplete: Vec<PartNumber>,
+    /// Parts that two processes ran at the same time.
+    pub doubled: Vec<PartNumber>,
+    /// The engine of all parts, where it is one.
+    pub engine: Option<Engine>,
+    /// Actions of which two parts made an output each: both are paid for, and one is used.
+    pub made_twice: u64,
+}
+
+impl MergeCoverage {
+    /// The parts that have to be run, in order.
+    pub fn unfinished(&self) -> Vec<PartNumber> {
+        let mut parts: Vec<PartNumber> = self.missing.iter().chain(&self.incomplete).copied().collect();
+        parts.sort();
+        parts
+    }
+}
+
+impl Merge {
+    /// Reads the records of the parts of `label`. Those of another project, design or version are left out.
+    ///
+    /// # Errors
+    /// There is none that belongs to this project as it is now.
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        label: &Label,
+        of: NonZeroU32,
+        records: &[FoundRecord],
+    ) -> Result<Merge, EvaluationError> {
+        let (design, assignment) = (Design::of(pipeline), Assignment::new(pipeline, of).digest());
+        let read = |record: &FoundRecord| serde_json::from_slice::<Manifest>(&record.content).ok();
+        let manifests: Vec<Manifest> = records.iter().filter_map(read).collect();
+        let found = manifests.len();
+        let is_ours = |manifest: &Manifest| {
+            let is_named = manifest.label == label.as_str();
+            is_named && manifest.part.is_some_and(|part| part.assignment == assignment && part.number.of() == of)
+        };
+        let ours: Vec<Manifest> = manifests.into_iter().filter(is_ours).collect();
+        let differs = ours.last().map(|newest| differences(newest, &design)).unwrap_or_default();
+        let attempts: Vec<Manifest> = ours.into_iter().filter(|part| differences(part, &design).is_empty()).collect();
+        let label = label.clone();
+        match attempts.is_empty() {
+            false => Ok(Merge { of, attempts }),
+            true if !differs.is_empty() => Err(EvaluationError::OtherParts { label, differs }),
+            true if found > 0 => Err(EvaluationError::OtherAssignment { label }),
+            true => Err(EvaluationError::NoParts { label, of }),
+        }
+    }
+
+    /// The runs that count: the last of each part, and those before it that ended early since one was complete.
+    fn counted(&self) -> BTreeMap<PartNumber, Vec<&Manifest>> {
+        let mut by_part: BTreeMap<PartNumber, Vec<&Manifest>> = BTreeMap::new();
+        for attempt in &self.attempts {
+            let Some(part) = attempt.part else { continue };
+            let counted = by_part.entry(part.number).or_default();
+            let is_over =
+                counted.last().is_some_and(|before| before.outcome == Outcome::Complete && !overlap(before, attempt));
+            if is_over {
+                counted.clear();
+            }
+            counted.push(attempt);
+        }
+        by_part
+    }
+
+    /// Which parts there are.
+    pub(super) fn coverage(&self, remote: Option<&SharedSummary>) -> MergeCoverage {
+        let counted = self.counted();
+        let all = (1..=self.of.get()).filter_map(|index| PartNumber::new(index, self.of.get()).ok());
+        let is_complete = |runs: &[&Manifest]| runs.iter().any(|run| run.outcome == Outcome::Complete);
+        let is_doubled = |runs: &[&Manifest]| runs.windows(2).any(|pair| overlap(pair[0], pair[1]));
+        let numbers = |holds: &dyn Fn(&[&Manifest]) -> bool| {
+            counted.iter().filter(|(_, runs)| holds(runs)).map(|(number, _)| *number).collect::<Vec<_>>()
+        };
+        let mut engines = self.attempts.iter().map(|attempt| attempt.part.and_then(|part| part.engine));
+        let engine = engines.next().flatten().filter(|first| engines.all(|engine| engine == Some(*first)));
+        MergeCoverage {
+            missing: all.filter(|number| !counted.contains_key(number)).collect(),
+            incomplete: numbers(&|runs| !is_complete(runs)),
+            doubled: numbers(&is_doubled),
+            engine,
+            made_twice: remote.map_or(0, |remote| remote.made_twice),
+        }
+    }
+
+    /// Adds to the manifest what the parts did. `has_all` says whether every cell has its result.
+    pub(super) fn complete(&self, manifest: &mut Manifest, has_all: bool) {
+        let counted = self.counted();
+        let parts: Vec<&Manifest> = counted.values().flatten().copied().collect();
+        add_parts(manifest, &parts);
+        // One after another in a part, side by side among parts.
+        let times = counted.values().map(|runs| runs.iter().map(|run| run.wall_s).sum());
+        manifest.wall_s = times.fold(0.0, f64::max);
+        if has_all {
+            manifest.failures.clear();
+        } else if matches!(manifest.outcome, Outcome::Pending | Outcome::Complete) {
+            manifest.outcome = Outcome::Incomplete;
+        }
+    }
+}
+
+/// Whether two runs of a part were under way at the same time. Times are RFC 3339 in UTC, so they sort as texts.
+fn overlap(one: &Manifest, other: &Manifest) -> bool {
+    let ends_after = |one: &Manifest, other: &Manifest| one.ended.as_ref().is_none_or(|ended| *ended > other.started);
+    ends_after(one, other) && ends_after(other, one)
+}
+
+/// What a part measured otherwise than this project would now; nothing where names and orders alone differ.
+fn differences(part: &Manifest, design: &Design) -> Vec<String> {
+    let DesignChange { conflicts, additions } = DesignChange::between(&part.design, design);
+    let mut differences: Vec<String> = conflicts;
+    differences.extend(additions.into_iter().map(|added| format!("the parts do not have {added}")));
+    differences
+}
+
+/// What all parts sent and paid.
+fn add_parts(manifest: &mut Manifest, parts: &[&Manifest]) {
+    manifest.merged = parts.iter().filter_map(|part| MergedPart::new(part)).collect();
+    // The merge itself sent nothing.
+    (manifest.requests_sent, manifest.retries, manifest.rate_limited) = (0, 0, 0);
+    (manifest.usage, manifest.usd) = (Usage::default(), Some(Usd(0.0)));
+    manifest.unused = Unused { usd: Some(Usd(0.0)), ..Unused::default() };
+    parts.iter().for_each(|part| manifest.add_spending(part));
+    manifest.saved_by_prompt_cache = parts.iter().fold(Usd(0.0), |all, part| all + part.saved_by_prompt_cache);
+    if let Some(started) = parts.iter().map(|part| &part.started).min() {
+        manifest.started.clone_from(started);
+    }
+    manifest.forecast = parts.iter().map(|part| part.forecast).reduce(both_forecasts).flatten();
+    manifest.failures = parts.iter().flat_map(|part| part.failures.iter().cloned()).collect();
+    for stage in StageName::OF_RUN {
+        let executed: u64 = parts.iter().filter_map(|part| part.stages.get(&stage)).map(|counts| counts.executed).sum();
+        if let Some(counts) = manifest.stages.get_mut(&stage) {
+            let sent = parts.iter().filter_map(|part| part.stages.get(&stage)).map(|counts| counts.prompt_cache);
+            counts.prompt_cache = sent.fold(counts.prompt_cache, Add::add);
+            // Of an action that two parts executed one output stands.
+            counts.executed = (counts.executed + executed).min(counts.executed + counts.cached);
+            counts.cached = counts.actions.saturating_sub(counts.executed + counts.failed);
+        }
+    }
+    let caveats = &mut manifest.caveats;
+    caveats.offline = parts.iter().any(|part| part.caveats.offline);
+    caveats.allow_weak_judge = parts.iter().any(|part| part.caveats.allow_weak_judge);
+    caveats.allow_unproven |= parts.iter().any(|part| part.caveats.allow_unproven);
+    for unqualified in parts.iter().flat_map(|part| &part.caveats.unqualified) {
+        if !caveats.unqualified.contains(unqualified) {
+            caveats.unqualified.push(unqualified.clone());
+        }
+    }
+    for judge in parts.iter().flat_map(|part| &part.caveats.weak_judges) {
+        if !caveats.weak_judges.contains(judge) {
+            caveats.weak_judges.push(judge.clone());
+        }
+    }
+}
+
+fn both_forecasts(a: Option<ForecastTotals>, b: Option<ForecastTotals>) -> Option<ForecastTotals> {
+    let (a, b) = (a?, b?);
+    Some(ForecastTotals {
+        requests: a.requests + b.requests,
+        input_tokens: a.input_tokens + b.input_tokens,
+        output_tokens: a.output_tokens + b.output_tokens,
+        usd: add_known(a.usd, b.usd),
+        seconds: a.seconds.max(b.seconds),
+    })
+}
