@@ -7,8 +7,6 @@ use super::terms::{Term, each_term};
 
 /// Marks what was left out.
 const GAP: &str = "[…]";
-/// No text has more tokens than bytes divided by this: a line that is too long is cut so that each piece fits.
-const LEAST_BYTES_PER_TOKEN: usize = 2;
 
 /// The lines of `text`, neighbours, that have most of the query's terms within `limit` tokens, as `size` counts them; all
 /// of a text that fits. What was left out before and behind is marked.
@@ -17,7 +15,7 @@ pub fn excerpt(text: &str, ranking: &Ranking, limit: u64, size: impl Fn(&str) ->
     if size(text) <= limit {
         return text.to_owned();
     }
-    let lines = lines(text, limit);
+    let lines = lines(text, limit, &size);
     let sizes: Vec<u64> = lines.iter().map(|line| size(line)).collect();
     let chosen = fill(best_window(&lines, &sizes, ranking, limit), &sizes, limit);
     let inner = lines.get(chosen.clone()).unwrap_or_default().concat();
@@ -26,19 +24,31 @@ pub fn excerpt(text: &str, ranking: &Ranking, limit: u64, size: impl Fn(&str) ->
     format!("{before}{}{behind}", inner.trim_end())
 }
 
-/// The lines of a text, each with its end; long ones in pieces.
-fn lines(text: &str, limit: u64) -> Vec<&str> {
-    let longest = usize::try_from(limit).unwrap_or(usize::MAX).saturating_mul(LEAST_BYTES_PER_TOKEN).max(4);
+/// The lines of a text, each with its end; those beyond the limit in pieces within it.
+fn lines<'t>(text: &'t str, limit: u64, size: &impl Fn(&str) -> u64) -> Vec<&'t str> {
     let mut lines = Vec::new();
     for mut line in text.split_inclusive('\n') {
-        while line.len() > longest {
-            let (piece, rest) = line.split_at(line.floor_char_boundary(longest));
+        while size(line) > limit {
+            let (piece, rest) = line.split_at(fitting(line, limit, size));
+            if rest.is_empty() {
+                break;
+            }
             lines.push(piece);
             line = rest;
         }
         lines.push(line);
     }
     lines
+}
+
+/// The bytes of a beginning of `line` that fits; of one character at least.
+fn fitting(line: &str, limit: u64, size: &impl Fn(&str) -> u64) -> usize {
+    let mut end = line.len();
+    let first = line.chars().next().map_or(0, char::len_utf8);
+    while end > first && size(line.get(..end).unwrap_or_default()) > limit {
+        end = line.floor_char_boundary(end / 2).max(first);
+    }
+    end
 }
 
 /// The first window within the limit that has the heaviest terms, without the lines before its first match.
@@ -135,13 +145,13 @@ mod tests {
     proptest! {
         #[test]
         fn an_excerpt_is_cut_from_its_text_and_keeps_the_limit(
-            text in "([a-c端 ]{0,9}\n){0,9}[a-c ]{0,40}", query in "[a-c端 ]{1,5}", limit in 1_u64..30,
+            text in "([a-c端 ]{0,9}\n){0,9}[a-c ]{0,40}", query in "[a-c端 ]{1,5}", limit in 4_u64..60,
         ) {
-            let size = |text: &str| text.len() as u64 / 2;
+            let size = |text: &str| text.len() as u64;
             let found = excerpt(&text, &SearchIndex::new([&text]).rank(&query, 0..1), limit, size);
             let inner = found.trim_start_matches("[…]\n").trim_end_matches("\n[…]");
             prop_assert!(text.contains(inner));
-            prop_assert!(size(inner) <= limit.max(2), "{found:?}");
+            prop_assert!(size(inner) <= limit, "{found:?}");
         }
     }
 }
