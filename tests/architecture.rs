@@ -314,3 +314,26 @@ fn every_module_says_what_it_is_for() {
         assert!(!file.ends_with("/mod.rs") || text.starts_with("//! "), "{file} has no doc comment");
     }
 }
+
+#[test]
+fn the_values_on_the_way_of_a_judgement_are_where_the_page_says() {
+    let page = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).expect("the page");
+    let section = page.split("## The way of one judgement").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows = section.expect("the section").lines().filter(|line| line.starts_with("| `"));
+    let values: Vec<(&str, &str)> = rows
+        .map(|row| {
+            let quoted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+            (*quoted.first().expect("a value"), *quoted.last().expect("a file"))
+        })
+        .collect();
+    assert!((10..=12).contains(&values.len()), "{values:?}");
+    for (value, file) in values {
+        let code = shipped_code(file);
+        let declares = |kind: &&str| {
+            let declaration = format!("pub {kind} {value}");
+            code.split(&declaration).skip(1).any(|end| end.starts_with([' ', '<', '(']))
+        };
+        let is_declared = ["struct", "enum"].iter().any(declares);
+        assert!(is_declared, "{value} is not declared in {file}");
+    }
+}

@@ -132,13 +132,13 @@ fn closed(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, 
     };
     let is_lexical = answerer.model.is_lexical();
     let context = if is_lexical { with_excerpts(context, &input.exchange.excerpts_text()) } else { context };
-    let mut values = vec![("context", context), ("question", input.question.into())];
-    if is_lexical {
-        values.push((INSTRUCTIONS, answerer.template.text().into()));
+    // No template can insert the instructions: only rules that stand in for a model read them.
+    let instructions = (INSTRUCTIONS, answerer.template.text().into());
+    let mut values = vec![("context", context), ("question", input.question.into()), instructions];
+    if let Some(recovery) = answerer.recovery.as_ref().filter(|_| is_lexical) {
         // Rules have one query for a question: to ask again would return the same.
-        let is_first = input.exchange.rounds.is_empty();
-        let left = answerer.recovery.as_ref().map(|recovery| if is_first { input.exchange.left(recovery) } else { 0 });
-        values.extend(left.map(|left| (SEARCHES_LEFT, left.to_string().into())));
+        let left = if input.exchange.rounds.is_empty() { input.exchange.left(recovery) } else { 0 };
+        values.push((SEARCHES_LEFT, left.to_string().into()));
     }
     turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
     Ok(ModelRequest::new(&answerer.model, Operation::Generate, turns))

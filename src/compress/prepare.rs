@@ -77,7 +77,7 @@ fn prompted(
         (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous)),
         (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), InputValue::from("")),
     };
-    let prompt = fill(method, model, template, input, transcript, previous)?;
+    let prompt = fill(method, template, input, transcript, previous)?;
     let turns = vec![RequestTurn::Text(Role::User, prompt)];
     Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
@@ -91,7 +91,7 @@ fn conversation(
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
-    let system = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
+    let system = fill(method, template, input, input.span.text.clone(), previous.clone())?;
     let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
     let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
@@ -128,7 +128,7 @@ fn suffixed(
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
-    let prompt = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
+    let prompt = fill(method, template, input, input.span.text.clone(), previous.clone())?;
     let inserts = |name: &str| prompt.used().any(|(variable, _)| variable == name);
     let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
     let mut turns = Vec::new();
@@ -167,10 +167,9 @@ fn previous_and_span(previous: Digest, span: &SpanText) -> InputValue {
         .build()
 }
 
-/// The prompt with its values; the built-in rules also get the instructions in it.
+/// The prompt with its values. No template can insert the instructions: only rules that stand in for a model read them.
 fn fill(
     method: &Method,
-    model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
     transcript: InputValue,
@@ -178,9 +177,7 @@ fn fill(
 ) -> Result<Prompt, TemplateFault> {
     let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
     values.extend(instruction_values(method, input));
-    if model.is_lexical() {
-        values.push((INSTRUCTIONS, template.text().into()));
-    }
+    values.push((INSTRUCTIONS, template.text().into()));
     template.fill("prompt", values)
 }
 

@@ -15,7 +15,7 @@ use super::remote::report_warnings;
 use super::request_log::RequestLog;
 use crate::action::{Stage, StageName};
 use crate::cache::{Refresh, Store};
-use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
 use crate::plan::Preparer;
 use crate::remote::SharedCache;
 use crate::results::ResultsFolder;
@@ -58,7 +58,7 @@ impl EngineOptions {
             offline: self.offline,
             refresh,
             allow_weak_judge: self.allow_weak_judge,
-            selftests_only: self.selftests_only,
+            without_cells: self.selftests_only,
             batches: self.batches.clone(),
         }
     }
@@ -70,12 +70,12 @@ impl EngineOptions {
 /// The first model without a price.
 pub fn require_prices<'m>(
     limits: &BudgetLimits,
-    mut models: impl Iterator<Item = &'m ModelUse>,
+    models: impl Iterator<Item = &'m ModelUse>,
     prices: &Prices,
     file: &Path,
 ) -> Result<(), EvaluationError> {
-    let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
-    match models.find(is_unknown).filter(|_| limits.usd.is_some()) {
+    let is_unknown = |model: &&ModelUse| prices.price(&model.reference, Tokens(0)).is_none();
+    match asked_models(models).find(is_unknown).filter(|_| limits.usd.is_some()) {
         Some(model) => Err(EvaluationError::UnknownPrice { model: model.reference.clone(), file: file.to_owned() }),
         None => Ok(()),
     }

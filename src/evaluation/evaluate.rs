@@ -23,10 +23,9 @@ use super::publish::publish;
 use super::recorder::Recorder;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
-use crate::action::Work;
 use crate::cache::{Layered, Lookup, Store};
-use crate::pipeline::{JudgeIx, Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{Action, CostEstimate, SelftestTask, reachable, selftest};
+use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
+use crate::plan::{Action, CostEstimate, reachable, selftest_actions};
 use crate::remote::{SharedCache, SharedSummary};
 use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
@@ -199,13 +198,11 @@ impl Prepared {
         let Some(shared) = options.shared.as_ref().filter(|_| Matrix::new(pipeline).counts().judge > 0) else {
             return Ok(());
         };
-        let cases = (0..pipeline.judges.len()).filter_map(|judge| selftest(pipeline, JudgeIx(judge)).ok()).flatten();
-        let is_missing = |case: &SelftestTask| {
-            let Action { key, work, .. } = &case.action;
-            let is_asked = matches!(work, Work::Ask(_));
-            is_asked && !shared.has(key) && !store.find(key).is_some_and(|record| record.is_usable())
+        let is_missing = |case: &Action| {
+            let is_known = shared.has(&case.key) || store.find(&case.key).is_some_and(|record| record.is_usable());
+            case.request().is_some() && !is_known
         };
-        match cases.filter(is_missing).count() {
+        match selftest_actions(pipeline).into_iter().filter(is_missing).count() {
             0 => Ok(()),
             cases => Err(EvaluationError::NoSelftest { url: shared.url().to_owned(), cases }),
         }

@@ -38,6 +38,11 @@ pub struct ProgramAccess {
     pub variables: Vec<String>,
 }
 
+/// Those of the models that a provider is asked for: rules stand in for the others.
+pub fn asked_models<'m>(models: impl Iterator<Item = &'m ModelUse>) -> impl Iterator<Item = &'m ModelUse> {
+    models.filter(|model| !model.is_lexical())
+}
+
 impl ExternalAccess {
     pub fn of(pipeline: &Pipeline) -> ExternalAccess {
         let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
@@ -54,9 +59,8 @@ impl ExternalAccess {
             command: spec.argv.clone(),
             variables: spec.variables().map(str::to_owned).collect(),
         });
-        let is_remote = |model: &&ModelUse| !model.is_lexical();
         ExternalAccess {
-            hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),
+            hosts: asked_models(models).map(|model| HostAccess::of(&model.provider)).collect(),
             programs: programs.collect(),
             remote: pipeline.remote.url.as_ref().map(ToString::to_string),
         }

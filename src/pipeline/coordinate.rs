@@ -1,4 +1,4 @@
-//! Coordinates in names, for people and rows.
+//! Coordinates in names, for people and rows, and the places of everything that a run does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +36,59 @@ pub struct CellCoordinate {
     /// Number of the judgement, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge_n: Option<u32>,
+}
+
+/// Where something is done, in names: in the matrix, in a judge's self-test, or in the generation of probes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// A cell of the matrix.
+    Cell(CellCoordinate),
+    /// A case of a judge's self-test.
+    Selftest {
+        /// The judge's name.
+        judge: String,
+        /// The case's name.
+        case: String,
+    },
+    /// The generation of probes at a point, or the question of one of them without a context.
+    Generation {
+        /// The fixture's name.
+        fixture: String,
+        /// The point's number, from 1.
+        point: u32,
+        /// The probe that is asked; `None` where probes are written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        probe: Option<String>,
+    },
+}
+
+impl Place {
+    /// The cell of the matrix, if it is one.
+    pub fn cell(&self) -> Option<&CellCoordinate> {
+        match self {
+            Place::Cell(coordinate) => Some(coordinate),
+            Place::Selftest { .. } | Place::Generation { .. } => None,
+        }
+    }
+
+    /// The cell of a recorded session, if it is one: what fails with a rule in it takes nothing from the others.
+    pub fn recorded_cell(&self) -> Option<&CellCoordinate> {
+        self.cell().filter(|cell| cell.constraint.is_none())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Cell(coordinate) => coordinate.fmt(f),
+            Place::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
+            Place::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
+            Place::Generation { fixture, point, probe: Some(probe) } => {
+                write!(f, "{fixture} · point {point} · {probe} without a context")
+            }
+        }
+    }
 }
 
 impl CellCoordinate {

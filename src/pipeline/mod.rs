@@ -33,9 +33,9 @@ mod starter;
 mod adapters;
 mod schema;
 
-pub use access::{ExternalAccess, HostAccess, ProgramAccess};
+pub use access::{ExternalAccess, HostAccess, ProgramAccess, asked_models};
 pub use adapters::Adapter;
-pub use coordinate::CellCoordinate;
+pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{

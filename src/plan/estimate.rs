@@ -20,7 +20,7 @@ use super::texts::FixtureTexts;
 use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::compress::{SpanText, Strategy};
-use crate::pipeline::{Pipeline, PointIx};
+use crate::pipeline::{Pipeline, PointIx, asked_models};
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use sessions::transcript::estimate_tokens;
@@ -212,8 +212,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     /// The steps that may follow a step of an open-book answer: one is expected, and as many as it may ask for are the
     /// worst case.
-    pub(super) fn add_later_steps(&mut self, task: &Task, action: &Action) {
-        let (Task::Answer(answer), Work::Ask(request)) = (task, &action.work) else { return };
+    pub(super) fn add_later_steps(&mut self, action: &Action) {
+        let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else { return };
         let Some((recovery, model)) = answer.recovery(self.pipeline).zip(self.model_of(request)) else { return };
         let left = u64::from(recovery.calls).saturating_sub(answer.exchange.used() as u64);
         if left == 0 {
@@ -240,9 +240,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             self.longest_chain = self.longest_chain.max(cells as f64 + 1.0);
         }
         for (model, share) in self.models_of(stage, task) {
-            if model.is_lexical() {
-                continue;
-            }
             let input = self.blocked_input(stage, task, &model);
             self.add(stage, &model, Some(input), (cells as f64 * share).round() as u64);
         }
@@ -368,15 +365,15 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     /// The models to which cells of a stage below `task` are sent, each with its share of the cells.
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
-        let models: Vec<ModelUse> = match stage {
+        let models: Vec<&ModelUse> = match stage {
             StageName::Probes | StageName::Compress => {
-                task.method(self.pipeline).strategy.model().cloned().into_iter().collect()
+                task.method(self.pipeline).and_then(|method| method.strategy.model()).into_iter().collect()
             }
-            StageName::Answer => self.pipeline.answerers.iter().map(|a| a.model.clone()).collect(),
-            StageName::Judge | StageName::Selftest => self.pipeline.judges.iter().map(|j| j.model.clone()).collect(),
+            StageName::Answer => self.pipeline.answerers.iter().map(|answerer| &answerer.model).collect(),
+            StageName::Judge | StageName::Selftest => self.pipeline.judges.iter().map(|judge| &judge.model).collect(),
         };
         let share = 1.0 / models.len().max(1) as f64;
-        models.into_iter().map(|model| (model, share)).collect()
+        asked_models(models.into_iter()).map(|model| (model.clone(), share)).collect()
     }
 
     /// The size of a request, from the counts of its parts: exact where the cache counted them.
@@ -416,8 +413,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn blocked_input(&mut self, stage: StageName, task: &Task, model: &ModelUse) -> f64 {
         const QUESTION: f64 = 300.0;
         const GRADING: f64 = 1500.0;
-        let method = task.method(self.pipeline);
-        let is_rule = matches!(method.strategy, Strategy::Rule(_));
+        let is_rule = task.method(self.pipeline).is_some_and(|method| matches!(method.strategy, Strategy::Rule(_)));
         let usual = self.seen(stage, &model.reference).map(|seen| seen.input / seen.calls);
         if let Some(usual) = usual.filter(|_| !is_rule) {
             return usual;
@@ -437,7 +433,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn context_tokens(&mut self, task: &Task) -> f64 {
         /// The part of its span that a summary without a declared size usually has.
         const USUAL_PART: f64 = 0.15;
-        let method = task.method(self.pipeline);
+        let Some(method) = task.method(self.pipeline) else { return 0.0 };
         let limit = method.strategy.model().and_then(|model| model.settings.max_output_tokens);
         let target = method.target_tokens.or(limit).map(|tokens| tokens.0 as f64);
         let rule = match &method.strategy {
@@ -468,6 +464,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             Task::Answer(AnswerTask { context, .. }) | Task::Judge(JudgeTask { context, .. }) => {
                 (&context.texts, context.cell.point.0..context.cell.point.0 + 1)
             }
+            Task::Generate(_) | Task::Selftest(_) => return 0.0,
         };
         let sizes = points.filter_map(|point| self.material_tokens(&text(texts, PointIx(point)).text));
         let sizes: Vec<f64> = sizes.collect();

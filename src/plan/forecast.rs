@@ -10,12 +10,11 @@ use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::reading::{Output, RawBody, read_output};
 use super::recovery::follow;
-use super::selftest::selftest;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
 use crate::action::{ActionKey, Digest, StageName};
-use crate::cache::{EntryCoordinate, Lookup, Record, Refresh};
+use crate::cache::{Lookup, Record, Refresh};
 use crate::pipeline::MatrixCounts;
 use models::Prices;
 
@@ -121,8 +120,7 @@ pub fn forecast<L: Lookup>(
     let forecast = Forecast::default();
     let mut walk = ForecastWalk { preparer, lookup, assumptions, forecast, seen, groups, estimator, explainer };
     walk.count_cells();
-    walk.selftests()?;
-    walk.matrix()?;
+    walk.walk()?;
     Ok(walk.finish())
 }
 
@@ -152,32 +150,11 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         self.stage(StageName::Judge).cells = counts.judge;
     }
 
-    fn selftests(&mut self) -> Result<(), PrepareError> {
-        for judge in 0..self.preparer.pipeline().judges.len() {
-            for test in selftest(self.preparer.pipeline(), crate::pipeline::JudgeIx(judge))? {
-                self.stage(StageName::Selftest).cells += 1;
-                if !self.seen.insert(test.action.key) {
-                    continue;
-                }
-                let refresh = self.assumptions.refresh;
-                let usable = self.lookup.find(&test.action.key).filter(Record::is_usable);
-                if let Some(record) = usable.filter(|record| !refresh.replaces(record)) {
-                    self.cached(StageName::Selftest, &record);
-                } else {
-                    let coordinate = test.coordinate();
-                    let current = CurrentSources::of_judge(self.preparer.pipeline(), test.judge);
-                    self.stale(StageName::Selftest, None, &test.action, &coordinate, &current);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn matrix(&mut self) -> Result<(), PrepareError> {
+    fn walk(&mut self) -> Result<(), PrepareError> {
         let mut frontier = Frontier::new(&self.preparer);
         while let Some(task) = frontier.next_ready() {
             let action = self.preparer.prepare(&task)?;
-            let outcome = self.count(&task, &action);
+            let outcome = self.count(&action);
             if self.is_rejected(&task, &outcome) {
                 frontier.resolve(&task, TaskOutcome::Unresolved);
                 continue;
@@ -188,15 +165,16 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         Ok(())
     }
 
-    fn count(&mut self, task: &Task, action: &Action) -> TaskOutcome {
-        let stage = task.stage();
+    fn count(&mut self, action: &Action) -> TaskOutcome {
+        let stage = action.task.stage();
+        self.stage(stage).cells += u64::from(stage == StageName::Selftest);
         let new = self.seen.insert(action.key);
-        match look_up(self.lookup, &self.preparer, task, action, self.assumptions.refresh) {
+        match look_up(self.lookup, &self.preparer, action, self.assumptions.refresh) {
             ActionStatus::Cached { resolved, record, .. } => {
                 if new {
                     self.cached(stage, &record);
                 }
-                follow(self.lookup, &self.preparer, task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
+                follow(self.lookup, &self.preparer, &action.task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale if self.assumptions.submitted.contains(&action.key) => {
                 let counts = self.stage(stage);
@@ -206,11 +184,8 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             }
             ActionStatus::Stale => {
                 if new {
-                    let place = task.coordinate(self.preparer.pipeline());
-                    let coordinate = cache_coordinate(&place, action.repetition);
-                    let current = CurrentSources::of(self.preparer.pipeline(), task);
-                    self.stale(stage, Some(place.method.to_string()), action, &coordinate, &current);
-                    self.estimator.add_later_steps(task, action);
+                    self.stale(action);
+                    self.estimator.add_later_steps(action);
                 }
                 TaskOutcome::Unresolved
             }
@@ -237,14 +212,10 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         counts.remote += u64::from(is_remote);
     }
 
-    fn stale(
-        &mut self,
-        stage: StageName,
-        method: Option<String>,
-        action: &Action,
-        coordinate: &EntryCoordinate,
-        current: &CurrentSources<'_>,
-    ) {
+    fn stale(&mut self, action: &Action) {
+        let (pipeline, stage) = (self.preparer.pipeline(), action.task.stage());
+        let place = action.task.place(pipeline);
+        let method = place.cell().map(|cell| cell.method.to_string());
         let counts = self.stage(stage);
         counts.actions += 1;
         counts.stale += 1;
@@ -252,8 +223,10 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             self.too_long(stage, method.as_ref(), excess);
         }
         if self.assumptions.reasons {
-            let (found, old) = reason(self.lookup, action, coordinate, self.assumptions.refresh);
-            let explained = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), current);
+            let coordinate = cache_coordinate(&place, action.repetition);
+            let current = CurrentSources::of(pipeline, &action.task);
+            let (found, old) = reason(self.lookup, action, &coordinate, self.assumptions.refresh);
+            let explained = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), &current);
             *self.groups.entry((stage, method, explained.why, explained.changed)).or_default() += 1;
         }
     }

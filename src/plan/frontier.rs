@@ -1,6 +1,6 @@
 //! The frontier: the actions that are ready because everything they depend on is resolved.
 //!
-//! Everything that walks the matrix drives this one value: a run executes what is stale, a plan counts it, an
+//! Everything that walks the matrix drives this one value, the judges' self-tests first, for cells wait for them: a run executes what is stale, a plan counts it, an
 //! offline run refuses it, prune marks what is reached. So a forecast cannot disagree with a run. It holds
 //! indices and digests of the open chains, no outputs; chains are opened one by one, depth first.
 
@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use super::prepare::Preparer;
+use super::selftest::selftests;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::FixtureTexts;
 use crate::answer::Exchange;
@@ -28,11 +29,23 @@ pub struct Frontier<'p> {
 }
 
 impl<'p> Frontier<'p> {
-    /// A walk that has not begun.
+    /// A walk that has not begun: over the self-tests, then over the matrix.
     pub fn new(preparer: &Preparer<'p>) -> Frontier<'p> {
+        let cases = selftests(preparer.pipeline()).collect();
+        Frontier { chains: preparer.matrix().chains().collect(), ..Frontier::of_tasks(preparer, cases) }
+    }
+
+    /// A walk over these tasks alone.
+    pub fn of_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
         let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
-        let chains = matrix.chains().collect();
-        Frontier { pipeline, matrix, chains, opened: 0, texts: None, ready: Vec::new(), warms_prompt_caches: false }
+        ready.reverse();
+        Frontier { pipeline, matrix, chains: Vec::new(), opened: 0, texts: None, ready, warms_prompt_caches: false }
+    }
+
+    /// Puts those of the tasks that are ready in front of which this holds.
+    pub fn beginning_with(mut self, comes_first: impl FnMut(&Task) -> bool) -> Frontier<'p> {
+        self.ready.sort_by_cached_key(comes_first);
+        self
     }
 
     /// Lets the first answer from a long context, and the first judgement by each rubric, go ahead of the others, so that
@@ -41,7 +54,7 @@ impl<'p> Frontier<'p> {
         Frontier { warms_prompt_caches: true, ..self }
     }
 
-    /// A walk over no cell at all.
+    /// A walk over no cell of the matrix.
     pub fn without_cells(self) -> Frontier<'p> {
         Frontier { chains: Vec::new(), ..self }
     }
@@ -83,6 +96,7 @@ impl<'p> Frontier<'p> {
     /// that can have no output because this one has none.
     pub fn resolve(&mut self, task: &Task, outcome: TaskOutcome) -> MatrixCounts {
         match task {
+            Task::Generate(_) | Task::Selftest(_) => MatrixCounts::default(),
             Task::Compress(task) => self.resolve_compress(task, outcome),
             Task::Answer(task) => {
                 self.ready.append(&mut task.context.waiting.borrow_mut());
@@ -173,7 +187,7 @@ impl<'p> Frontier<'p> {
         answers.reverse();
         let caches = |task: &Task| match task {
             Task::Answer(task) => self.pipeline.answerer(task.cell.answerer).model.provider.caches_prompts(),
-            Task::Compress(_) | Task::Judge(_) => false,
+            _ => false,
         };
         let warms = self.warms_prompt_caches && answers.last().is_some_and(caches);
         if warms && context.texts.is_worth_warming(context.cell.point) {

@@ -22,14 +22,16 @@ pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, 
 pub use explain::{Explainer, StaleExplanation, touches_messages, touches_probe};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;
-pub use generate::{GenerationTask, asking_without_context, generation};
+pub use generate::{asking_without_context, generation};
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
-pub use prepare::{Action, PrepareError, Preparer, judge_request, probe_of};
+pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};
 pub use recovery::{Unfollowed, follow};
-pub use selftest::{SelftestCell, SelftestTask, selftest};
+pub use selftest::{selftest_actions, selftest_grades};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
-pub use status::{ActionStatus, StaleReason, cache_coordinate, earlier_output, look_up, reason};
-pub use task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
+pub use status::{ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason};
+pub use task::{
+    AnswerTask, CompressTask, GenerationTask, JudgeTask, Resolved, ResolvedContext, SelftestTask, Task, TaskOutcome,
+};
 pub use texts::FixtureTexts;

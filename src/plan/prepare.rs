@@ -10,24 +10,36 @@ use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode
 use crate::probe::Probe;
 use models::Operation;
 
-use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
+use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
 
-/// A piece of work with its name.
+/// A piece of work with its name, and what it is for.
 #[derive(Clone, Debug)]
 pub struct Action {
+    pub task: Task,
     pub stage: Stage,
     /// The repetition; none where rules compute the output, or a program yields the same each time.
     pub repetition: Repetition,
     pub key: ActionKey,
+    /// Replies that may break the contract of the stage before the action fails.
+    pub attempts: u32,
     /// What is to be done.
     pub work: Work,
 }
 
 impl Action {
-    pub(super) fn new(stage: Stage, repetition: Repetition, work: Work) -> Action {
+    fn new(task: &Task, stage: Stage, repetition: Repetition, work: Work) -> Action {
         let repetition = if matches!(work, Work::Compute(_)) { Repetition::NONE } else { repetition };
-        Action { stage, repetition, key: Inputs::key_of(stage, repetition, &work), work }
+        let key = Inputs::key_of(stage, repetition, &work);
+        Action { task: task.clone(), stage, repetition, key, attempts: 1, work }
+    }
+
+    /// The request to a model, if that is what it does.
+    pub fn request(&self) -> Option<&ModelRequest> {
+        match &self.work {
+            Work::Ask(request) => Some(request),
+            Work::Execute(_) | Work::Compute(_) => None,
+        }
     }
 
     /// The named inputs behind the key.
@@ -52,6 +64,9 @@ pub enum PrepareError {
     Coordinate,
 }
 
+/// What an action is made of besides its task.
+type Parts = (Stage, Repetition, Work);
+
 #[derive(Clone, Copy, Debug)]
 pub struct Preparer<'p> {
     pipeline: &'p Pipeline,
@@ -73,14 +88,39 @@ impl<'p> Preparer<'p> {
 
     /// The action of a task.
     pub fn prepare(&self, task: &Task) -> Result<Action, PrepareError> {
+        let (stage, repetition, work) = match task {
+            Task::Generate(task) => generate(task),
+            Task::Selftest(task) => self.selftest(task)?,
+            Task::Compress(task) => self.compress(task)?,
+            Task::Answer(task) => self.answer(task)?,
+            Task::Judge(task) => self.judge(task)?,
+        };
+        Ok(Action { attempts: self.attempts(task), ..Action::new(task, stage, repetition, work) })
+    }
+
+    /// Replies that may break the contract of the stage before an action fails.
+    fn attempts(&self, task: &Task) -> u32 {
         match task {
-            Task::Compress(task) => self.compress(task),
-            Task::Answer(task) => self.answer(task),
-            Task::Judge(task) => self.judge(task),
+            Task::Generate(task) if task.probe.is_none() => {
+                self.pipeline.generators.first().map_or(1, |generator| generator.attempts)
+            }
+            _ => task.judge().map_or(1, |judge| self.pipeline.judge(judge).attempts),
         }
     }
 
-    fn compress(&self, task: &CompressTask) -> Result<Action, PrepareError> {
+    /// A case has repetition 0, which no cell has, unless its judge answers the same each time.
+    fn selftest(&self, task: &SelftestTask) -> Result<Parts, PrepareError> {
+        let case = self.pipeline.selftest.case(&task.case).ok_or(PrepareError::Coordinate)?;
+        if let Some(ids) = &case.criteria {
+            self.pipeline.rubric.named(ids).map_err(|id| PrepareError::UnknownCriterion(id.clone()))?;
+        }
+        let context = case.context.clone().filter(|_| self.pipeline.settings.judge_context).map(Into::into);
+        let turns = task.question.with(case.answer.clone().into(), context)?;
+        let request = judge_request(self.pipeline.judge(task.judge), turns, &task.question);
+        Ok((Stage::Judge, Repetition { judge: Some(0), ..Repetition::NONE }, Work::request(request)))
+    }
+
+    fn compress(&self, task: &CompressTask) -> Result<Parts, PrepareError> {
         let method = self.pipeline.method(task.cell.chain.method);
         let fixture = &task.texts.loaded().fixture;
         let repetition = self.matrix.compress_repetition(&task.cell);
@@ -99,15 +139,15 @@ impl<'p> Preparer<'p> {
             locale: self.pipeline.settings.locale,
         };
         let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
-        Ok(Action::new(Stage::Compress, repetition, work))
+        Ok((Stage::Compress, repetition, work))
     }
 
-    fn answer(&self, task: &AnswerTask) -> Result<Action, PrepareError> {
+    fn answer(&self, task: &AnswerTask) -> Result<Parts, PrepareError> {
         let work = self.answer_work(&task.cell, &task.context.texts, &task.context.reference, &task.exchange)?;
         let command = task.recovery(self.pipeline).and_then(|recovery| recovery.command.as_ref());
         let is_fixed = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
         let repetition = if is_fixed { Repetition::NONE } else { self.matrix.answer_repetition(&task.cell) };
-        Ok(Action::new(Stage::Answer, repetition, work))
+        Ok((Stage::Answer, repetition, work))
     }
 
     /// The work of an answer from a context, or of a step of one.
@@ -129,10 +169,10 @@ impl<'p> Preparer<'p> {
         Ok(answer::prepare(answerer, &input)?)
     }
 
-    fn judge(&self, task: &JudgeTask) -> Result<Action, PrepareError> {
+    fn judge(&self, task: &JudgeTask) -> Result<Parts, PrepareError> {
         let (context, excerpts) = (&task.context.reference, task.exchange.excerpts_text());
         let work = self.judge_work(&task.cell, &task.context.texts, (context, &excerpts), task.answer.out)?;
-        Ok(Action::new(Stage::Judge, self.matrix.judge_repetition(&task.cell), work))
+        Ok((Stage::Judge, self.matrix.judge_repetition(&task.cell), work))
     }
 
     /// The work of a judgement of an answer, named by its digest. The judge sees the context with what searches returned.
@@ -176,8 +216,19 @@ impl<'p> Preparer<'p> {
     }
 }
 
+/// Probes are written; or one is asked as the method `none` asks it in the first run.
+fn generate(task: &GenerationTask) -> Parts {
+    match task.probe {
+        None => (Stage::Probes, Repetition::NONE, task.work.clone()),
+        Some(_) => {
+            let repetition = Repetition { compress: Some(1), answer: Some(1), judge: None };
+            (Stage::Answer, repetition, task.work.clone())
+        }
+    }
+}
+
 /// A judge's request, the same for grading and for its self-test.
-pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
+fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
     let request = ModelRequest::new(&spec.model, Operation::Generate, turns);
     ModelRequest { schema: Some(question.schema()), ..request }
 }

@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use super::frontier::Frontier;
 use super::prepare::{PrepareError, Preparer};
 use super::recovery::follow;
-use super::selftest::selftest;
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
 use crate::cache::{Lookup, Refresh};
-use crate::pipeline::{JudgeIx, Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline};
 
 /// The entries that the current pipeline reaches.
 #[derive(Debug, Default)]
@@ -34,16 +33,12 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut reachable = ReachableEntries { generates: !pipeline.generators.is_empty(), ..ReachableEntries::default() };
-    for judge in 0..pipeline.judges.len() {
-        let tests = selftest(preparer.pipeline(), JudgeIx(judge))?;
-        reachable.keys.extend(tests.into_iter().map(|test| test.action.key));
-    }
     let refresh = Refresh::default();
     let mut frontier = Frontier::new(&preparer);
     while let Some(task) = frontier.next_ready() {
         let action = preparer.prepare(&task)?;
         let is_new = reachable.keys.insert(action.key);
-        let outcome = match look_up(lookup, &preparer, &task, &action, &refresh) {
+        let outcome = match look_up(lookup, &preparer, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => {
                 follow(lookup, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }

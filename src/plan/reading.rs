@@ -4,7 +4,7 @@ use crate::action::Digest;
 use crate::answer::{self, Answer, Excerpt, SearchFault, SearchProtocol, SearchRequest};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
 use crate::judge::{self, CriterionScore, ReplyFault};
-use crate::probe::ProbeCandidate;
+use crate::probe::{ProbeCandidate, read_candidates};
 use base::message::Message;
 use base::tokens::count_tokens;
 use models::{Completion, Dialect, Operation, ReadFault};
@@ -110,6 +110,12 @@ pub fn read_reply(
     match task {
         Task::Answer(task) => read_answer(preparer, task, dialect, reply),
         _ if reply.truncated => Err(ReadFault::Truncated.into()),
+        Task::Generate(task) if task.probe.is_some() => Ok(Output::Answer(answer::read(&reply.text, false)?)),
+        Task::Generate(_) => {
+            let (candidates, unreadable) = read_candidates(&reply.text)?;
+            Ok(Output::Probes { candidates, unreadable })
+        }
+        Task::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
         Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
         Task::Judge(task) => {
             let question = preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
@@ -151,7 +157,7 @@ fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
             let protocol = task.recovery(preparer.pipeline()).map(|recovery| recovery.protocol);
             return if protocol == Some(SearchProtocol::Tool) { Operation::UseTools } else { Operation::Generate };
         }
-        Task::Judge(_) => return Operation::Generate,
+        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) => return Operation::Generate,
     };
     match preparer.pipeline().method(task.cell.chain.method).strategy {
         Strategy::Opaque { .. } => Operation::Compact,

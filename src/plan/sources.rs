@@ -40,6 +40,15 @@ impl<'p> CurrentSources<'p> {
     /// What `task` is made from.
     pub fn of(pipeline: &'p Pipeline, task: &Task) -> CurrentSources<'p> {
         match task {
+            Task::Generate(task) => {
+                let prompt = match task.probe {
+                    Some(_) => pipeline.answerers.first().map(|asked| (&asked.template, &asked.prompt_path)),
+                    None => pipeline.generators.first().map(|writer| (&writer.template, &writer.prompt_path)),
+                };
+                let prompt = prompt.map(|(template, path)| SourceText::prompt(template.text(), path.as_deref()));
+                CurrentSources { prompt, ..CurrentSources::default() }
+            }
+            Task::Selftest(task) => CurrentSources::of_judge(pipeline, task.judge),
             Task::Compress(task) => CurrentSources {
                 prompt: SourceText::of_strategy(&pipeline.method(task.cell.chain.method).strategy),
                 fixture: match &pipeline.constraints {
@@ -60,8 +69,8 @@ impl<'p> CurrentSources<'p> {
         }
     }
 
-    /// What a case of a judge's self-test is made from.
-    pub fn of_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
+    /// What a judge's requests are made from.
+    fn of_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
         let spec = pipeline.judge(judge);
         let prompt = SourceText::prompt(spec.template.text(), spec.prompt_path.as_deref());
         CurrentSources { prompt: Some(prompt), rubric: Some(SourceText::rubric(pipeline)), ..CurrentSources::default() }
@@ -93,7 +102,7 @@ impl<'p> CurrentSources<'p> {
 
 impl<'p> SourceText<'p> {
     /// A prompt with its file.
-    pub fn prompt(text: &'p str, path: Option<&'p str>) -> SourceText<'p> {
+    fn prompt(text: &'p str, path: Option<&'p str>) -> SourceText<'p> {
         SourceText { name: PROMPT, path, text, digest: Digest::of(text) }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::action::{Digest, InputChange, Repetition, Stage};
 use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, Refresh, RemovalReason};
+use crate::pipeline::{CellCoordinate, Place};
 
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, PARSER_VERSION, RawBody, read_output};
@@ -41,13 +42,7 @@ pub enum ActionStatus {
     Stale,
 }
 
-pub fn look_up<L: Lookup>(
-    lookup: &L,
-    preparer: &Preparer<'_>,
-    task: &Task,
-    action: &Action,
-    refresh: &Refresh,
-) -> ActionStatus {
+pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, refresh: &Refresh) -> ActionStatus {
     let found = lookup.find(&action.key).filter(|record| !refresh.replaces(record));
     let Some(record) = found else { return ActionStatus::Stale };
     match &record.status {
@@ -56,7 +51,7 @@ pub fn look_up<L: Lookup>(
             ActionStatus::Cached { resolved, record, reread: None }
         }
         EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
-            reread(lookup, preparer, task, record)
+            reread(lookup, preparer, &action.task, record)
         }
         EntryStatus::Failed { .. } => ActionStatus::Stale,
     }
@@ -131,8 +126,24 @@ pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, actio
     }
 }
 
-/// A coordinate as the cache keeps it. Runs of a deterministic action are one place.
-pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, repetition: Repetition) -> EntryCoordinate {
+/// A place as the cache keeps it.
+pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinate {
+    match place {
+        Place::Cell(cell) => cell_coordinate(cell, repetition),
+        Place::Selftest { judge, case } => {
+            let (judge, probe) = (Some(judge.clone()), Some(format!("selftest/{case}")));
+            EntryCoordinate { judge, probe, repetition, ..EntryCoordinate::default() }
+        }
+        Place::Generation { fixture, point, probe } => {
+            let (fixture, point) = (Some(fixture.clone()), Some(*point));
+            let probe = probe.as_ref().map(|probe| format!("floor/{probe}"));
+            EntryCoordinate { fixture, point, probe, repetition, ..EntryCoordinate::default() }
+        }
+    }
+}
+
+/// A cell as the cache keeps it. Runs of a deterministic action are one place.
+pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryCoordinate {
     let step = |name: String| place.step.map_or(name.clone(), |step| format!("{name} step {step}"));
     let rule = place.constraint.as_ref().map(|rule| format!("constraint/{rule}"));
     EntryCoordinate {

@@ -1,28 +1,54 @@
-//! Tasks: coordinates of the matrix whose inputs are known, and their results. They contain indices and digests, no
-//! outputs.
+//! Tasks: what a run has to do where the inputs are known, and the results. They contain indices and digests, no outputs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::texts::FixtureTexts;
-use crate::action::{ActionKey, Digest, StageName};
-use crate::answer::{Exchange, Recovery, TruncatedReplies};
+use crate::action::{ActionKey, Digest, StageName, Work};
+use crate::answer::{Exchange, Recovery, Round, TruncatedReplies};
 use crate::compress::{self, ContextRef, Method};
+use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
-    AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx,
+    AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, Place, ProbeIx,
 };
 use crate::probe::ProbeType;
 use base::units::Usd;
 
-/// One coordinate of the matrix whose inputs are known.
+/// One thing to do whose inputs are known: a cell of the matrix, a case of a judge's self-test, or a step in the
+/// generation of probes.
 #[derive(Clone, Debug)]
 pub enum Task {
+    /// Write probes, or ask one of them without a context.
+    Generate(Rc<GenerationTask>),
+    /// Grade an answer whose quality is known.
+    Selftest(SelftestTask),
     /// Compress up to a point.
     Compress(CompressTask),
     /// Answer a probe from a context.
     Answer(AnswerTask),
     Judge(JudgeTask),
+}
+
+/// A step in the generation of probes.
+#[derive(Debug)]
+pub struct GenerationTask {
+    pub fixture: String,
+    /// The point's number, from 1.
+    pub point: u32,
+    /// The probe that the first answerer is asked without a context; `None` where the first generator writes probes.
+    pub probe: Option<String>,
+    /// Drafts of probes are not in the pipeline: the work comes with the task.
+    pub(super) work: Work,
+}
+
+/// A case of a self-test as one judge is asked about it.
+#[derive(Clone, Debug)]
+pub struct SelftestTask {
+    pub judge: JudgeIx,
+    pub case: CaseId,
+    /// What the reply must score.
+    pub question: Rc<JudgeQuestion>,
 }
 
 /// A compression that is due.
@@ -100,33 +126,67 @@ impl Task {
             Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.unchanged),
             Task::Answer(task) => task.context.unchanged,
             Task::Judge(task) => task.answer.unchanged,
+            Task::Generate(_) | Task::Selftest(_) => false,
         }
     }
 
     pub fn stage(&self) -> StageName {
         match self {
+            Task::Generate(task) if task.probe.is_none() => StageName::Probes,
+            Task::Generate(_) => StageName::Answer,
+            Task::Selftest(_) => StageName::Selftest,
             Task::Compress(_) => StageName::Compress,
             Task::Answer(_) => StageName::Answer,
             Task::Judge(_) => StageName::Judge,
         }
     }
 
-    /// The context that it depends on; none of a compression.
+    /// The context that it depends on, if it does.
     pub fn context(&self) -> Option<&ResolvedContext> {
         match self {
-            Task::Compress(_) => None,
+            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) => None,
             Task::Answer(task) => Some(&task.context),
             Task::Judge(task) => Some(&task.context),
         }
     }
 
-    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> &'p Method {
-        let cell = match self {
-            Task::Compress(task) => task.cell,
-            Task::Answer(task) => task.cell.compress,
-            Task::Judge(task) => task.cell.answer.compress,
+    /// The compression that it is or depends on.
+    pub fn compression(&self) -> Option<CompressCell> {
+        match self {
+            Task::Generate(_) | Task::Selftest(_) => None,
+            Task::Compress(task) => Some(task.cell),
+            Task::Answer(task) => Some(task.cell.compress),
+            Task::Judge(task) => Some(task.cell.answer.compress),
+        }
+    }
+
+    /// The method of that compression.
+    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
+        Some(pipeline.method(self.compression()?.chain.method))
+    }
+
+    /// The judge that it asks.
+    pub fn judge(&self) -> Option<JudgeIx> {
+        match self {
+            Task::Selftest(task) => Some(task.judge),
+            Task::Judge(task) => Some(task.cell.judge),
+            Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => None,
+        }
+    }
+
+    /// How many requests of a run begin as its own does.
+    pub fn prefix_uses(&self, pipeline: &Pipeline, matrix: &Matrix) -> u32 {
+        let uses = match self {
+            // The transcript: once for questions, once for each probe that is made again.
+            Task::Generate(task) if task.probe.is_none() => 2,
+            // Each case of a self-test has its own context.
+            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) => 1,
+            Task::Answer(task) => {
+                matrix.answers(task.cell.compress).filter(|other| other.answerer == task.cell.answerer).count()
+            }
+            Task::Judge(task) => task.requests_of_its_rubric(pipeline, matrix).count(),
         };
-        pipeline.method(cell.chain.method)
+        u32::try_from(uses).unwrap_or(u32::MAX)
     }
 
     /// Whether its output fails the cell if the token limit cut it off: of an answerer that takes no such answer.
@@ -136,13 +196,19 @@ impl Task {
     }
 
     /// Where it is, in names.
-    pub fn coordinate(&self, pipeline: &Pipeline) -> CellCoordinate {
+    pub fn place(&self, pipeline: &Pipeline) -> Place {
         match self {
-            Task::Compress(task) => CellCoordinate::of_compress(pipeline, &task.cell),
-            Task::Answer(task) => {
-                CellCoordinate { step: task.step(), ..CellCoordinate::of_answer(pipeline, &task.cell) }
+            Task::Generate(task) => {
+                Place::Generation { fixture: task.fixture.clone(), point: task.point, probe: task.probe.clone() }
             }
-            Task::Judge(task) => CellCoordinate::of_judge(pipeline, &task.cell),
+            Task::Selftest(task) => {
+                Place::Selftest { judge: pipeline.judge(task.judge).name.0.to_string(), case: task.case.0.clone() }
+            }
+            Task::Compress(task) => Place::Cell(CellCoordinate::of_compress(pipeline, &task.cell)),
+            Task::Answer(task) => {
+                Place::Cell(CellCoordinate { step: task.step(), ..CellCoordinate::of_answer(pipeline, &task.cell) })
+            }
+            Task::Judge(task) => Place::Cell(CellCoordinate::of_judge(pipeline, &task.cell)),
         }
     }
 }
@@ -168,8 +234,7 @@ impl AnswerTask {
 
     /// The number of the step, from 2; `None` of the first one. A search by a program is a step, too.
     fn step(&self) -> Option<u32> {
-        let of_program =
-            |round: &crate::answer::Round| round.returned.iter().filter(|found| found.action.is_some()).count();
+        let of_program = |round: &Round| round.returned.iter().filter(|found| found.action.is_some()).count();
         let steps: usize = self.exchange.rounds.iter().map(|round| 1 + of_program(round)).sum();
         (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }
@@ -187,7 +252,7 @@ impl JudgeTask {
     }
 
     /// The judgements whose requests begin like this one's.
-    pub fn requests_of_its_rubric(&self, pipeline: &Pipeline, matrix: &Matrix) -> impl Iterator<Item = JudgeCell> {
+    fn requests_of_its_rubric(&self, pipeline: &Pipeline, matrix: &Matrix) -> impl Iterator<Item = JudgeCell> {
         let (judge, kind) = self.shared_rubric(pipeline);
         let answers = matrix.answers(self.cell.answer.compress);
         let alike = answers.filter(move |answer| self.graded_as(answer.probe, pipeline) == kind);

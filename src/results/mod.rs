@@ -50,7 +50,7 @@ pub use files::design::{
 };
 pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
-pub use files::failure::{Blame, FailedAction, FailureLocation};
+pub use files::failure::{Blame, FailedAction};
 pub use files::find::{
     all_sets, find_results, incomplete_beside, labels, labels_compared_with, lock_reports, newest, open_results,
     open_side, remove_results,

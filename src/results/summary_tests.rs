@@ -5,6 +5,7 @@ use super::*;
 use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
+use crate::pipeline::Place;
 use stats::NoRetention;
 
 const ACCURACY: Dimension = Dimension::Accuracy;
@@ -270,7 +271,7 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
 #[test]
 fn a_failure_survives_the_manifest() {
     let mut broken = manifest(&[("mine", "command")], &[("f1", 1)], 1);
-    let place = FailureLocation::Selftest { judge: "judge".into(), case: "stale-1".into() };
+    let place = Place::Selftest { judge: "judge".into(), case: "stale-1".into() };
     broken.failures.push(FailedAction {
         place,
         stage: crate::action::StageName::Selftest,

@@ -10,16 +10,19 @@ use bytes::Bytes;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
-use super::job::Job;
-use super::outputs::OutputCache;
+use super::outputs::{OutputCache, OutputUnavailable};
 use super::prefixes::SharedPrefixes;
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store, now_ms};
-use crate::compress::{self, CommandSpec};
+use crate::cache::{
+    CacheError, Damage, EntryCoordinate, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Store, now_ms,
+};
+use crate::compress::{self, CommandSpec, Strategy};
 use crate::lexical;
-use crate::plan::{Output, PARSER_VERSION, Preparer, Unreadable};
+use crate::plan::{
+    self, Action, CurrentSources, Output, PARSER_VERSION, Preparer, RawBody, Resolved, Task, Unreadable,
+};
 use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use base::units::{Tokens, Usage, Usd};
@@ -30,15 +33,13 @@ use models::{
 };
 use sessions::transcript::{Message, Role, count_tokens};
 
+/// An output that was just made.
 #[derive(Debug)]
 pub(super) struct ExecutedOutput {
-    pub(super) out: Digest,
+    /// Its cost is `None` where no price is known, and 0 where no provider was asked.
+    pub(super) resolved: Resolved,
     pub(super) output: Output,
     pub(super) usage: Usage,
-    /// `None` where no price is known; 0 where no provider was asked.
-    pub(super) cost: Option<Usd>,
-    /// Whether the last action in this place had the same output.
-    pub(super) unchanged: bool,
     /// Input tokens that begin the request and that an earlier one of this run began with.
     pub(super) repeated: Tokens,
     pub(super) warnings: Vec<String>,
@@ -85,77 +86,111 @@ pub struct Executor<'e> {
     pub shared: Option<&'e SharedCache>,
 }
 
-/// A raw output with what is known of how it came.
-struct RawOutput {
-    body: Bytes,
-    dialect: Option<Dialect>,
-    lane: Lane,
-    model: Option<String>,
-    usage: Usage,
-    cost: Option<Usd>,
-    latency_ms: u64,
-    attempts: u32,
-    request_id: Option<String>,
-}
-
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl RawOutput {
-    /// Something made here, by rules or by the user's program.
-    fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> RawOutput {
-        let latency_ms = milliseconds(began.elapsed());
-        let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
-        let lane = Lane::Live;
-        RawOutput { body, dialect, lane, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
+impl Executor<'_> {
+    /// Describes the entry of an action as it is where rules or the user's program made it: it took no tokens and no money.
+    fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
+        let pipeline = self.preparer.pipeline();
+        EntryMeta {
+            stage: action.stage,
+            created: now_ms(),
+            dialect: None,
+            model: None,
+            requested_model: action.work.requested_model(),
+            usage: Usage::default(),
+            cost: Some(Usd(0.0)),
+            latency_ms: milliseconds(latency),
+            attempts: 1,
+            request_id: None,
+            coordinate: self.coordinate(action),
+            inputs: action.inputs(),
+            sources: CurrentSources::of(pipeline, &action.task).sources(),
+            imported: None,
+            lane: Lane::Live,
+        }
     }
 
-    fn of_reply(reply: &RawReply, cost: Option<Usd>) -> RawOutput {
-        RawOutput {
-            body: reply.body.clone(),
+    /// Describes the entry of an action that a provider replied to.
+    fn describe_reply(&self, action: &Action, reply: &RawReply, cost: Option<Usd>) -> EntryMeta {
+        EntryMeta {
             dialect: Some(reply.dialect),
-            lane: reply.lane,
             model: reply.model.clone(),
             usage: reply.usage,
             cost,
-            latency_ms: milliseconds(reply.latency),
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
+            lane: reply.lane,
+            ..self.describe(action, reply.latency)
         }
     }
 
-    /// Describes the entry of a job's action.
-    fn meta(&self, job: &Job) -> EntryMeta {
-        EntryMeta {
-            stage: job.action.stage,
-            created: now_ms(),
-            dialect: self.dialect,
-            model: self.model.clone(),
-            requested_model: job.action.work.requested_model(),
-            usage: self.usage,
-            cost: self.cost,
-            latency_ms: self.latency_ms,
-            attempts: self.attempts,
-            request_id: self.request_id.clone(),
-            coordinate: job.coordinate.clone(),
-            inputs: job.action.inputs(),
-            sources: job.sources.clone(),
-            imported: None,
-            lane: self.lane,
+    /// The place by which the cache finds the latest action.
+    pub(super) fn coordinate(&self, action: &Action) -> EntryCoordinate {
+        plan::cache_coordinate(&action.task.place(self.preparer.pipeline()), action.repetition)
+    }
+
+    /// An action that has no output.
+    pub(super) fn failure(&self, action: &Action, blame: Blame, message: impl Into<String>) -> FailedAction {
+        let place = action.task.place(self.preparer.pipeline());
+        FailedAction { blame, ..FailedAction::new(place, action.task.stage(), Some(action.key), message) }
+    }
+
+    /// An output that does not read is the method's fault where the method made it.
+    fn unreadable(&self, action: &Action, fault: &Unreadable, message: String) -> FailedAction {
+        let blame = match fault {
+            Unreadable::Context(_) => Blame::Method,
+            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Search(_) | Unreadable::Place(_) => {
+                Blame::Infrastructure
+            }
+        };
+        self.failure(action, blame, message)
+    }
+
+    /// An input that cannot be read from the cache.
+    fn unavailable(&self, action: &Action, error: &OutputUnavailable) -> FailedAction {
+        let hint = Some(OutputUnavailable::REMEDY.to_owned());
+        FailedAction { hint, ..self.failure(action, Blame::Infrastructure, error.to_string()) }
+    }
+
+    fn unreadable_messages(&self, action: &Action, error: &serde_json::Error) -> FailedAction {
+        self.failure(action, Blame::Infrastructure, format!("the messages cannot be read: {error}"))
+    }
+
+    /// Runs something that takes processor time beside the event loop.
+    async fn on_blocking_pool<T: Send + 'static>(
+        &self,
+        action: &Action,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ExecutionError> {
+        tokio::task::spawn_blocking(work).await.map_err(|error| {
+            self.failure(action, Blame::Infrastructure, format!("an internal rule failed: {error}")).into()
+        })
+    }
+
+    fn read(&self, action: &Action, dialect: Option<Dialect>, bytes: &[u8]) -> Result<Output, Unreadable> {
+        plan::read_output(&self.preparer, &action.task, RawBody { dialect, bytes })
+    }
+
+    /// The program that an action starts.
+    fn command(&self, action: &Action) -> Option<&CommandSpec> {
+        let pipeline = self.preparer.pipeline();
+        if let Task::Answer(task) = &action.task {
+            return task.recovery(pipeline)?.command.as_ref();
+        }
+        match &action.task.method(pipeline)?.strategy {
+            Strategy::Command(spec) => Some(spec),
+            _ => None,
         }
     }
-}
 
-impl Executor<'_> {
-    /// The output of a job outside of the matrix, if it is in the cache and reads.
-    pub(super) fn cached_output(&self, job: &Job, refresh: &Refresh) -> Option<Output> {
-        let is_good = |record: &Record| record.is_usable() && !refresh.replaces(record);
-        let record = self.store.find(&job.action.key).filter(is_good)?;
-        let bytes = self.outputs.body(&record).ok()?;
-        let output = job.read_body(&self.preparer, record.dialect, &bytes).ok()?;
-        self.store.touch(&record);
-        Some(output)
+    /// The output of a task, if it is in the cache and reads.
+    pub(super) fn cached_output(&self, task: &Task) -> Option<Output> {
+        let key = self.preparer.prepare(task).ok()?.key;
+        let record = self.store.find(&key).filter(Record::is_usable)?;
+        self.outputs.read_record(task, &record).ok()
     }
 
     /// Makes sure that the output of a cached action can be read when it is needed, without reading it, and notes that
@@ -169,34 +204,36 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does the work of a job and stores what comes of it.
+    /// Does the work of an action and stores what comes of it.
     pub(super) async fn execute(
         &self,
-        job: &Job,
+        action: &Action,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let before = job.earlier_output(self.store);
-        let mut fresh = match &job.action.work {
-            Work::Ask(request) => self.ask(job, request, breakers).await,
-            Work::Execute(program) => self.run_program(job, self.text(job, &program.stdin)?).await,
-            Work::Compute(computation) => self.compute(job, computation).await,
+        let before = plan::earlier_output(self.store, &self.coordinate(action), action);
+        let mut fresh = match &action.work {
+            Work::Ask(request) => self.ask(action, request, breakers).await,
+            Work::Execute(program) => self.run_program(action, self.text(action, &program.stdin)?).await,
+            Work::Compute(computation) => self.compute(action, computation).await,
         }?;
-        fresh.unchanged = before == Some(fresh.out);
+        fresh.resolved.unchanged = before == Some(fresh.resolved.out);
         Ok(fresh)
     }
 
-    async fn run_program(&self, job: &Job, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
-        let undeclared = || job.failure(Blame::Infrastructure, "no program is declared here");
-        let spec = job.command(&self.preparer).ok_or_else(undeclared)?;
+    async fn run_program(&self, action: &Action, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
+        let undeclared = || self.failure(action, Blame::Infrastructure, "no program is declared here");
+        let spec = self.command(action).ok_or_else(undeclared)?;
         self.budget.check().map_err(ExecutionError::OverBudget)?;
         let began = Instant::now();
+        // A method answers for its compressor; a search belongs to none.
+        let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
         match self.programs.run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
-            Ok(output) => self.store_program_output(job, spec, output).await,
+            Ok(output) => self.store_program_output(action, spec, output).await,
             Err(error) => {
                 let message = error.to_string();
-                let meta = RawOutput::local(Bytes::new(), None, began).meta(job);
-                self.store.fail(job.action.key, &meta, "program", &message).await?;
-                Err(job.failure(job.blame_of_program(), message).into())
+                let meta = self.describe(action, began.elapsed());
+                self.store.fail(action.key, &meta, "program", &message).await?;
+                Err(self.failure(action, blame, message).into())
             }
         }
     }
@@ -205,12 +242,11 @@ impl Executor<'_> {
     /// neither is known, the cost is unknown.
     async fn store_program_output(
         &self,
-        job: &Job,
+        action: &Action,
         spec: &CommandSpec,
         ProgramOutput { stdout, elapsed, .. }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let raw = RawOutput { latency_ms: milliseconds(elapsed), ..RawOutput::local(stdout, None, Instant::now()) };
-        let output = job.read_body(&self.preparer, None, &raw.body);
+        let output = self.read(action, None, &stdout);
         let reported = output.as_ref().ok().and_then(Output::usage);
         let usage = reported.unwrap_or_default();
         let model = || ModelRef::parse(spec.model.as_deref()?);
@@ -218,90 +254,94 @@ impl Executor<'_> {
         if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
             self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
-        let raw = RawOutput { usage: usage.tokens, cost, ..raw };
-        let record = self.store(job, &raw).await?;
-        self.note_read(job, record, output, &raw)
+        let meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(action, elapsed) };
+        let record = self.store.put_reply(action.key, &meta, stdout).await?;
+        self.note_read(action, record, output)
     }
 
-    async fn compute(&self, job: &Job, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
+    async fn compute(&self, action: &Action, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
         let began = Instant::now();
         let (body, dialect) = match work {
             Computation::Strategy { rule, messages, target_tokens } => {
-                let (rule, target, json) = (*rule, *target_tokens, self.text(job, messages)?);
-                let computed = on_blocking_pool(job, move || {
+                let (rule, target, json) = (*rule, *target_tokens, self.text(action, messages)?);
+                let computed = self.on_blocking_pool(action, move || {
                     let messages: Vec<Message> = serde_json::from_str(&json)?;
                     Ok::<_, serde_json::Error>(compress::compute(rule, target, &messages, &count_tokens))
                 });
-                let computed = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
-                (computed.map_err(|fault| job.failure(Blame::Method, fault.to_string()))?, None)
+                let computed = computed.await?.map_err(|error| self.unreadable_messages(action, &error))?;
+                (computed.map_err(|fault| self.failure(action, Blame::Method, fault.to_string()))?, None)
             }
-            Computation::StandIn(request) => (self.stand_in(job, request).await?.into_bytes(), Some(Dialect::Lexical)),
+            Computation::StandIn(request) => {
+                (self.stand_in(action, request).await?.into_bytes(), Some(Dialect::Lexical))
+            }
         };
-        self.store_and_read(job, RawOutput::local(body.into(), dialect, began)).await
+        let (body, meta) = (Bytes::from(body), EntryMeta { dialect, ..self.describe(action, began.elapsed()) });
+        let record = self.store.put_reply(action.key, &meta, body.clone()).await?;
+        self.note_read(action, record, self.read(action, dialect, &body))
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
-    async fn stand_in(&self, job: &Job, request: &ModelRequest) -> Result<String, ExecutionError> {
+    async fn stand_in(&self, action: &Action, request: &ModelRequest) -> Result<String, ExecutionError> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
             let RequestTurn::Text(_, prompt) = turn else { continue };
             for (name, material) in prompt.values() {
-                values.insert(name, self.text(job, material)?);
+                values.insert(name, self.text(action, material)?);
             }
         }
-        let stage = job.action.stage;
+        let stage = action.stage;
         if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) = (stage, request.turns.first()) {
-            values.insert(INSTRUCTIONS, self.prompt_text(job, prompt)?);
+            values.insert(INSTRUCTIONS, self.prompt_text(action, prompt)?);
         }
-        on_blocking_pool(job, move || lexical::reply(stage, &values)).await
+        self.on_blocking_pool(action, move || lexical::reply(stage, &values)).await
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
     async fn ask(
         &self,
-        job: &Job,
+        action: &Action,
         request: &ModelRequest,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let call = self.call(job, request)?;
+        let call = self.call(action, request)?;
         let repeated = self.repeated_prefix(&call);
         let model = request.model_ref();
         let expected @ (input, _) = estimate(&call);
-        self.fits_window(job, &model, input)?;
+        self.fits_window(action, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
         let lane = self.dearest_lane(&call, &model);
-        let lease = BudgetLease::new(self.budget, self.prices, (job.stage, &model, lane), tokens);
+        let lease = BudgetLease::new(self.budget, self.prices, (action.task.stage(), &model, lane), tokens);
         let lease = lease.until_blocked(breakers, request);
         let mut attempt = 1;
         loop {
             let stored = &Cell::new(None);
             let store = |reply: &RawReply| {
-                let raw = RawOutput::of_reply(reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
-                async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
+                let meta = self.describe_reply(action, reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
+                let body = reply.body.clone();
+                async move { self.store.put_reply(action.key, &meta, body).await.map(|record| stored.set(Some(record))) }
             };
             let asked = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
-                Ok((reply, completion)) if completion.truncated && !job.takes_truncated() => {
+                Ok((reply, completion)) if completion.truncated && !takes_truncated(action) => {
                     Err(AskFailure::Call(truncated_call(&reply, &call)))
                 }
                 asked => asked,
             };
             let (reply, completion) = match asked {
                 Ok(answered) => answered,
-                Err(failure) => return Err(self.not_answered(job, (request, breakers), failure, &lease).await),
+                Err(failure) => return Err(self.not_answered(action, (request, breakers), failure, &lease).await),
             };
-            match job.read_reply(&self.preparer, reply.dialect, &completion) {
+            match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
-                    self.outputs.note_model(job.action.work.requested_model(), reply.model);
-                    let cost = self.prices.cost_in(reply.lane, &model, &reply.usage);
-                    let mut fresh = self.fresh(stored.take(), reply.usage, cost, output);
+                    self.outputs.note_model(action.work.requested_model(), reply.model);
+                    let mut fresh = self.fresh(action, stored.take(), output);
                     fresh.repeated = repeated;
                     fresh.warnings.extend(reply.usage_warning.map(|warning| format!("`{model}` {warning}")));
                     return Ok(fresh);
                 }
                 Err(fault) => {
                     self.note_unreadable(stored.take(), &fault.to_string());
-                    if attempt >= job.attempts {
-                        return Err(job.unreadable(&fault, format!("{fault} ({attempt} replies)")).into());
+                    if attempt >= action.attempts {
+                        return Err(self.unreadable(action, &fault, format!("{fault} ({attempt} replies)")).into());
                     }
                     attempt += 1;
                 }
@@ -312,7 +352,7 @@ impl Executor<'_> {
     /// Why a request has no answer.
     async fn not_answered(
         &self,
-        job: &Job,
+        action: &Action,
         asked: (&ModelRequest, &CircuitBreakers),
         failure: AskFailure<CacheError>,
         lease: &BudgetLease<'_>,
@@ -321,25 +361,25 @@ impl Executor<'_> {
             AskFailure::Store(error) => error.into(),
             AskFailure::BudgetExhausted => ExecutionError::OverBudget(lease.refusal()),
             AskFailure::Cancelled => ExecutionError::Cancelled,
-            AskFailure::Call(failure) => self.call_failed(job, asked, failure).await,
+            AskFailure::Call(failure) => self.call_failed(action, asked, failure).await,
         }
     }
 
-    /// The request of a job as a line of a batch has it, with its input as estimated and the most that it may cost.
+    /// The request of an action as a line of a batch has it, with its input as estimated and the most that it may cost.
     pub(super) fn batch_request(
         &self,
-        job: &Job,
+        action: &Action,
         request: &ModelRequest,
         spec: &ProviderSpec,
     ) -> Result<(HttpRequest, Tokens, Option<Usd>), ExecutionError> {
-        let call = self.call(job, request)?;
+        let call = self.call(action, request)?;
         let model = request.model_ref();
         let (input, _) = estimate(&call);
-        self.fits_window(job, &model, input)?;
+        self.fits_window(action, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
         let built = models::request(spec, &call).map_err(|fault| {
             let class = Some(ErrorClass::Invalid);
-            FailedAction { class, ..job.failure(Blame::Infrastructure, fault.to_string()) }
+            FailedAction { class, ..self.failure(action, Blame::Infrastructure, fault.to_string()) }
         })?;
         Ok((built, input, worst_case(self.prices, (&model, request.lane), tokens)))
     }
@@ -347,27 +387,27 @@ impl Executor<'_> {
     /// Reads the stored reply to a request of a batch as that to a live one is read; `None` if it is to be asked again.
     pub(super) async fn read_stored(
         &self,
-        job: &Job,
+        action: &Action,
         breakers: &CircuitBreakers,
     ) -> Option<Result<ExecutedOutput, ExecutionError>> {
-        let Work::Ask(request) = &job.action.work else { return None };
-        let record = self.store.find(&job.action.key)?;
+        let request = action.request()?;
+        let record = self.store.find(&action.key)?;
         let body = self.store.body(&record).ok()?;
         let dialect = record.dialect.unwrap_or(Dialect::OpenaiChat);
         let completion = match models::read(dialect, request.operation, &body, None) {
-            Ok(completion) if completion.truncated && !job.takes_truncated() => Err(ReadFault::Truncated),
+            Ok(completion) if completion.truncated && !takes_truncated(action) => Err(ReadFault::Truncated),
             read => read,
         };
-        let fault = match completion.map(|completion| job.read_reply(&self.preparer, dialect, &completion)) {
+        let read = |completion| plan::read_reply(&self.preparer, &action.task, dialect, &completion);
+        let fault = match completion.map(read) {
             Ok(Ok(output)) => {
-                self.outputs.note_model(job.action.work.requested_model(), read_billing(dialect, &body).model);
-                let (usage, cost) = (record.usage, record.cost);
-                return Some(Ok(self.fresh(Some(record), usage, cost, output)));
+                self.outputs.note_model(action.work.requested_model(), read_billing(dialect, &body).model);
+                return Some(Ok(self.fresh(action, Some(record), output)));
             }
             Ok(Err(fault)) => {
                 self.note_unreadable(Some(record), &fault.to_string());
-                let failure = || job.unreadable(&fault, fault.to_string());
-                return (job.attempts <= 1).then(|| Err(ExecutionError::from(failure())));
+                let failure = || self.unreadable(action, &fault, fault.to_string());
+                return (action.attempts <= 1).then(|| Err(ExecutionError::from(failure())));
             }
             Err(fault) => fault,
         };
@@ -377,11 +417,11 @@ impl Executor<'_> {
             self.note_unreadable(Some(record), &failure.message);
             return None;
         }
-        Some(Err(self.call_failed(job, (request, breakers), failure).await))
+        Some(Err(self.call_failed(action, (request, breakers), failure).await))
     }
 
     /// Refuses early what the model's window cannot hold.
-    fn fits_window(&self, job: &Job, model: &ModelRef, input: Tokens) -> Result<(), ExecutionError> {
+    fn fits_window(&self, action: &Action, model: &ModelRef, input: Tokens) -> Result<(), ExecutionError> {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
@@ -389,7 +429,7 @@ impl Executor<'_> {
                     format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
                 let hint = Some("compress harder, move the point, or use a model with a larger window".to_owned());
                 let class = Some(ErrorClass::TooLong);
-                Err(FailedAction { class, hint, ..job.failure(Blame::Method, message) }.into())
+                Err(FailedAction { class, hint, ..self.failure(action, Blame::Method, message) }.into())
             }
             _ => Ok(()),
         }
@@ -408,48 +448,48 @@ impl Executor<'_> {
         longest_reply(dialect, &model.model, call.settings.max_output_tokens)
     }
 
-    fn call(&self, job: &Job, request: &ModelRequest) -> Result<Call, ExecutionError> {
-        let text_of = |digest: &Digest| job.text_of(self.outputs, digest);
+    fn call(&self, action: &Action, request: &ModelRequest) -> Result<Call, ExecutionError> {
+        let text_of = |digest: &Digest| self.outputs.text_of(&action.task, digest);
         let mut turns = Vec::new();
         for turn in &request.turns {
             let turn = match turn {
                 RequestTurn::Text(role, prompt) => {
                     let text = prompt.text_until(answer::QUESTION, &text_of);
-                    let (text, shared) = text.map_err(|error| job.unavailable(&error))?;
+                    let (text, shared) = text.map_err(|error| self.unavailable(action, &error))?;
                     let (shared, own) = at_paragraph(&text, shared);
                     turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
                     Turn::Text { role: *role, text: own.into() }
                 }
-                RequestTurn::Items(material) => Turn::Items(self.text(job, material)?),
-                RequestTurn::Said(role, material) => Turn::Text { role: *role, text: self.text(job, material)? },
-                RequestTurn::Reply(material) => Turn::Reply(self.text(job, material)?),
+                RequestTurn::Items(material) => Turn::Items(self.text(action, material)?),
+                RequestTurn::Said(role, material) => Turn::Text { role: *role, text: self.text(action, material)? },
+                RequestTurn::Reply(material) => Turn::Reply(self.text(action, material)?),
                 RequestTurn::Results(material) => {
-                    let results: Vec<CallResult> = serde_json::from_str(&self.text(job, material)?)
-                        .map_err(|error| unreadable_messages(job, &error))?;
+                    let results: Vec<CallResult> = serde_json::from_str(&self.text(action, material)?)
+                        .map_err(|error| self.unreadable_messages(action, &error))?;
                     Turn::Results(results.into())
                 }
                 RequestTurn::Messages(material) => {
-                    let messages: Vec<Message> = serde_json::from_str(&self.text(job, material)?)
-                        .map_err(|error| unreadable_messages(job, &error))?;
+                    let messages: Vec<Message> = serde_json::from_str(&self.text(action, material)?)
+                        .map_err(|error| self.unreadable_messages(action, &error))?;
                     Turn::Messages(messages.into())
                 }
             };
             turns.push(turn);
         }
         let model = request.model_ref();
-        let prefix_uses = job.prefix_uses(&self.preparer);
+        let prefix_uses = action.task.prefix_uses(self.preparer.pipeline(), self.preparer.matrix());
         let instructions = request.instructions.as_ref().map(|prompt| prompt.text(&text_of)).transpose();
         Ok(Call {
             model: request.model.clone(),
             operation: request.operation,
             turns,
-            instructions: instructions.map_err(|error| job.unavailable(&error))?,
+            instructions: instructions.map_err(|error| self.unavailable(action, &error))?,
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
             tools: request.tools.clone(),
             lane: request.lane.of_one(),
             prefix_uses,
-            cache_ttl: self.prefixes.ttl(job.stage, &model, prefix_uses, self.client),
+            cache_ttl: self.prefixes.ttl(action.task.stage(), &model, prefix_uses, self.client),
         })
     }
 
@@ -461,73 +501,63 @@ impl Executor<'_> {
 
     async fn call_failed(
         &self,
-        job: &Job,
+        action: &Action,
         (request, breakers): (&ModelRequest, &CircuitBreakers),
         failure: CallFailure,
     ) -> ExecutionError {
         // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
         // prompt was cut, for one, shows only beside the request.
-        let stored = self.store.find(&job.action.key).filter(|record| record.status == EntryStatus::Unparsed);
+        let stored = self.store.find(&action.key).filter(|record| record.status == EntryStatus::Unparsed);
         self.note_unreadable(stored, &failure.message);
-        let mut raw = RawOutput::local(Bytes::new(), None, Instant::now());
-        (raw.attempts, raw.cost) = (failure.attempts, None);
-        let CallFailure { class, message, hint, .. } = failure;
+        let CallFailure { class, message, hint, attempts, .. } = failure;
+        let meta = EntryMeta { attempts, cost: None, ..self.describe(action, Duration::ZERO) };
         let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        let failure = FailedAction { class: Some(class), hint, ..job.failure(blame, message) };
+        let failure = FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) };
         // before anything is waited for: what waits for its turn would fail alike
         breakers.record(request, &failure);
-        match self.store.fail(job.action.key, &raw.meta(job), class.name(), &failure.message).await {
+        match self.store.fail(action.key, &meta, class.name(), &failure.message).await {
             Ok(_) => failure.into(),
             Err(error) => error.into(),
         }
     }
 
-    fn text(&self, job: &Job, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
-        let text = material.text(&|digest: &Digest| job.text_of(self.outputs, digest));
-        text.map_err(|error| job.unavailable(&error).into())
+    fn text(&self, action: &Action, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
+        let text = material.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
+        text.map_err(|error| self.unavailable(action, &error).into())
     }
 
-    fn prompt_text(&self, job: &Job, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
-        let text = prompt.text(&|digest: &Digest| job.text_of(self.outputs, digest));
-        text.map_err(|error| job.unavailable(&error).into())
-    }
-
-    /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
-    /// the reply itself is read only afterwards.
-    async fn store(&self, job: &Job, raw: &RawOutput) -> Result<Record, CacheError> {
-        self.store.put_reply(job.action.key, &raw.meta(job), raw.body.clone()).await
-    }
-
-    async fn store_and_read(&self, job: &Job, raw: RawOutput) -> Result<ExecutedOutput, ExecutionError> {
-        let record = self.store(job, &raw).await?;
-        self.note_read(job, record, job.read_body(&self.preparer, raw.dialect, &raw.body), &raw)
+    fn prompt_text(&self, action: &Action, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
+        let text = prompt.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
+        text.map_err(|error| self.unavailable(action, &error).into())
     }
 
     /// Notes how a stored output was read.
     fn note_read(
         &self,
-        job: &Job,
+        action: &Action,
         record: Record,
         read: Result<Output, Unreadable>,
-        raw: &RawOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
         match read {
-            Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
+            Ok(output) => Ok(self.fresh(action, Some(record), output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
-                Err(job.unreadable(&fault, fault.to_string()).into())
+                Err(self.unreadable(action, &fault, fault.to_string()).into())
             }
         }
     }
 
-    fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> ExecutedOutput {
+    /// An output as it was read, with what its `record` says of what it took.
+    fn fresh(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
         let out = output.digest();
+        let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| (record.usage, record.cost));
         if let Some(record) = record {
             self.store.note(&record, &ParseResult::Output { out, state: None, parser: PARSER_VERSION });
         }
         let usage = output.usage().map_or(usage, |reported| reported.tokens);
+        let resolved = Resolved { key: action.key, out, cost, unchanged: false };
         let warnings = output.warnings();
-        ExecutedOutput { out, output, usage, cost, unchanged: false, repeated: Tokens(0), warnings }
+        ExecutedOutput { resolved, output, usage, repeated: Tokens(0), warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {
@@ -537,19 +567,9 @@ impl Executor<'_> {
     }
 }
 
-fn unreadable_messages(job: &Job, error: &serde_json::Error) -> FailedAction {
-    job.failure(Blame::Infrastructure, format!("the messages cannot be read: {error}"))
-}
-
-/// Runs something that takes processor time beside the event loop.
-async fn on_blocking_pool<T: Send + 'static>(
-    job: &Job,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ExecutionError> {
-    let failed = |error: tokio::task::JoinError| {
-        job.failure(Blame::Infrastructure, format!("an internal rule failed: {error}")).into()
-    };
-    tokio::task::spawn_blocking(work).await.map_err(failed)
+/// Whether a reply that the token limit cut off is an output: of an answer, which is graded or not as its answerer wants it.
+fn takes_truncated(action: &Action) -> bool {
+    matches!(action.task, Task::Answer(_))
 }
 
 /// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share, its

@@ -18,7 +18,7 @@ pub(super) struct Forecaster<'r, 'e> {
 
 impl<'r, 'e> Forecaster<'r, 'e> {
     pub(super) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> Forecaster<'r, 'e> {
-        Forecaster { executor, options, is_done: options.selftests_only }
+        Forecaster { executor, options, is_done: options.without_cells }
     }
 
     /// Reports the estimate, and notes what it says of prompts that requests share. What is `submitted` is paid for.

@@ -1,4 +1,4 @@
-//! Actions under way, and the cells that share one.
+//! Actions under way, and the tasks that share one.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -10,64 +10,56 @@ use futures::stream::FuturesUnordered;
 
 use super::breakers::CircuitBreakers;
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
-use super::job::Job;
 use super::key_set::KeySet;
 use crate::action::ActionKey;
 use crate::cache::CacheError;
-use crate::plan::Task;
+use crate::plan::{Action, Task};
 
-/// What is no longer under way, with what it was for.
+/// An action that is no longer under way.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
-pub(super) enum Ended<T> {
+pub(super) enum Ended {
     Executed {
-        subject: T,
-        job: Rc<Job>,
+        action: Action,
         result: Result<ExecutedOutput, ExecutionError>,
     },
     /// The remote was asked for its output, which is in the cache now if it could be pulled.
     Pulled {
-        subject: T,
-        key: ActionKey,
+        action: Action,
         result: Result<(), CacheError>,
     },
 }
 
 /// The actions under way.
-pub(super) struct InFlight<'r, T> {
-    actions: FuturesUnordered<Pin<Box<dyn Future<Output = Ended<T>> + 'r>>>,
+pub(super) struct InFlight<'r> {
+    actions: FuturesUnordered<Pin<Box<dyn Future<Output = Ended> + 'r>>>,
     /// What is left of the budget is reserved for these actions.
     waits_for_budget: bool,
 }
 
-impl<'r, T: 'r> InFlight<'r, T> {
-    pub(super) fn new() -> InFlight<'r, T> {
+impl<'r> InFlight<'r> {
+    pub(super) fn new() -> InFlight<'r> {
         InFlight { actions: FuturesUnordered::new(), waits_for_budget: false }
     }
 
-    pub(super) fn start<'e: 'r>(
-        &mut self,
-        executor: &'r Executor<'e>,
-        (subject, job): (T, Job),
-        breakers: &Rc<CircuitBreakers>,
-    ) {
-        let (job, breakers) = (Rc::new(job), breakers.clone());
+    pub(super) fn start<'e: 'r>(&mut self, executor: &'r Executor<'e>, action: Action, breakers: &Rc<CircuitBreakers>) {
+        let breakers = breakers.clone();
         self.actions.push(Box::pin(async move {
-            let result = executor.execute(&job, &breakers).await;
-            Ended::Executed { subject, job, result }
+            let result = executor.execute(&action, &breakers).await;
+            Ended::Executed { action, result }
         }));
     }
 
     /// Asks the remote for the output of an action.
-    pub(super) fn pull<'e: 'r>(&mut self, executor: &'r Executor<'e>, subject: T, key: ActionKey) {
+    pub(super) fn pull<'e: 'r>(&mut self, executor: &'r Executor<'e>, action: Action) {
         let Some(shared) = executor.shared else { return };
         self.actions.push(Box::pin(async move {
-            let result = shared.pull(executor.store, key).await;
-            Ended::Pulled { subject, key, result }
+            let result = shared.pull(executor.store, action.key).await;
+            Ended::Pulled { action, result }
         }));
     }
 }
 
-impl<T> InFlight<'_, T> {
+impl InFlight<'_> {
     pub(super) fn len(&self) -> usize {
         self.actions.len()
     }
@@ -77,7 +69,7 @@ impl<T> InFlight<'_, T> {
     }
 
     /// What ends next; `None` where nothing is under way.
-    pub(super) async fn next(&mut self) -> Option<Ended<T>> {
+    pub(super) async fn next(&mut self) -> Option<Ended> {
         let ended = self.actions.next().await;
         if matches!(ended, Some(Ended::Executed { .. })) || self.is_empty() {
             self.waits_for_budget = false;
@@ -96,24 +88,24 @@ impl<T> InFlight<'_, T> {
     }
 }
 
-/// Which actions were met in this run: cells with the same action share one execution, and one failure.
+/// Which actions were met in this run: tasks with the same action share one execution, and one failure.
 #[derive(Debug, Default)]
 pub(super) struct SharedActions {
-    /// Actions under way, with the other cells that wait for them.
+    /// Actions under way, with the other tasks that wait for them.
     waiting: HashMap<ActionKey, Vec<Task>>,
     completed: KeySet,
     failed: HashSet<ActionKey>,
 }
 
 impl SharedActions {
-    /// Lets a task wait for its action if that is under way; else returns the task.
-    pub(super) fn join(&mut self, key: &ActionKey, task: Task) -> Option<Task> {
-        match self.waiting.get_mut(key) {
+    /// Lets the task of an action wait if another task's execution of it is under way; else returns the action.
+    pub(super) fn join(&mut self, action: Action) -> Option<Action> {
+        match self.waiting.get_mut(&action.key) {
             Some(waiting) => {
-                waiting.push(task);
+                waiting.push(action.task);
                 None
             }
-            None => Some(task),
+            None => Some(action),
         }
     }
 
@@ -121,12 +113,12 @@ impl SharedActions {
         self.waiting.insert(key, Vec::new());
     }
 
-    /// The action is no longer under way. Returns the cells that waited for it.
+    /// The action is no longer under way. Returns the tasks that waited for it.
     pub(super) fn finish(&mut self, key: &ActionKey) -> Vec<Task> {
         self.waiting.remove(key).unwrap_or_default()
     }
 
-    /// The action has an output. Returns whether it is the first cell with this action.
+    /// The action has an output. Returns whether it is the first task with this action.
     pub(super) fn complete(&mut self, key: ActionKey) -> bool {
         self.completed.insert(&key)
     }
@@ -143,7 +135,7 @@ impl SharedActions {
         self.failed.contains(key)
     }
 
-    /// Cells that still wait; none in a run that ends as it is meant to.
+    /// Tasks that still wait; none in a run that ends as it is meant to.
     pub(super) fn drain(&mut self) -> Vec<Task> {
         std::mem::take(&mut self.waiting).into_values().flatten().collect()
     }

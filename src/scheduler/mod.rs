@@ -2,7 +2,7 @@
 //! step.
 //!
 //! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (what came of each
-//! task: `cells` of the matrix, and cases of the judges' self-tests in `qualification`), `batch` (requests that are sent
+//! task; what follows from it is in `cells` for the matrix, and in `qualification` for the judges' self-tests), `batch` (requests that are sent
 //! in batches), `queue` (models that are away), `breakers`, `stats` (events and counts), `in_flight`, `forecaster`. They
 //! are called downwards; none calls back.
 //!
@@ -15,7 +15,6 @@ mod event;
 mod supervisor;
 mod program;
 mod outputs;
-mod job;
 mod prefixes;
 mod execute;
 mod key_set;
@@ -30,16 +29,14 @@ mod qualification;
 mod tasks;
 mod forecaster;
 mod run;
-mod generate;
 
 pub use breakers::TrippedBreaker;
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
 pub use event::{Event, Listener, SkipReason};
 pub use execute::Executor;
-pub use generate::generate;
 pub use options::{BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prefixes::SharedPrefixes;
 pub use program::Programs;
-pub use run::run;
+pub use run::{run, run_tasks};
 pub use supervisor::{supervise_if_asked, use_supervisor};

@@ -22,8 +22,8 @@ pub struct SchedulerOptions {
     pub refresh: Refresh,
     /// Goes on with a judge that fails its self-test.
     pub allow_weak_judge: bool,
-    /// Tests the judges and leaves the matrix alone.
-    pub selftests_only: bool,
+    /// Leaves the matrix alone: tests the judges, or does what is asked for outside of it.
+    pub without_cells: bool,
     pub batches: BatchOptions,
 }
 

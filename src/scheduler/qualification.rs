@@ -1,20 +1,18 @@
-//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases run at
-//! the same time as the compressions, so that nothing waits for a judge; a cell that needs a judge whose test is open
-//! waits here.
+//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases are tasks
+//! like the others and run at the same time as the compressions, so that nothing waits for a judge; a cell that needs a
+//! judge whose test is open waits here.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::Event;
-use super::execute::{ExecutedOutput, Executor};
-use super::job::Job;
+use super::execute::Executor;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
-use crate::action::{ActionKey, StageName};
-use crate::cache::{Lookup, Record, Refresh};
+use crate::action::StageName;
 use crate::judge::{self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, cannot_grade, verdict};
-use crate::pipeline::JudgeIx;
-use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task, selftest};
-use crate::results::{Blame, FailedAction, FailureLocation, UnqualifiedJudge};
+use crate::pipeline::{JudgeIx, Place};
+use crate::plan::{Action, PrepareError, SelftestTask, Task};
+use crate::results::{FailedAction, UnqualifiedJudge};
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +54,10 @@ pub(super) enum CaseOutcome {
 #[derive(Debug)]
 struct JudgeTest {
     name: String,
-    /// Cases without an outcome, and how many of them were begun.
+    /// Cases without an outcome.
     open: usize,
-    begun: usize,
+    /// Cases under way.
+    begun: BTreeSet<CaseId>,
     grades: BTreeMap<CaseId, DimensionScores>,
     /// Cases that the judge has not replied to.
     unanswered: BTreeSet<CaseId>,
@@ -70,7 +69,10 @@ struct JudgeTest {
     /// Whether a reply to this run kept the contract, and how many broke it; of cases and of cells.
     kept_contract: bool,
     broke_contract: u32,
+    /// Cells that wait for the verdict.
     waiting: Vec<Task>,
+    /// Cases that wait until another one has ended.
+    held_back: Vec<Task>,
 }
 
 /// The self-tests of all judges.
@@ -79,11 +81,6 @@ pub(super) struct JudgeQualification<'r, 'e> {
     selftest: &'r SelfTest,
     /// One for each judge of the pipeline, in its order.
     judges: Vec<JudgeTest>,
-    /// Cases that were not begun yet.
-    cases: Vec<SelftestTask>,
-    /// Cases that have an output in this run: two judges may ask the same model alike.
-    completed: HashSet<ActionKey>,
-    refresh: Refresh,
     /// Whether a judge that can no longer pass still gets the other cases.
     asks_all: bool,
     /// Whether the run goes on with a judge that failed its self-test, or whose test could not be completed.
@@ -100,70 +97,55 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             executor,
             selftest,
             judges,
-            cases: Vec::new(),
-            completed: HashSet::new(),
-            refresh: options.refresh.clone(),
-            asks_all: options.selftests_only || options.allow_weak_judge,
+            asks_all: options.without_cells || options.allow_weak_judge,
             allows_weak: options.allow_weak_judge,
         }
     }
 
-    /// Prepares the cases. Those that were graded before come first, for they may decide the test.
-    pub(super) fn prepare(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        for judge in (0..self.judges.len()).map(JudgeIx) {
-            match selftest(self.executor.preparer.pipeline(), judge) {
-                Ok(cases) => self.cases.extend(cases),
-                Err(error) => self.cannot_test(judge, &error, stats)?,
-            }
-        }
-        let store = self.executor.store;
-        self.cases.reverse();
-        self.cases.sort_by_key(|case| store.find(&case.action.key).is_some_and(|record| Record::is_usable(&record)));
-        Ok(())
-    }
-
-    /// A judge whose prompt does not render for the cases grades nothing.
-    fn cannot_test(&mut self, judge: JudgeIx, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    /// A judge whose prompt does not render for the cases grades nothing. One failure stands for all cases, and each of
+    /// them is accounted for.
+    pub(super) fn cannot_ask(
+        &mut self,
+        judge: JudgeIx,
+        (error, path): (&PrepareError, Option<&str>),
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        let stage = StageName::Selftest;
         let test = self.test_mut(judge);
-        test.status = JudgeStatus::Untested;
-        let judge_name = test.name.clone();
-        let sources = CurrentSources::of_judge(self.executor.preparer.pipeline(), judge);
-        let prompt = sources.prompt.and_then(|prompt| prompt.path);
-        let why = prompt.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = FailureLocation::Selftest { judge: judge_name.clone(), case: "every case".to_owned() };
-        let (stage, blame, message) = (StageName::Selftest, Blame::Infrastructure, why.clone());
-        stats.note_untested(UntestedJudge { judge: judge_name, why });
-        let failure = FailedAction { place, stage, key: None, blame, class: None, message, hint: None };
-        stats.emit(&Event::Failed(&failure))?;
-        // One failure stands for all cases, and each of them is accounted for.
-        (1..self.selftest.cases.len()).try_for_each(|_| Ok(stats.emit(&Event::SharedFailure { stage })?))
-    }
-
-    /// How many replies of a judge to one request may break the contract.
-    pub(super) fn attempts(&self, judge: JudgeIx) -> u32 {
-        self.executor.preparer.pipeline().judge(judge).attempts
-    }
-
-    /// The next case to begin.
-    pub(super) fn next_case(&mut self) -> Option<SelftestTask> {
-        let may_begin = |case: &SelftestTask| {
-            let test = self.test(case.judge);
-            test.kept_contract || test.may_begin(case.attempts)
-        };
-        let mut case = self.cases.remove(self.cases.iter().rposition(may_begin)?);
-        let test = self.test_mut(case.judge);
-        test.begun += 1;
-        if !test.kept_contract {
-            case.attempts = case.attempts.min(GIVEN_UP_AFTER.saturating_sub(test.broke_contract).max(1));
+        if std::mem::replace(&mut test.status, JudgeStatus::Untested) == JudgeStatus::Untested {
+            return Ok(stats.emit(&Event::SharedFailure { stage })?);
         }
-        Some(case)
+        let judge = test.name.clone();
+        let why = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
+        let place = Place::Selftest { judge: judge.clone(), case: "every case".to_owned() };
+        let failure = FailedAction::new(place, stage, None, why.clone());
+        stats.note_untested(UntestedJudge { judge, why });
+        Ok(stats.emit(&Event::Failed(&failure))?)
     }
 
-    /// Gives a case back that could not be begun yet.
-    pub(super) fn put_back(&mut self, case: SelftestTask) {
+    /// Whether a case may be executed now; else it waits here until another one has ended. Until a reply kept the
+    /// contract, no more cases are under way than bring as many replies as the judge is given up after.
+    pub(super) fn may_begin(&mut self, case: &SelftestTask, action: &mut Action) -> bool {
         let test = self.test_mut(case.judge);
-        test.begun = test.begun.saturating_sub(1);
-        self.cases.push(case);
+        if test.kept_contract {
+            return true;
+        }
+        if !test.may_begin(action.attempts) {
+            test.held_back.push(action.task.clone());
+            return false;
+        }
+        action.attempts = action.attempts.min(GIVEN_UP_AFTER.saturating_sub(test.broke_contract).max(1));
+        true
+    }
+
+    /// A case is under way.
+    pub(super) fn started(&mut self, case: &SelftestTask) {
+        self.test_mut(case.judge).begun.insert(case.case.clone());
+    }
+
+    /// A case is not under way after all: it will begin again.
+    pub(super) fn put_back(&mut self, case: &SelftestTask) {
+        self.test_mut(case.judge).begun.remove(&case.case);
     }
 
     /// The test of a judge. Each judge of the pipeline has one, and no other index is made.
@@ -191,9 +173,10 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         self.test_mut(judge).waiting.push(task);
     }
 
-    /// Cells that still wait; none in a run that ends as it is meant to.
+    /// Tasks that still wait; none in a run that ends as it is meant to.
     pub(super) fn drain(&mut self) -> Vec<Task> {
-        self.judges.iter_mut().flat_map(|test| std::mem::take(&mut test.waiting)).collect()
+        let drain = |test: &mut JudgeTest| test.held_back.drain(..).chain(test.waiting.drain(..)).collect::<Vec<_>>();
+        self.judges.iter_mut().flat_map(drain).collect()
     }
 
     /// Judges that failed, in the order of the pipeline.
@@ -212,20 +195,6 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// Whether a judge failed its self-test, and that ends the run.
     pub(super) fn has_unacceptable(&self) -> bool {
         !self.allows_weak && self.judges.iter().any(|test| test.status == JudgeStatus::Weak)
-    }
-
-    /// The outcome of a case that was graded before.
-    pub(super) fn cached(
-        &mut self,
-        case: &SelftestTask,
-        stats: &mut RunStats<'_>,
-    ) -> Result<Option<CaseOutcome>, RunError> {
-        let job = Job::of_selftest(&self.executor.preparer, case);
-        let cached = self.executor.cached_output(&job, &self.refresh);
-        let Some(Output::Grades(grades)) = cached else { return Ok(None) };
-        let key = case.action.key;
-        stats.cached((StageName::Selftest, key), self.completed.insert(key), false)?;
-        Ok(Some(self.graded(&grades)))
     }
 
     /// Whether a case is left alone because its judge cannot pass any more, or is given up.
@@ -251,44 +220,13 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         Ok(())
     }
 
-    /// The outcome of a case that was executed.
-    pub(super) fn completed(
-        &mut self,
-        case: &SelftestTask,
-        fresh: &ExecutedOutput,
-        stats: &mut RunStats<'_>,
-    ) -> Result<CaseOutcome, RunError> {
-        self.completed.insert(case.action.key);
-        stats.completed(StageName::Selftest, &case.action, fresh)?;
-        self.note_replies(case.judge, 0, stats)?;
-        Ok(match &fresh.output {
-            Output::Grades(grades) => self.graded(grades),
-            _ => CaseOutcome::Ungraded,
-        })
-    }
-
-    /// The outcome of a case that failed.
-    pub(super) fn failed(
-        &mut self,
-        case: &SelftestTask,
-        failure: &FailedAction,
-        stats: &mut RunStats<'_>,
-    ) -> Result<CaseOutcome, RunError> {
-        stats.emit(&Event::Failed(failure))?;
-        // A judge that writes until the token limit was asked, and would be no better another time.
-        if failure.class.is_some_and(|class| !class.was_answered()) {
-            return Ok(CaseOutcome::Unasked(Some(failure.message_with_hint())));
-        }
-        self.note_replies(case.judge, broken_replies(failure, case.attempts), stats)?;
-        Ok(CaseOutcome::Ungraded)
-    }
-
-    fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
+    /// What a case came to by its grades.
+    pub(super) fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
         CaseOutcome::Graded(judge::grade(&self.executor.preparer.pipeline().rubric, grades))
     }
 
-    /// Notes the outcome of a case. With the last one of its judge, reports the verdict and returns the cells that waited
-    /// for it.
+    /// Notes the outcome of a case. With the last one of its judge, reports the verdict. Returns the tasks that waited for
+    /// it.
     pub(super) fn settle(
         &mut self,
         case: &SelftestTask,
@@ -297,8 +235,10 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     ) -> Result<Vec<Task>, RunError> {
         let selftest = self.selftest;
         let test = self.test_mut(case.judge);
-        if !test.settle(&case.case, outcome) {
-            return Ok(Vec::new());
+        let is_last = test.settle(&case.case, outcome);
+        let mut released = std::mem::take(&mut test.held_back);
+        if !is_last {
+            return Ok(released);
         }
         let verdict = test.judge_by(selftest);
         stats.emit(&Event::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
@@ -306,7 +246,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
             stats.note_untested(UntestedJudge { judge: test.name.clone(), why });
         }
-        Ok(std::mem::take(&mut test.waiting))
+        released.append(&mut test.waiting);
+        Ok(released)
     }
 }
 
@@ -320,7 +261,7 @@ impl JudgeTest {
         JudgeTest {
             name,
             open: selftest.cases.len(),
-            begun: 0,
+            begun: BTreeSet::new(),
             unqualified: Vec::new(),
             grades: BTreeMap::new(),
             unanswered: selftest.cases.iter().map(|case| case.id.clone()).collect(),
@@ -329,13 +270,14 @@ impl JudgeTest {
             kept_contract: false,
             broke_contract: 0,
             waiting: Vec::new(),
+            held_back: Vec::new(),
         }
     }
 
     /// Notes the outcome of a case. Returns whether the judge can be judged by all of them now.
     fn settle(&mut self, case: &CaseId, outcome: CaseOutcome) -> bool {
         self.open = self.open.saturating_sub(1);
-        self.begun = self.begun.saturating_sub(1);
+        self.begun.remove(case);
         match outcome {
             CaseOutcome::Unasked(why) => self.obstacle = self.obstacle.take().or(why),
             CaseOutcome::Graded(grades) => {
@@ -349,8 +291,8 @@ impl JudgeTest {
 
     /// Whether another case may begin before a reply kept the contract.
     fn may_begin(&self, attempts: u32) -> bool {
-        let under_way = u32::try_from(self.begun).unwrap_or(u32::MAX).saturating_add(1).saturating_mul(attempts);
-        self.begun == 0 || self.broke_contract.saturating_add(under_way) <= GIVEN_UP_AFTER
+        let under_way = u32::try_from(self.begun.len()).unwrap_or(u32::MAX).saturating_add(1).saturating_mul(attempts);
+        self.begun.is_empty() || self.broke_contract.saturating_add(under_way) <= GIVEN_UP_AFTER
     }
 
     /// Returns whether the judge is given up by these replies.
@@ -430,7 +372,7 @@ mod tests {
         good.note_replies(0);
         assert!((0..20).all(|_| !good.note_replies(3)) && !good.is_given_up());
         let mut alone = begun();
-        alone.begun = 1;
+        alone.begun.insert(CaseId("a".to_owned()));
         assert!(alone.may_begin(3) && !alone.may_begin(5), "two cases can bring six replies, or ten");
         let mut repeated = begun();
         assert_eq!([3, 3, 2].map(|replies| repeated.note_replies(replies)), [false, false, true]);

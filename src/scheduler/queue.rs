@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::job::ActionTask;
-use crate::action::Work;
-use crate::plan::Task;
+use crate::action::StageName;
+use crate::plan::{Action, Task};
 use models::{Client, ModelName, ProviderName};
 
 /// Tasks deferred at once: past this they are begun all the same, so that memory stays flat.
@@ -42,28 +41,29 @@ impl<'r> ModelQueue<'r> {
         self.client.is_unavailable(provider, model)
     }
 
-    /// Defers a cell whose model is away, if others already wait for it and there is something else to do. Returns a
-    /// task that is to begin now.
-    pub(super) fn defer(&mut self, task: ActionTask, work: &Work, has_other_work: bool) -> Option<ActionTask> {
-        let Some(model) = model_of(work) else { return Some(task) };
-        let ActionTask::Cell(task) = task else { return Some(task) };
+    /// Defers a task whose model is away, if others already wait for it and there is something else to do. Returns an
+    /// action that is to begin now. Cells wait for the cases of a self-test: these are not deferred.
+    pub(super) fn defer(&mut self, action: Action, has_other_work: bool) -> Option<Action> {
+        let Some(model) = model_of(&action).filter(|_| action.task.stage() != StageName::Selftest) else {
+            return Some(action);
+        };
         let can_wait = has_other_work && self.deferred.values().map(Vec::len).sum::<usize>() < MOST_DEFERRED;
         if can_wait && self.in_flight.contains_key(&model) && self.is_unavailable(&model) {
-            self.deferred.entry(model).or_default().push(task);
+            self.deferred.entry(model).or_default().push(action.task);
             return None;
         }
-        Some(ActionTask::Cell(task))
+        Some(action)
     }
 
-    pub(super) fn begin(&mut self, work: &Work) {
-        if let Some(model) = model_of(work) {
+    pub(super) fn begin(&mut self, action: &Action) {
+        if let Some(model) = model_of(action) {
             *self.in_flight.entry(model).or_default() += 1;
         }
     }
 
     /// An action is no longer under way. If its model is back, returns the tasks that were deferred for it.
-    pub(super) fn finish(&mut self, work: &Work) -> Vec<Task> {
-        let Some(model) = model_of(work) else { return Vec::new() };
+    pub(super) fn finish(&mut self, action: &Action) -> Vec<Task> {
+        let Some(model) = model_of(action) else { return Vec::new() };
         if let Some(count) = self.in_flight.get_mut(&model) {
             *count -= 1;
             if *count == 0 {
@@ -79,9 +79,6 @@ impl<'r> ModelQueue<'r> {
     }
 }
 
-fn model_of(work: &Work) -> Option<Model> {
-    match work {
-        Work::Ask(request) => Some((request.provider.clone(), request.model.clone())),
-        Work::Execute(_) | Work::Compute(_) => None,
-    }
+fn model_of(action: &Action) -> Option<Model> {
+    action.request().map(|request| (request.provider.clone(), request.model.clone()))
 }

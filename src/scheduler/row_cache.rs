@@ -54,14 +54,6 @@ const HEX: usize = 2 * size_of::<Digest>();
 /// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
 const MOST_OPEN: usize = 256;
 
-/// An action with the output that a row was made of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dependency {
-    key: ActionKey,
-    out: Digest,
-    cost: Option<Usd>,
-}
-
 /// An entry: the rows of one context, in the order of the matrix.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CachedRows {
@@ -82,16 +74,12 @@ pub(super) struct CachedRows {
 pub(super) struct FoundRows {
     pub(super) cells: Vec<JudgeCell>,
     /// Answer and judgement of each cell.
-    pub(super) dependencies: Vec<[Dependency; 2]>,
+    pub(super) dependencies: Vec<Dependencies>,
     pub(super) cached: CachedRows,
 }
 
-/// A row that was just made.
-#[derive(Debug)]
-struct NewRow {
-    line: String,
-    dependencies: [Dependency; 2],
-}
+/// What a row was made of: an answer and its judgement.
+type Dependencies = [Resolved; 2];
 
 /// What a downstream fingerprint depends on: fixture, point, whether the context is empty, and who answers.
 type FingerprintOf = (FixtureIx, PointIx, bool, Vec<AnswererIx>);
@@ -100,7 +88,7 @@ type FingerprintOf = (FixtureIx, PointIx, bool, Vec<AnswererIx>);
 pub(super) struct RowCache<'r, 'e> {
     executor: &'r Executor<'e>,
     /// The rows of contexts as they come, by their places in the matrix.
-    open: HashMap<CompressCell, BTreeMap<u64, NewRow>>,
+    open: HashMap<CompressCell, BTreeMap<u64, (String, Dependencies)>>,
     /// Contexts without an entry: a row is missing, or too many others were open.
     abandoned: HashSet<CompressCell>,
     fingerprints: HashMap<FingerprintOf, Option<Digest>>,
@@ -154,9 +142,8 @@ impl<'r, 'e> RowCache<'r, 'e> {
         if self.abandoned.contains(&context) {
             return;
         }
-        let dependencies = [Dependency::from(&*task.answer), Dependency::from(resolved)];
         let rows = self.open.entry(context).or_default();
-        rows.insert(matrix.ordinal(&task.cell), NewRow { line, dependencies });
+        rows.insert(matrix.ordinal(&task.cell), (line, [*task.answer, *resolved]));
         if rows.len() as u64 == matrix.downstream_judgements(context)
             && let Some(rows) = self.open.remove(&context)
         {
@@ -181,11 +168,11 @@ impl<'r, 'e> RowCache<'r, 'e> {
         self.abandoned.insert(context);
     }
 
-    fn store(&mut self, context: &Rc<ResolvedContext>, rows: BTreeMap<u64, NewRow>) {
+    fn store(&mut self, context: &Rc<ResolvedContext>, rows: BTreeMap<u64, (String, Dependencies)>) {
         let (Some(line), Some(name)) = (self.lines.remove(&context.cell), self.name(context)) else { return };
         let Ok(warnings) = self.executor.outputs.warnings(context) else { return };
-        let lines = rows.values().map(|row| row.line.as_str()).collect();
-        let dependencies: Vec<[Dependency; 2]> = rows.values().map(|row| row.dependencies).collect();
+        let lines = rows.values().map(|(line, _)| line.as_str()).collect();
+        let dependencies: Vec<Dependencies> = rows.values().map(|(_, made_of)| *made_of).collect();
         let keys = dependencies.iter().flatten().map(|dependency| dependency.key.0.hex()).collect();
         let cached = CachedRows { warnings, context: line, lines, keys, outputs: digest_of(&dependencies) };
         if let Ok(bytes) = postcard::to_stdvec(&cached) {
@@ -195,8 +182,8 @@ impl<'r, 'e> RowCache<'r, 'e> {
     }
 
     /// What the actions of an entry have now; `None` if the output of any cannot be used.
-    fn dependencies(&self, keys: &str) -> Option<Vec<[Dependency; 2]>> {
-        let mut last: Option<Dependency> = None;
+    fn dependencies(&self, keys: &str) -> Option<Vec<Dependencies>> {
+        let mut last: Option<Resolved> = None;
         let (pairs, []) = keys.as_bytes().as_chunks::<{ 2 * HEX }>() else { return None };
         let of_pair = |pair: &[u8; 2 * HEX]| {
             let (answer, judgement) = str::from_utf8(pair).ok()?.split_at_checked(HEX)?;
@@ -210,11 +197,11 @@ impl<'r, 'e> RowCache<'r, 'e> {
     }
 
     /// An action with its output, if that can be read.
-    fn dependency(&self, key: ActionKey) -> Option<Dependency> {
+    fn dependency(&self, key: ActionKey) -> Option<Resolved> {
         let record = self.executor.store.find(&key)?;
         let EntryStatus::Output { out, parser: PARSER_VERSION, .. } = record.status else { return None };
         self.executor.verify(&record, None).ok()?;
-        Some(Dependency { key, out, cost: record.cost })
+        Some(Resolved { key, out, cost: record.cost, unchanged: false })
     }
 
     /// Names the entry of a context; `None` of one whose rows depend on more than the name says.
@@ -242,7 +229,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         // what is unusual about a context depends on how it is read
         let task = context.task();
-        let (method, current) = (task.method(pipeline), CurrentSources::of(pipeline, &task));
+        let (method, current) = (pipeline.method(context.cell.chain.method), CurrentSources::of(pipeline, &task));
         name.field("strategy", method.strategy.name()).field("raw", raw.0);
         name.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
         let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
@@ -319,13 +306,14 @@ impl RowCache<'_, '_> {
     pub(super) fn note_used(&self, task: &Task, action: &Action) {
         let Action { stage, repetition, key, .. } = *action;
         let is_one_place = match task {
+            Task::Generate(_) | Task::Selftest(_) => false,
             Task::Compress(_) => true,
             Task::Answer(task) => self.is_one_answer(&task.cell),
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place = task.coordinate(self.executor.preparer.pipeline());
-            self.executor.store.note_latest(&[used(&place, repetition, stage, key)]);
+            let place = plan::cache_coordinate(&task.place(self.executor.preparer.pipeline()), repetition);
+            self.executor.store.note_latest(&[(place.digest(stage), key)]);
         }
     }
 
@@ -334,7 +322,7 @@ impl RowCache<'_, '_> {
         &self,
         context: &ResolvedContext,
         name: Digest,
-        dependencies: impl Iterator<Item = (&'c JudgeCell, &'c [Dependency; 2])>,
+        dependencies: impl Iterator<Item = (&'c JudgeCell, &'c Dependencies)>,
     ) {
         let (matrix, pipeline) = (self.executor.preparer.matrix(), self.executor.preparer.pipeline());
         let (place, rows_key) = (place_of_rows(&CellCoordinate::of_compress(pipeline, &context.cell)), ActionKey(name));
@@ -374,13 +362,13 @@ impl RowCache<'_, '_> {
 }
 
 fn used(place: &CellCoordinate, repetition: Repetition, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
-    (plan::cache_coordinate(place, repetition).digest(stage), key)
+    (plan::cell_coordinate(place, repetition).digest(stage), key)
 }
 
 /// A digest of outputs and costs.
-fn digest_of(dependencies: &[[Dependency; 2]]) -> Digest {
+fn digest_of(dependencies: &[Dependencies]) -> Digest {
     let mut digest = DigestBuilder::new("compeval outputs of rows v1");
-    for Dependency { key: _, out, cost } in dependencies.iter().flatten() {
+    for Resolved { out, cost, .. } in dependencies.iter().flatten() {
         digest.field("output", out.0).field("cost", cost.map(|Usd(usd)| usd.to_le_bytes()).as_slice().as_flattened());
     }
     digest.finish()
@@ -395,17 +383,4 @@ fn place_of_rows(place: &CellCoordinate) -> Digest {
         builder.field("constraint", constraint.as_bytes());
     }
     builder.finish()
-}
-
-impl Dependency {
-    /// As the task's outcome, below a context that came out unchanged or not.
-    pub(super) fn resolved(self, unchanged: bool) -> Resolved {
-        Resolved { key: self.key, out: self.out, cost: self.cost, unchanged }
-    }
-}
-
-impl From<&Resolved> for Dependency {
-    fn from(resolved: &Resolved) -> Dependency {
-        Dependency { key: resolved.key, out: resolved.out, cost: resolved.cost }
-    }
 }

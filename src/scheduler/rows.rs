@@ -22,8 +22,7 @@ use crate::plan::{
 };
 use crate::probe::{History, Probe};
 use crate::results::{
-    ConstraintRow, ContextNeeded, ContextReference, ContextRow, ListedRow, OpenBook, Row, RowCost, RowKeys, RowSearch,
-    RowStep,
+    ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
 use base::message::Message;
 use base::units::{Tokens, Usd};
@@ -94,7 +93,7 @@ impl<'e> RowBuilder<'e> {
         let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
         // A number that JSON does not have would make a line unreadable: the cell fails, not the run.
-        ListedRow::read(&line)?;
+        serde_json::from_str::<Row>(&line)?;
         Ok(line)
     }
 
@@ -230,8 +229,8 @@ impl<'e> RowBuilder<'e> {
         let tokens = self.readable_tokens(context, &loaded);
         let measures = self.measures(texts);
         let (needed, references) = self.needed(&measures, context, &loaded, tokens).unzip();
-        let strategy = &context.task().method(self.preparer.pipeline()).strategy;
-        let asks = strategy.model().is_some_and(|model| !model.is_lexical());
+        let strategy = &self.preparer.pipeline().method(context.cell.chain.method).strategy;
+        let asks = strategy.model().is_some() && !strategy.is_deterministic();
         let reported = loaded.compressed.usage.and_then(|usage| u32::try_from(usage.calls?).ok());
         let row = ContextRow {
             fixture: place.fixture.to_string(),

@@ -8,21 +8,20 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::watch;
 
-use super::batch::{BatchLane, EndedLine, LineEnd, Step, Waiting};
+use super::batch::{BatchLane, EndedLine, LineEnd, Step};
 use super::breakers::CircuitBreakers;
 use super::budget::BudgetReached;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::forecaster::Forecaster;
 use super::in_flight::{Ended, InFlight};
-use super::job::{ActionTask, Job};
 use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest};
 use super::queue::ModelQueue;
 use super::stats::RunStats;
 use super::tasks::Tasks;
-use crate::action::Work;
+use crate::action::{StageName, Work};
 use crate::pipeline::MatrixCounts;
-use crate::plan::Action;
+use crate::plan::{Action, Frontier, Output, Task};
 
 /// Cells resolved from the cache in one go, before actions under way get their turn.
 const BATCH: u64 = 256;
@@ -39,7 +38,9 @@ pub async fn run(
     stop: watch::Receiver<StopRequest>,
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
-    let mut run = EventLoop::new(executor, options, listener);
+    let frontier = Frontier::new(&executor.preparer);
+    let frontier = if options.without_cells { frontier.without_cells() } else { frontier };
+    let mut run = EventLoop::new(executor, options, frontier, listener);
     let broken = match run.drive(stop).await {
         Ok(()) => None,
         // What was stored is good, and there is to be a report of it.
@@ -52,17 +53,35 @@ pub async fn run(
     Ok(RunOutcome { models, broken, weak_judges, unqualified, submitted, ..run.stats.into_outcome() })
 }
 
+/// Does what is outside of a run, such as the generation of probes, and returns the outputs of `tasks` in their order:
+/// `None` where there is none, because it failed, or nothing more was to be sent.
+///
+/// # Errors
+/// As [`run`]; also where the cache can store nothing more.
+pub async fn run_tasks(
+    executor: &Executor<'_>,
+    options: &SchedulerOptions,
+    stop: watch::Receiver<StopRequest>,
+    tasks: &[Task],
+    listener: &mut dyn Listener,
+) -> Result<Vec<Option<Output>>, RunError> {
+    let options = SchedulerOptions { without_cells: true, ..options.clone() };
+    let frontier = Frontier::of_tasks(&executor.preparer, tasks.to_vec());
+    EventLoop::new(executor, &options, frontier, listener).drive(stop).await?;
+    Ok(tasks.iter().map(|task| executor.cached_output(task)).collect())
+}
+
 struct EventLoop<'r, 'e> {
     executor: &'r Executor<'e>,
     options: &'r SchedulerOptions,
     tasks: Tasks<'r, 'e>,
     queue: ModelQueue<'r>,
-    in_flight: InFlight<'r, ActionTask>,
+    in_flight: InFlight<'r>,
     breakers: Rc<CircuitBreakers>,
     batches: BatchLane<'r, 'e>,
     forecaster: Forecaster<'r, 'e>,
     /// Tasks that ask a model, held until the remote has given what it has: so it is known first what has to be paid.
-    held: VecDeque<ActionTask>,
+    held: VecDeque<Task>,
     pulls_first: bool,
     stats: RunStats<'r>,
 }
@@ -71,13 +90,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn new(
         executor: &'r Executor<'e>,
         options: &'r SchedulerOptions,
+        frontier: Frontier<'e>,
         listener: &'r mut dyn Listener,
     ) -> EventLoop<'r, 'e> {
         let breakers = Rc::default();
         EventLoop {
             executor,
             options,
-            tasks: Tasks::new(executor, options, Rc::clone(&breakers)),
+            tasks: Tasks::new(executor, options, frontier, Rc::clone(&breakers)),
             queue: ModelQueue::new(executor.client, options.jobs),
             in_flight: InFlight::new(),
             breakers,
@@ -90,8 +110,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     async fn drive(&mut self, mut stop: watch::Receiver<StopRequest>) -> Result<(), RunError> {
-        self.tasks.prepare(&mut self.stats)?;
-        if !self.options.selftests_only {
+        if !self.options.without_cells {
             self.batches.open().await?;
         }
         let mut room_check = tokio::time::interval(ROOM_CHECK);
@@ -144,16 +163,16 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 return Ok(false);
             }
             let Some(task) = self.next_task() else { return Ok(false) };
-            if let Some((task, action)) = self.tasks.begin(task, &mut self.stats)? {
-                self.begin_stale(task, action)?;
+            if let Some(action) = self.tasks.begin(task, &mut self.stats)? {
+                self.begin_stale(action)?;
             }
         }
         Ok(true)
     }
 
     /// The next task that is ready, was deferred, or need be held no longer.
-    fn next_task(&mut self) -> Option<ActionTask> {
-        let deferred = || self.queue.take().map(ActionTask::Cell);
+    fn next_task(&mut self) -> Option<Task> {
+        let deferred = || self.queue.take();
         if let Some(task) = self.tasks.next_ready().or_else(deferred) {
             return Some(task);
         }
@@ -164,36 +183,34 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Pulls the output of a stale action, puts its request into a batch, starts it, or skips its task.
-    fn begin_stale(&mut self, task: ActionTask, action: Action) -> Result<(), RunError> {
-        let key = action.key;
+    fn begin_stale(&mut self, action: Action) -> Result<(), RunError> {
         if self.may_pull(&action) {
-            self.tasks.started(&task, key);
-            self.in_flight.pull(self.executor, task, key);
+            self.tasks.started(&action);
+            self.in_flight.pull(self.executor, action);
             return Ok(());
         }
-        let asks = matches!(action.work, Work::Ask(_)) && !self.stats.is_interrupted();
+        let asks = action.request().is_some() && !self.stats.is_interrupted();
         if self.pulls_first && asks && self.held.len() < MOST_HELD {
-            self.held.push_back(task);
+            self.held.push_back(action.task);
             return Ok(());
         }
         self.forecaster.estimate_once(self.batches.held(), &mut self.stats)?;
-        let Some(mut task) = self.tasks.qualify(task, &mut self.stats)? else { return Ok(()) };
-        if !self.batches.waits_for(&task, &key) {
-            let submitted = || self.batches.excludes(&task, &key).then_some(SkipReason::Submitted);
+        let Some(mut action) = self.tasks.qualify(action, &mut self.stats)? else { return Ok(()) };
+        if !self.batches.waits_for(&action) {
+            let submitted = || self.batches.excludes(&action).then_some(SkipReason::Submitted);
             if let Some(reason) = self.skip_reason(&action.work).or_else(submitted) {
-                return self.tasks.skip(task, &key, reason, &mut self.stats);
+                return self.tasks.skip(action, reason, &mut self.stats);
             }
-            match self.queue.defer(task, &action.work, self.tasks.has_more()) {
-                Some(due) => task = due,
+            match self.queue.defer(action, self.tasks.has_more()) {
+                Some(due) => action = due,
                 None => return Ok(()),
             }
         }
-        self.tasks.started(&task, key);
-        let job = Job::of(&self.executor.preparer, &task, action);
-        let Some(Waiting { task, job }) = self.batches.take(Waiting { task, job }) else { return Ok(()) };
-        self.queue.begin(&job.action.work);
-        self.stats.emit(&Event::Started { stage: job.stage })?;
-        self.in_flight.start(self.executor, (task, job), &self.breakers);
+        self.tasks.started(&action);
+        let Some(action) = self.batches.take(action) else { return Ok(()) };
+        self.queue.begin(&action);
+        self.stats.emit(&Event::Started { stage: action.task.stage() })?;
+        self.in_flight.start(self.executor, action, &self.breakers);
         Ok(())
     }
 
@@ -219,17 +236,17 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Ends what is no longer under way.
-    fn end(&mut self, ended: Ended<ActionTask>) -> Result<(), RunError> {
+    fn end(&mut self, ended: Ended) -> Result<(), RunError> {
         match ended {
-            Ended::Executed { subject, job, result } => {
+            Ended::Executed { action, result } => {
                 self.stats.tripped(self.breakers.take_unreported())?;
-                self.tasks.put_back_cells(self.queue.finish(&job.action.work));
-                self.batches.note_live(&job, result.is_ok());
-                self.complete(subject, &job.action, result)
+                self.tasks.put_back_all(self.queue.finish(&action));
+                self.batches.note_live(&action, result.is_ok());
+                self.complete(action, result)
             }
             Ended::Pulled { result: Err(error), .. } => Err(error.into()),
-            Ended::Pulled { subject, key, .. } => {
-                self.tasks.put_back(subject, &key);
+            Ended::Pulled { action, .. } => {
+                self.tasks.put_back(action);
                 Ok(())
             }
         }
@@ -240,43 +257,38 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.stats.tripped(self.breakers.take_unreported())?;
         match step {
             Step::Ended(lines) => {
-                for EndedLine { waiting: Waiting { task, job }, end } in lines {
+                for EndedLine { action, end } in lines {
                     match end {
-                        LineEnd::Executed(result) => self.complete(task, &job.action, result)?,
-                        LineEnd::Again { .. } => self.tasks.put_back(task, &job.action.key),
+                        LineEnd::Executed(result) => self.complete(action, result)?,
+                        LineEnd::Again { .. } => self.tasks.put_back(action),
                     }
                 }
                 Ok(true)
             }
             Step::Idle(skipped) => {
-                let may_release_cells =
-                    skipped.iter().any(|(waiting, _)| matches!(waiting.task, ActionTask::Selftest(_)));
-                for (Waiting { task, job }, reason) in skipped {
-                    self.tasks.skip(task, &job.action.key, reason, &mut self.stats)?;
+                let is_case = |action: &Action| action.task.stage() == StageName::Selftest;
+                let may_release_cells = skipped.iter().any(|(action, _)| is_case(action));
+                for (action, reason) in skipped {
+                    self.tasks.skip(action, reason, &mut self.stats)?;
                 }
                 Ok(may_release_cells)
             }
         }
     }
 
-    fn complete(
-        &mut self,
-        task: ActionTask,
-        action: &Action,
-        result: Result<ExecutedOutput, ExecutionError>,
-    ) -> Result<(), RunError> {
+    fn complete(&mut self, action: Action, result: Result<ExecutedOutput, ExecutionError>) -> Result<(), RunError> {
         match result {
-            Ok(fresh) => self.tasks.complete(&task, action, fresh, &mut self.stats),
+            Ok(fresh) => self.tasks.complete(&action, fresh, &mut self.stats),
             Err(ExecutionError::Store(error)) => Err(error.into()),
-            Err(ExecutionError::Failed(failure)) => self.tasks.fail(&task, action.key, &failure, &mut self.stats),
+            Err(ExecutionError::Failed(failure)) => self.tasks.fail(&action, &failure, &mut self.stats),
             Err(ExecutionError::OverBudget(reached)) if self.may_afford_later(reached) => {
-                self.tasks.put_back(task, &action.key);
+                self.tasks.put_back(action);
                 Ok(())
             }
             Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
                 // Whatever keeps it from being begun again is the reason that it was not sent.
                 let reason = self.skip_reason(&action.work).unwrap_or(SkipReason::Interrupted);
-                self.tasks.skip(task, &action.key, reason, &mut self.stats)
+                self.tasks.skip(action, reason, &mut self.stats)
             }
         }
     }
@@ -294,7 +306,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn finish(&mut self) -> Result<(), RunError> {
         self.tasks.fail_waiting(&mut self.stats)?;
         let all = self.executor.preparer.matrix().counts();
-        self.stats.finish(&self.batches, if self.options.selftests_only { MatrixCounts::default() } else { all });
+        self.stats.finish(&self.batches, if self.options.without_cells { MatrixCounts::default() } else { all });
         Ok(())
     }
 }

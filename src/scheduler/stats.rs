@@ -9,9 +9,9 @@ use super::budget::BudgetReached;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::ExecutedOutput;
 use super::options::{RunOutcome, UntestedJudge};
-use crate::action::{ActionKey, StageName, Work};
+use crate::action::{ActionKey, StageName};
 use crate::pipeline::MatrixCounts;
-use crate::plan::{Action, CostEstimate};
+use crate::plan::{Action, CostEstimate, Resolved};
 use base::files::FileError;
 
 /// The events of a run and their totals.
@@ -47,18 +47,13 @@ impl<'r> RunStats<'r> {
         })
     }
 
-    pub(super) fn completed(
-        &mut self,
-        stage: StageName,
-        action: &Action,
-        fresh: &ExecutedOutput,
-    ) -> Result<(), FileError> {
-        let asked = matches!(action.work, Work::Ask(_));
-        let ExecutedOutput { usage, cost, unchanged, repeated, .. } = *fresh;
-        self.emit(&Event::Completed { stage, key: action.key, asked, usage, repeated, cost, unchanged })
+    pub(super) fn completed(&mut self, action: &Action, fresh: &ExecutedOutput) -> Result<(), FileError> {
+        let (stage, asked) = (action.task.stage(), action.request().is_some());
+        let ExecutedOutput { resolved: Resolved { key, cost, unchanged, .. }, usage, repeated, .. } = *fresh;
+        self.emit(&Event::Completed { stage, key, asked, usage, repeated, cost, unchanged })
     }
 
-    /// A cell or a case is not begun.
+    /// A task is not begun.
     pub(super) fn skipped(&mut self, stage: StageName, reason: SkipReason) -> Result<(), FileError> {
         self.outcome.skipped += u64::from(reason != SkipReason::VerdictKnown);
         self.emit(&Event::Skipped { stage, reason })

@@ -1,99 +1,135 @@
-//! The tasks of a run: cells of the matrix, and cases of the judges' self-tests. The event loop begins and ends both
-//! alike; what differs between them is decided here.
+//! The life of a task: it is resolved from the cache, by the action of another task, or by executing its own; or it has no
+//! output. What follows from that is up to `cells` for those of the matrix, and up to `qualification` for the cases of the
+//! judges' self-tests.
 
 use std::rc::Rc;
 
 use super::breakers::CircuitBreakers;
 use super::cells::Cells;
-use super::event::SkipReason;
+use super::event::{Event, SkipReason};
 use super::execute::{ExecutedOutput, Executor};
-use super::job::ActionTask;
 use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
 use super::stats::RunStats;
-use crate::action::{ActionKey, StageName};
-use crate::pipeline::JudgeIx;
-use crate::plan::{Action, Frontier, SelftestTask, Task};
+use crate::action::ActionKey;
+use crate::cache::{Lookup, Record, Refresh};
+use crate::plan::{
+    self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
+};
 use crate::results::{FailedAction, UnqualifiedJudge};
 use models::ErrorClass;
 
 /// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {
+    executor: &'r Executor<'e>,
+    refresh: &'r Refresh,
     cells: Cells<'r, 'e>,
     judges: JudgeQualification<'r, 'e>,
     breakers: Rc<CircuitBreakers>,
 }
 
 impl<'r, 'e> Tasks<'r, 'e> {
+    /// The tasks of a walk. Cases that were graded before come first, for they may decide the test.
     pub(super) fn new(
         executor: &'r Executor<'e>,
         options: &'r SchedulerOptions,
+        frontier: Frontier<'e>,
         breakers: Rc<CircuitBreakers>,
     ) -> Tasks<'r, 'e> {
-        let frontier = Frontier::new(&executor.preparer).warming_prompt_caches();
-        let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
-        let cells = Cells::new(executor, &options.refresh, frontier);
-        Tasks { cells, judges: JudgeQualification::new(executor, options), breakers }
+        let is_usable = |action: Action| executor.store.find(&action.key).is_some_and(|record| record.is_usable());
+        let frontier = frontier.beginning_with(|task| executor.preparer.prepare(task).is_ok_and(is_usable));
+        let cells = Cells::new(executor, &options.refresh, frontier.warming_prompt_caches());
+        let judges = JudgeQualification::new(executor, options);
+        Tasks { executor, refresh: &options.refresh, cells, judges, breakers }
     }
 
-    /// Prepares the cases of the self-tests.
-    pub(super) fn prepare(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        self.judges.prepare(stats)
+    /// The next task whose inputs are known.
+    pub(super) fn next_ready(&mut self) -> Option<Task> {
+        self.cells.next_ready()
     }
 
-    /// The next task whose inputs are known. Cases come first: cells wait for them.
-    pub(super) fn next_ready(&mut self) -> Option<ActionTask> {
-        let case = self.judges.next_case().map(ActionTask::Selftest);
-        case.or_else(|| self.cells.next_ready().map(ActionTask::Cell))
-    }
-
-    /// Whether another cell is ready.
+    /// Whether another task is ready.
     pub(super) fn has_more(&self) -> bool {
         self.cells.has_more()
     }
 
-    /// Resolves a task from the cache, or lets it share the action of another one. Returns a task whose action is stale.
-    pub(super) fn begin(
-        &mut self,
-        task: ActionTask,
-        stats: &mut RunStats<'_>,
-    ) -> Result<Option<(ActionTask, Action)>, RunError> {
-        match task {
-            ActionTask::Cell(task) => {
-                let stale = self.cells.begin(task, stats)?;
-                Ok(stale.map(|(task, action)| (ActionTask::Cell(task), action)))
+    /// Resolves a task from the cache, or lets it share the action of another one. Returns an action that is to be executed.
+    pub(super) fn begin(&mut self, task: Task, stats: &mut RunStats<'_>) -> Result<Option<Action>, RunError> {
+        let action = match self.executor.preparer.prepare(&task) {
+            Ok(action) => action,
+            Err(error) => {
+                self.not_prepared(&task, &error, stats)?;
+                return Ok(None);
             }
-            ActionTask::Selftest(case) => match self.judges.cached(&case, stats)? {
-                Some(outcome) => self.settle(&case, outcome, stats).map(|()| None),
-                None => {
-                    let action = case.action.clone();
-                    Ok(Some((ActionTask::Selftest(case), action)))
-                }
-            },
+        };
+        let Some(action) = self.cells.shared.join(action) else { return Ok(None) };
+        if self.cells.shared.has_failed(&action.key) {
+            self.share_failure(&task, stats)?;
+            return Ok(None);
+        }
+        // What this run has just made is good, also of a stage that is to be refreshed.
+        let is_completed = self.cells.shared.is_completed(&action.key);
+        let refresh = if is_completed { &Refresh::default() } else { self.refresh };
+        match plan::look_up(self.executor.store, &self.executor.preparer, &action, refresh) {
+            ActionStatus::Cached { resolved, reread, record } => {
+                self.begin_cached(action, (resolved, reread, record), stats)
+            }
+            ActionStatus::Stale => Ok(Some(action)),
         }
     }
 
-    /// Returns a task that may be executed as far as judges are concerned. A cell waits for its judge's test or is skipped;
-    /// so is a case that decides nothing any more.
-    pub(super) fn qualify(
+    /// Resolves a task by its cached output. Where that cannot be read the store has reported the damage, and it is made
+    /// again.
+    fn begin_cached(
         &mut self,
-        task: ActionTask,
+        action: Action,
+        (resolved, reread, record): (Resolved, Option<Box<Output>>, Record),
         stats: &mut RunStats<'_>,
-    ) -> Result<Option<ActionTask>, RunError> {
-        match task {
-            ActionTask::Cell(Task::Judge(judge)) => {
-                let ix = judge.cell.judge;
-                let task = Task::Judge(judge);
-                match self.judges.readiness(ix) {
-                    JudgeReadiness::Ready => return Ok(Some(ActionTask::Cell(task))),
-                    JudgeReadiness::Pending => self.judges.wait(ix, task),
-                    JudgeReadiness::Refused => self.cells.skip(&task, SkipReason::WeakJudge, stats)?,
-                }
+    ) -> Result<Option<Action>, RunError> {
+        if self.executor.verify(&record, reread.as_deref()).is_err() {
+            return Ok(Some(action));
+        }
+        let task = &action.task;
+        let output = match task {
+            Task::Selftest(_) => match self.executor.outputs.read_record(task, &record) {
+                Ok(output) => Some(output),
+                Err(_) => return Ok(Some(action)),
+            },
+            _ => None,
+        };
+        self.cells.note_used(task, &action);
+        let resolved = Resolved { unchanged: task.follows_unchanged(), ..resolved };
+        self.cells.cached(task.stage(), &resolved, stats)?;
+        self.resolve(task, resolved, output, stats)?;
+        Ok(None)
+    }
+
+    fn not_prepared(&mut self, task: &Task, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        let pipeline = self.executor.preparer.pipeline();
+        let path = CurrentSources::of(pipeline, task).prompt.and_then(|prompt| prompt.path);
+        if let Task::Selftest(case) = task {
+            return self.judges.cannot_ask(case.judge, (error, path), stats);
+        }
+        let message = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
+        let failure = FailedAction::new(task.place(pipeline), task.stage(), None, message);
+        stats.emit(&Event::Failed(&failure))?;
+        self.unresolved(task, CaseOutcome::Ungraded, stats)
+    }
+
+    /// Returns an action that may be executed as far as judges are concerned. A cell waits for its judge's test or is
+    /// skipped; so is a case that decides nothing any more.
+    pub(super) fn qualify(&mut self, mut action: Action, stats: &mut RunStats<'_>) -> Result<Option<Action>, RunError> {
+        match action.task.clone() {
+            Task::Judge(task) => match self.judges.readiness(task.cell.judge) {
+                JudgeReadiness::Ready => return Ok(Some(action)),
+                JudgeReadiness::Pending => self.judges.wait(task.cell.judge, action.task),
+                JudgeReadiness::Refused => self.skip(action, SkipReason::WeakJudge, stats)?,
+            },
+            Task::Selftest(case) if self.judges.is_decided(&case) => {
+                self.skip(action, SkipReason::VerdictKnown, stats)?;
             }
-            ActionTask::Selftest(case) if self.judges.is_decided(&case) => {
-                self.skip_case(&case, SkipReason::VerdictKnown, stats)?;
-            }
-            task => return Ok(Some(task)),
+            Task::Selftest(case) => return Ok(self.judges.may_begin(&case, &mut action).then_some(action)),
+            Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => return Ok(Some(action)),
         }
         Ok(None)
     }
@@ -103,96 +139,127 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.judges.has_unacceptable()
     }
 
-    /// The action of a task is executed from now on: other cells with the same one wait for it.
-    pub(super) fn started(&mut self, task: &ActionTask, key: ActionKey) {
-        if let ActionTask::Cell(_) = task {
-            self.cells.started(key);
+    /// An action is under way from now on: other tasks with the same one wait for it.
+    pub(super) fn started(&mut self, action: &Action) {
+        self.cells.shared.begin(action.key);
+        if let Task::Selftest(case) = &action.task {
+            self.judges.started(case);
         }
     }
 
     /// Makes a task ready again that could not be executed yet, and those that shared its action.
-    pub(super) fn put_back(&mut self, task: ActionTask, key: &ActionKey) {
-        match task {
-            ActionTask::Cell(task) => {
-                let mut tasks = self.cells.finished(key);
-                tasks.insert(0, task);
-                self.cells.put_back(tasks);
-            }
-            ActionTask::Selftest(case) => self.judges.put_back(case),
+    pub(super) fn put_back(&mut self, action: Action) {
+        if let Task::Selftest(case) = &action.task {
+            self.judges.put_back(case);
         }
+        let mut tasks = self.cells.shared.finish(&action.key);
+        tasks.insert(0, action.task);
+        self.cells.put_back(tasks);
     }
 
-    /// Makes cells ready again that were deferred.
-    pub(super) fn put_back_cells(&mut self, tasks: Vec<Task>) {
+    /// Makes tasks ready again that were deferred.
+    pub(super) fn put_back_all(&mut self, tasks: Vec<Task>) {
         self.cells.put_back(tasks);
     }
 
     /// An action was executed: resolves its task and those that share it.
     pub(super) fn complete(
         &mut self,
-        task: &ActionTask,
         action: &Action,
-        fresh: ExecutedOutput,
+        mut fresh: ExecutedOutput,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        match task {
-            ActionTask::Cell(task) => {
-                let sharers = self.cells.finished(&action.key);
-                self.cells.complete(task, action, (fresh, sharers), stats)?;
-                judge_of(task).map_or(Ok(()), |judge| self.judges.note_replies(judge, 0, stats))
-            }
-            ActionTask::Selftest(case) => {
-                let outcome = self.judges.completed(case, &fresh, stats)?;
-                self.settle(case, outcome, stats)
-            }
+        let (task, key) = (&action.task, action.key);
+        let sharers = self.cells.shared.finish(&key);
+        self.cells.shared.complete(key);
+        stats.warn(key, std::mem::take(&mut fresh.warnings))?;
+        stats.completed(action, &fresh)?;
+        if let Some(judge) = task.judge() {
+            self.judges.note_replies(judge, 0, stats)?;
         }
+        self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
+        for sharer in sharers {
+            self.cells.note_used(&sharer, action);
+            stats.emit(&Event::Shared { stage: sharer.stage() })?;
+            self.resolve(&sharer, fresh.resolved, None, stats)?;
+        }
+        Ok(())
     }
 
     /// An action failed: its task has no output, nor have those that share it.
     pub(super) fn fail(
         &mut self,
-        task: &ActionTask,
-        key: ActionKey,
+        action: &Action,
         failure: &FailedAction,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        match task {
-            ActionTask::Cell(task) => {
-                let sharers = self.cells.finished(&key);
-                self.cells.fail_shared(task, key, (failure, sharers), stats)?;
-                let judge = judge_of(task).filter(|_| failure.class.is_none_or(ErrorClass::was_answered));
-                let Some(judge) = judge else { return Ok(()) };
-                let broken = broken_replies(failure, self.judges.attempts(judge));
-                self.judges.note_replies(judge, broken, stats)
-            }
-            ActionTask::Selftest(case) => {
-                let outcome = self.judges.failed(case, failure, stats)?;
-                self.settle(case, outcome, stats)
-            }
+        let task = &action.task;
+        let sharers = self.cells.shared.finish(&action.key);
+        self.cells.shared.fail(action.key);
+        stats.emit(&Event::Failed(failure))?;
+        // A judge that writes until the token limit was asked, and would be no better another time.
+        let was_answered = failure.class.is_none_or(ErrorClass::was_answered);
+        if let Some(judge) = task.judge().filter(|_| was_answered) {
+            self.judges.note_replies(judge, broken_replies(failure, action.attempts), stats)?;
         }
+        let outcome = match was_answered {
+            true => CaseOutcome::Ungraded,
+            false => CaseOutcome::Unasked(Some(failure.message_with_hint())),
+        };
+        self.unresolved(task, outcome, stats)?;
+        sharers.iter().try_for_each(|sharer| self.share_failure(sharer, stats))
+    }
+
+    fn share_failure(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        stats.emit(&Event::SharedFailure { stage: task.stage() })?;
+        self.unresolved(task, CaseOutcome::Ungraded, stats)
     }
 
     /// A task is not executed in this run, nor are those that share its action.
     pub(super) fn skip(
         &mut self,
-        task: ActionTask,
-        key: &ActionKey,
+        action: Action,
         reason: SkipReason,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
+        let mut tasks = self.cells.shared.finish(&action.key);
+        tasks.push(action.task);
+        for task in tasks {
+            stats.skipped(task.stage(), reason)?;
+            self.unresolved(&task, CaseOutcome::Unasked(self.breakers.reason(&action.work)), stats)?;
+        }
+        Ok(())
+    }
+
+    /// What follows from the output of a task; `output` is it, where it was just read.
+    fn resolve(
+        &mut self,
+        task: &Task,
+        resolved: Resolved,
+        output: Option<Output>,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         match task {
-            ActionTask::Cell(task) => {
-                let mut tasks = self.cells.finished(key);
-                tasks.push(task);
-                tasks.iter().try_for_each(|task| self.cells.skip(task, reason, stats))
+            Task::Generate(_) => Ok(()),
+            Task::Selftest(case) => {
+                let output = output.or_else(|| self.executor.outputs.read(task, &resolved.key).ok());
+                let outcome = match output {
+                    Some(Output::Grades(grades)) => self.judges.graded(&grades),
+                    _ => CaseOutcome::Ungraded,
+                };
+                self.settle(case, outcome, stats)
             }
-            ActionTask::Selftest(case) => self.skip_case(&case, reason, stats),
+            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => self.cells.resolve(task, resolved, output, stats),
         }
     }
 
-    fn skip_case(&mut self, case: &SelftestTask, reason: SkipReason, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        stats.skipped(StageName::Selftest, reason)?;
-        self.settle(case, CaseOutcome::Unasked(self.breakers.reason(&case.action.work)), stats)
+    /// What follows from there being no output; `outcome` is that of a case.
+    fn unresolved(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        match task {
+            Task::Generate(_) => Ok(()),
+            Task::Selftest(case) => self.settle(case, outcome, stats),
+            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => self.cells.unresolved(task, stats),
+        }
     }
 
     /// Notes the outcome of a case. A verdict releases the cells that waited for it, or ends the run.
@@ -205,9 +272,17 @@ impl<'r, 'e> Tasks<'r, 'e> {
         Ok(())
     }
 
-    /// Makes sure that every cell is reported.
+    /// No task may go unreported: one that waits for something that will not come fails, by name.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        self.cells.fail_waiting(self.judges.drain(), stats)
+        const MESSAGE: &str = "this cell was left waiting for what never came: a fault of compeval";
+        const HINT: &str = "run again; if it stays, please report it";
+        for task in self.judges.drain().into_iter().chain(self.cells.shared.drain()) {
+            let place = task.place(self.executor.preparer.pipeline());
+            let failure = FailedAction::new(place, task.stage(), None::<ActionKey>, MESSAGE);
+            stats.emit(&Event::Failed(&FailedAction { hint: Some(HINT.to_owned()), ..failure }))?;
+            self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
+        }
+        Ok(())
     }
 
     /// Judges that may not grade some dimensions.
@@ -218,13 +293,5 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// Judges that failed their self-test.
     pub(super) fn weak_judges(&self) -> Vec<String> {
         self.judges.weak()
-    }
-}
-
-/// The judge that a task asks; `None` of a task without one.
-fn judge_of(task: &Task) -> Option<JudgeIx> {
-    match task {
-        Task::Judge(judge) => Some(judge.cell.judge),
-        Task::Compress(_) | Task::Answer(_) => None,
     }
 }

@@ -95,20 +95,10 @@ impl Prices {
         Prices { overrides }
     }
 
-    /// The price of a request with `input` tokens; `None` if it is unknown. The built-in rules cost nothing.
+    /// The price of a request with `input` tokens; `None` if it is unknown.
     pub fn price(&self, model: &ModelRef, input: Tokens) -> Option<Price> {
         if let Some(price) = self.overrides.get(model) {
             return Some(*price);
-        }
-        if is_lexical(model) {
-            return Some(Price {
-                input: 0.0,
-                cached_input: None,
-                cache_write: None,
-                output: 0.0,
-                flex: None,
-                batch: None,
-            });
         }
         entry(&model.model.0).map(|entry| entry.price(input))
     }
@@ -133,9 +123,6 @@ impl Prices {
     /// What a live call cost; `None` without a price or without the provider's count of input and output. Cached tokens
     /// that were not reported are charged as ordinary ones.
     pub fn cost(&self, model: &ModelRef, usage: &Usage) -> Option<Usd> {
-        if is_lexical(model) && !self.overrides.contains_key(model) {
-            return Some(Usd(0.0));
-        }
         let (input, output) = (usage.input?, usage.output?);
         let price = self.price(model, input)?;
         let cached = usage.cached_input.unwrap_or_default().0;
@@ -184,10 +171,6 @@ const LONGEST_KNOWN: Tokens = Tokens(32_768);
 pub fn longest_reply(dialect: Dialect, model: &ModelName, limit: Option<Tokens>) -> Tokens {
     let carried = limit.or_else(|| (dialect == Dialect::Anthropic).then_some(DEFAULT_MAX_TOKENS));
     carried.or_else(|| entry(&model.0)?.max_output_tokens).unwrap_or(LONGEST_KNOWN)
-}
-
-fn is_lexical(model: &ModelRef) -> bool {
-    &*model.provider.0 == "lexical"
 }
 
 impl PriceEntry {
@@ -278,7 +261,6 @@ mod tests {
         assert_eq!(prices.cost(&model("ollama/qwen3:8b"), &usage(1, 0, 0, 1)), None);
         let unreported = Usage { output: None, ..usage(10, 0, 0, 0) };
         assert_eq!(prices.cost(&model("openai/gpt-5.2"), &unreported), None);
-        assert_eq!(prices.cost(&model("lexical"), &Usage::default()), Some(Usd(0.0)));
     }
 
     #[test]

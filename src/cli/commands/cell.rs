@@ -208,7 +208,7 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
 /// listed where it was met first.
 fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedAction> {
     let is_like = |failure: &&FailedAction| {
-        failure.place.cell().is_some_and(|cell| {
+        failure.place.recorded_cell().is_some_and(|cell| {
             *cell.fixture == args.fixture
                 && args.method.as_ref().is_none_or(|method| **method == *cell.method)
                 && args.point.is_none_or(|point| cell.point.0 <= point)
@@ -216,7 +216,7 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedA
         })
     };
     let is_elsewhere = |failure: &&FailedAction| {
-        let cell = failure.place.cell();
+        let cell = failure.place.recorded_cell();
         let is = |wanted: Option<u32>, found: Option<u32>| wanted.is_none() || wanted == found;
         !(is(args.run, cell.map(|cell| cell.run)) && is(args.point, cell.map(|cell| cell.point.0)))
     };

@@ -50,7 +50,7 @@ pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCo
 pub(in crate::results) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
     let name = set.variants.get(variant).map(|variant| variant.answerer.as_str());
     let is_truncated = |failure: &&&FailedAction| {
-        let answerer = failure.place.cell().and_then(|at| at.answerer.as_deref());
+        let answerer = failure.place.recorded_cell().and_then(|at| at.answerer.as_deref());
         failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == name
     };
     let failed = failures(set, variant).values().flatten().filter(is_truncated).count();
@@ -67,7 +67,7 @@ fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
     let method = set.method(variant).map(|method| &*method.name);
     let mut failures = Failures::new();
     for failure in &set.manifest.failures {
-        if let Some(at) = failure.place.cell().filter(|at| Some(&*at.method) == method) {
+        if let Some(at) = failure.place.recorded_cell().filter(|at| Some(&*at.method) == method) {
             failures.entry(&at.fixture).or_default().push(failure);
         }
     }
@@ -87,7 +87,7 @@ fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize,
         same_run && same_point && same_probe && same_answerer
     };
     let of_fixture = failures.get(set.fixture_name(probe.fixture)?)?.iter();
-    let hits = of_fixture.filter(|failure| failure.place.cell().is_some_and(is_hit));
+    let hits = of_fixture.filter(|failure| failure.place.recorded_cell().is_some_and(is_hit));
     let blames: Vec<Blame> = hits.map(|failure| failure.blame).collect();
     blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
 }

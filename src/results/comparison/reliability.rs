@@ -130,7 +130,7 @@ fn chains<'s>(set: &'s ResultSet, of: &VariantRef<'_>) -> BTreeMap<&'s str, Chai
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
-        let Some(at) = failure.place.cell() else { continue };
+        let Some(at) = failure.place.recorded_cell() else { continue };
         let is_read = at.answerer.as_deref().is_none_or(|name| name == of.variant.answerer);
         let is_own = *at.method == *of.method.name && is_read;
         if is_own {

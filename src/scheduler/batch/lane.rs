@@ -19,14 +19,14 @@ use tokio::sync::watch;
 
 use super::collect::{self, LineResult, Outcomes};
 use super::submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
-use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting, request_of};
+use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked};
 use crate::action::{ActionKey, StageName};
 use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
+use crate::plan::Action;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
-use crate::scheduler::job::{ActionTask, Job};
 use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
 use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 
@@ -35,7 +35,7 @@ pub(in crate::scheduler) enum Step {
     /// These wait no longer.
     Ended(Vec<EndedLine>),
     /// Nothing more can be done in this run: these have no output.
-    Idle(Vec<(Waiting, SkipReason)>),
+    Idle(Vec<(Action, SkipReason)>),
 }
 
 /// What requests have in common that are accepted or refused alike. One goes live before others of its kind are
@@ -51,10 +51,10 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(job: &Job) -> Option<Shape> {
-        let request = request_of(job)?;
+    fn of(action: &Action) -> Option<Shape> {
+        let request = action.request()?;
         Some(Shape {
-            stage: job.stage,
+            stage: action.task.stage(),
             provider: request.provider.clone(),
             model: request.model.clone(),
             operation: request.operation,
@@ -71,24 +71,29 @@ enum ShapeTest {
     Accepted,
 }
 
-/// The batches of a run, and the tasks that wait for them.
+/// Whether an action grades a case of a self-test.
+fn is_case(action: &Action) -> bool {
+    action.task.stage() == StageName::Selftest
+}
+
+/// The batches of a run, and the actions that wait for them.
 pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
     options: BatchOptions,
     /// What the run refreshes: noted in what it submits.
     refresh: &'r Refresh,
     is_offline: bool,
-    /// Judges are tested, and nothing else: no time for batches.
+    /// The matrix is left alone: what is outside of it is waited for.
     is_all_live: bool,
     open: Vec<Tracked>,
     /// Actions of open batches: asked by nothing else.
     held: HashSet<ActionKey>,
     /// Attempts that came to nothing, of this and earlier processes.
     attempts: HashMap<ActionKey, u8>,
-    /// Tasks whose action is in an open batch.
-    waiting: HashMap<ActionKey, Waiting>,
-    /// Tasks to be submitted.
-    pending: Vec<Waiting>,
+    /// Actions in open batches that this run waits for.
+    waiting: HashMap<ActionKey, Action>,
+    /// Actions to be submitted.
+    pending: Vec<Action>,
     shapes: HashMap<Shape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
@@ -107,7 +112,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             options: options.batches.clone(),
             refresh: &options.refresh,
             is_offline: options.offline,
-            is_all_live: options.selftests_only,
+            is_all_live: options.without_cells,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
@@ -137,36 +142,34 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Whether a cell waits for the batch that holds its action.
-    pub(in crate::scheduler) fn waits_for(&self, task: &ActionTask, key: &ActionKey) -> bool {
-        matches!(task, ActionTask::Cell(_)) && self.held.contains(key) && !self.is_offline
+    pub(in crate::scheduler) fn waits_for(&self, action: &Action) -> bool {
+        !is_case(action) && self.held.contains(&action.key) && !self.is_offline
     }
 
     /// Whether a case is left alone because its action is held: two judges may ask the same model alike. No cell waits
     /// for it: this run has no verdict then.
-    pub(in crate::scheduler) fn excludes(&self, task: &ActionTask, key: &ActionKey) -> bool {
-        matches!(task, ActionTask::Selftest(_)) && self.held.contains(key)
+    pub(in crate::scheduler) fn excludes(&self, action: &Action) -> bool {
+        is_case(action) && self.held.contains(&action.key)
     }
 
-    /// Takes a task whose request goes into a batch, or whose action is held. Returns one that goes live.
-    pub(in crate::scheduler) fn take(&mut self, waiting: Waiting) -> Option<Waiting> {
-        let key = waiting.key();
-        if self.waits_for(&waiting.task, &key) {
-            self.waiting.insert(key, waiting);
+    /// Takes an action whose request goes into a batch, or that is held. Returns one that goes live.
+    pub(in crate::scheduler) fn take(&mut self, action: Action) -> Option<Action> {
+        if self.waits_for(&action) {
+            self.waiting.insert(action.key, action);
             return None;
         }
-        if self.is_all_live || !self.is_batched(&waiting) {
-            return Some(waiting);
+        if self.is_all_live || !self.is_batched(&action) {
+            return Some(action);
         }
-        self.pending.push(waiting);
+        self.pending.push(action);
         None
     }
 
-    /// Whether the request of a task is to be put into a batch.
-    fn is_batched(&mut self, Waiting { task, job }: &Waiting) -> bool {
-        let key = job.action.key;
-        let lane = request_of(job).map(|request| request.lane);
-        let is_case = matches!(task, ActionTask::Selftest(_));
-        if is_case || lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
+    /// Whether the request of an action is to be put into a batch.
+    fn is_batched(&mut self, action: &Action) -> bool {
+        let key = action.key;
+        let lane = action.request().map(|request| request.lane);
+        if is_case(action) || lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -174,7 +177,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
             return false;
         }
-        let Some(shape) = Shape::of(job) else { return false };
+        let Some(shape) = Shape::of(action) else { return false };
         if self.shapes.contains_key(&shape) {
             return true;
         }
@@ -183,9 +186,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// A live request ended: if it was the first of its kind, the others follow it or try again.
-    pub(in crate::scheduler) fn note_live(&mut self, job: &Job, has_output: bool) {
-        let Some(shape) = Shape::of(job) else { return };
-        if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(job.action.key)) {
+    pub(in crate::scheduler) fn note_live(&mut self, action: &Action, has_output: bool) {
+        let Some(shape) = Shape::of(action) else { return };
+        if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
             return;
         }
         match has_output {
@@ -251,18 +254,17 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Tasks whose kind of request no live one has tried yet: they are begun again, and the first of them goes live.
     fn take_untested(&mut self) -> Vec<EndedLine> {
         let shapes = &self.shapes;
-        let is_tested = |waiting: &Waiting| {
-            Shape::of(&waiting.job).is_some_and(|shape| shapes.get(&shape) == Some(&ShapeTest::Accepted))
-        };
+        let is_tested =
+            |action: &Action| Shape::of(action).is_some_and(|shape| shapes.get(&shape) == Some(&ShapeTest::Accepted));
         let (tested, untested): (Vec<_>, Vec<_>) = std::mem::take(&mut self.pending).into_iter().partition(is_tested);
         self.pending = tested;
-        untested.into_iter().map(|waiting| EndedLine { waiting, end: LineEnd::Again { live: false } }).collect()
+        untested.into_iter().map(|action| EndedLine { action, end: LineEnd::Again { live: false } }).collect()
     }
 
     /// These wait no longer. Some are begun again, live if their batch has shown that they must.
     fn ended(&mut self, lines: Vec<EndedLine>) -> Step {
         let must_go_live = lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true }));
-        self.live.extend(must_go_live.map(|line| line.waiting.key()));
+        self.live.extend(must_go_live.map(|line| line.action.key));
         Step::Ended(lines)
     }
 
@@ -270,8 +272,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn idle(&mut self, reason: SkipReason) -> Step {
         let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
         let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
-        let submitted = self.waiting.drain().map(|(_, waiting)| (waiting, reason));
-        let pending = self.pending.drain(..).map(|waiting| (waiting, unsent));
+        let submitted = self.waiting.drain().map(|(_, action)| (action, reason));
+        let pending = self.pending.drain(..).map(|action| (action, unsent));
         Step::Idle(submitted.chain(pending).collect())
     }
 
@@ -280,10 +282,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Requests with the number of the attempt that they are.
-    fn numbered(&self, group: Vec<Waiting>) -> Vec<(Waiting, u8)> {
-        let numbered = |waiting: Waiting| {
-            let before = self.attempts.get(&waiting.key()).copied().unwrap_or(0);
-            (waiting, before.saturating_add(1))
+    fn numbered(&self, group: Vec<Action>) -> Vec<(Action, u8)> {
+        let numbered = |action: Action| {
+            let before = self.attempts.get(&action.key).copied().unwrap_or(0);
+            (action, before.saturating_add(1))
         };
         group.into_iter().map(numbered).collect()
     }
@@ -341,24 +343,24 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.held.remove(&line.key);
             let unfinished = |result: &&LineResult| result.outcome == LineOutcome::Unfinished;
             self.attempts.insert(line.key, outcomes.get(&line.key).filter(unfinished).map_or(0, |line| line.attempt));
-            let Some(waiting) = self.waiting.remove(&line.key) else { continue };
+            let Some(action) = self.waiting.remove(&line.key) else { continue };
             let end = match outcomes.get(&line.key) {
                 Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
-                    match self.executor.read_stored(&waiting.job, breakers).await {
+                    match self.executor.read_stored(&action, breakers).await {
                         Some(result) => LineEnd::Executed(result),
                         None => LineEnd::Again { live: true },
                     }
                 }
                 Some(LineResult { failure: Some(failure), .. }) => {
-                    let failed = failed_action(&waiting, failure);
-                    if let Some(request) = waiting.request() {
+                    let failed = failed_action(self.executor, &action, failure);
+                    if let Some(request) = action.request() {
                         breakers.record(request, &failed);
                     }
                     LineEnd::Executed(Err(ExecutionError::from(failed)))
                 }
                 _ => LineEnd::Again { live: false },
             };
-            ended.push(EndedLine { waiting, end });
+            ended.push(EndedLine { action, end });
         }
         Ok(ended)
     }
@@ -369,10 +371,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         stop: &watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
-        let mut groups: BTreeMap<ModelRef, Vec<Waiting>> = BTreeMap::new();
-        for waiting in std::mem::take(&mut self.pending) {
-            let Some(request) = waiting.request() else { continue };
-            groups.entry(request.model_ref()).or_default().push(waiting);
+        let mut groups: BTreeMap<ModelRef, Vec<Action>> = BTreeMap::new();
+        for action in std::mem::take(&mut self.pending) {
+            let Some(request) = action.request() else { continue };
+            groups.entry(request.model_ref()).or_default().push(action);
         }
         let mut ended = Vec::new();
         for (model, mut group) in groups {
@@ -398,9 +400,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let Submission { open, submitted, ended, unaffordable, reached, left } = submission;
         self.open.extend(open);
         self.submitted_requests += submitted.len() as u64;
-        for waiting in submitted {
-            self.held.insert(waiting.key());
-            self.waiting.insert(waiting.key(), waiting);
+        for action in submitted {
+            self.held.insert(action.key);
+            self.waiting.insert(action.key, action);
         }
         self.pending.extend(unaffordable.into_iter().chain(left));
         self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
@@ -429,6 +431,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             };
         }
         let pending = self.pending.drain(..);
-        pending.map(|waiting| EndedLine { waiting, end: LineEnd::Again { live: true } }).collect()
+        pending.map(|action| EndedLine { action, end: LineEnd::Again { live: true } }).collect()
     }
 }

@@ -13,4 +13,4 @@ mod submit;
 mod tracked;
 
 pub(super) use lane::{BatchLane, Step};
-pub(super) use tracked::{EndedLine, LineEnd, Waiting};
+pub(super) use tracked::{EndedLine, LineEnd};

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::batch_creation_lock::BatchCreationLock;
-use super::tracked::{EndedLine, LineEnd, Tracked, Waiting};
+use super::tracked::{EndedLine, LineEnd, Tracked};
 use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
     now_ms,
 };
+use crate::plan::{Action, CurrentSources};
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
@@ -27,13 +28,13 @@ const MAX_BYTES: usize = 80 << 20;
 pub(super) struct Submission {
     pub(super) open: Vec<Tracked>,
     /// Tasks that wait for those.
-    pub(super) submitted: Vec<Waiting>,
+    pub(super) submitted: Vec<Action>,
     pub(super) ended: Vec<EndedLine>,
     /// Tasks that the budget has no room for.
-    pub(super) unaffordable: Vec<Waiting>,
+    pub(super) unaffordable: Vec<Action>,
     pub(super) reached: Option<BudgetReached>,
     /// Tasks that the vendor's queue has no room for.
-    pub(super) left: Vec<Waiting>,
+    pub(super) left: Vec<Action>,
 }
 
 /// The tokens that a vendor's queue has room for.
@@ -46,7 +47,7 @@ pub(super) struct QueueCapacity {
 
 /// A request with what is reserved for it.
 struct Built {
-    waiting: Waiting,
+    action: Action,
     attempt: u8,
     request: HttpRequest,
     /// Its input, as estimated.
@@ -67,20 +68,19 @@ impl Submitter<'_, '_> {
     /// Submits requests to one model to its vendor, in as many batches as they need.
     pub(super) async fn submit(
         self,
-        group: Vec<(Waiting, u8)>,
+        group: Vec<(Action, u8)>,
         mut room: Option<QueueCapacity>,
     ) -> Result<Submission, CacheError> {
         let mut submission = Submission::default();
         let Some(spec) = self.provider_of(&group) else {
-            let again = |(waiting, _)| EndedLine { waiting, end: LineEnd::Again { live: true } };
+            let again = |(action, _)| EndedLine { action, end: LineEnd::Again { live: true } };
             submission.ended.extend(group.into_iter().map(again));
             return Ok(submission);
         };
         let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
             Ok(client) => client,
             Err(failure) => {
-                let waiting = group.into_iter().map(|(waiting, _)| waiting);
-                submission.ended.extend(fail_all(waiting, &failure, self.breakers));
+                submission.ended.extend(self.fail_all(group.into_iter().map(|(action, _)| action), &failure));
                 return Ok(submission);
             }
         };
@@ -100,32 +100,32 @@ impl Submitter<'_, '_> {
         Ok(submission)
     }
 
-    fn provider_of(self, group: &[(Waiting, u8)]) -> Option<Arc<ProviderSpec>> {
-        let request = group.first().and_then(|(waiting, _)| waiting.request())?;
+    fn provider_of(self, group: &[(Action, u8)]) -> Option<Arc<ProviderSpec>> {
+        let request = group.first().and_then(|(action, _)| action.request())?;
         self.executor.preparer.pipeline().providers.get(&request.provider).cloned()
     }
 
     /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
     /// common beginning are together, for the vendor's prompt cache.
-    fn build(self, group: Vec<(Waiting, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
+    fn build(self, group: Vec<(Action, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
         let mut groups: BTreeMap<_, Vec<Built>> = BTreeMap::new();
-        for (waiting, attempt) in group {
-            let Some(request) = waiting.request() else { continue };
-            let (request, input, worst) = match self.executor.batch_request(&waiting.job, request, spec) {
+        for (action, attempt) in group {
+            let Some(request) = action.request() else { continue };
+            let (request, input, worst) = match self.executor.batch_request(&action, request, spec) {
                 Ok(made) => made,
                 Err(error) => {
-                    submission.ended.push(EndedLine { waiting, end: LineEnd::Executed(Err(error)) });
+                    submission.ended.push(EndedLine { action, end: LineEnd::Executed(Err(error)) });
                     continue;
                 }
             };
             match self.executor.budget.reserve(worst, worst) {
                 Ok(reservation) => {
                     let built = groups.entry((request.path, request.headers.clone())).or_default();
-                    built.push(Built { waiting, attempt, request, input, worst, reservation });
+                    built.push(Built { action, attempt, request, input, worst, reservation });
                 }
                 Err(reached) => {
                     submission.reached.get_or_insert(reached);
-                    submission.unaffordable.push(waiting);
+                    submission.unaffordable.push(action);
                 }
             }
         }
@@ -144,11 +144,11 @@ impl Submitter<'_, '_> {
         fingerprint: u32,
         newest: Option<String>,
     ) -> Option<BatchIntent> {
-        let request = built.first().and_then(|first| first.waiting.request())?;
+        let request = built.first().and_then(|first| first.action.request())?;
         let model = request.model_ref();
         let created = now_ms();
         Some(BatchIntent {
-            nonce: BatchNonce::new(created, built.iter().map(|built| built.waiting.job.action.key)),
+            nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
             created,
             account: BatchAccount::from(spec),
             fingerprint,
@@ -160,7 +160,7 @@ impl Submitter<'_, '_> {
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
             max_attempts: Some(spec.limits.max_attempts),
             tokens: built.iter().map(|built| built.input.0).sum(),
-            lines: built.iter().map(line).collect(),
+            lines: built.iter().map(|built| self.line(built)).collect(),
         })
     }
 
@@ -207,15 +207,46 @@ impl Submitter<'_, '_> {
 
     /// Nothing was submitted: releases what was reserved, and fails the requests.
     fn refuse(self, built: Vec<Built>, failure: &CallFailure, submission: &mut Submission) {
-        let waiting = self.give_back(built).into_iter();
-        submission.ended.extend(fail_all(waiting, failure, self.breakers));
+        let actions = self.give_back(built).into_iter();
+        submission.ended.extend(self.fail_all(actions, failure));
+    }
+
+    fn fail_all<'b>(
+        self,
+        actions: impl Iterator<Item = Action> + 'b,
+        failure: &'b CallFailure,
+    ) -> impl Iterator<Item = EndedLine> + 'b
+    where
+        Self: 'b,
+    {
+        actions.map(move |action| {
+            let failed = failed_action(self.executor, &action, failure);
+            if let Some(request) = action.request() {
+                self.breakers.record(request, &failed);
+            }
+            EndedLine { action, end: LineEnd::Executed(Err(ExecutionError::from(failed))) }
+        })
+    }
+
+    fn line(self, built: &Built) -> BatchLine {
+        let Built { action, attempt, worst, .. } = built;
+        let pipeline = self.executor.preparer.pipeline();
+        BatchLine {
+            key: action.key,
+            attempt: *attempt,
+            stage: action.stage,
+            coordinate: self.executor.coordinate(action),
+            inputs: action.inputs(),
+            sources: CurrentSources::of(pipeline, &action.task).sources(),
+            reserved: *worst,
+        }
     }
 
     /// Releases what was reserved for requests that are not submitted.
-    fn give_back(self, built: Vec<Built>) -> Vec<Waiting> {
+    fn give_back(self, built: Vec<Built>) -> Vec<Action> {
         let give_back = |built: Built| {
             self.executor.budget.give_back(built.reservation);
-            built.waiting
+            built.action
         };
         built.into_iter().map(give_back).collect()
     }
@@ -224,9 +255,9 @@ impl Submitter<'_, '_> {
 impl Submission {
     /// A batch was created.
     fn follow(&mut self, batch: OpenBatch, built: Vec<Built>) {
-        let (waiting, reservations): (Vec<_>, Vec<_>) =
-            built.into_iter().map(|built| (built.waiting, built.reservation)).unzip();
-        self.submitted.extend(waiting);
+        let (actions, reservations): (Vec<_>, Vec<_>) =
+            built.into_iter().map(|built| (built.action, built.reservation)).unzip();
+        self.submitted.extend(actions);
         self.open.push(Tracked::new(batch, reservations));
     }
 }
@@ -250,34 +281,7 @@ fn requests(intent: &BatchIntent, built: &[Built]) -> Vec<BatchRequest> {
     built.iter().zip(&intent.lines).map(request).collect()
 }
 
-fn line(built: &Built) -> BatchLine {
-    let Waiting { job, .. } = &built.waiting;
-    BatchLine {
-        key: job.action.key,
-        attempt: built.attempt,
-        stage: job.action.stage,
-        coordinate: job.coordinate.clone(),
-        inputs: job.action.inputs(),
-        sources: job.sources.clone(),
-        reserved: built.worst,
-    }
-}
-
-fn fail_all<'b>(
-    waiting: impl Iterator<Item = Waiting> + 'b,
-    failure: &'b CallFailure,
-    breakers: &'b CircuitBreakers,
-) -> impl Iterator<Item = EndedLine> + 'b {
-    waiting.map(move |waiting| {
-        let failed = failed_action(&waiting, failure);
-        if let Some(request) = waiting.request() {
-            breakers.record(request, &failed);
-        }
-        EndedLine { waiting, end: LineEnd::Executed(Err(ExecutionError::from(failed))) }
-    })
-}
-
-pub(super) fn failed_action(waiting: &Waiting, failure: &CallFailure) -> FailedAction {
+pub(super) fn failed_action(executor: &Executor<'_>, action: &Action, failure: &CallFailure) -> FailedAction {
     let CallFailure { class, message, hint, .. } = failure.clone();
-    FailedAction { class: Some(class), hint, ..waiting.job.failure(Blame::Infrastructure, message) }
+    FailedAction { class: Some(class), hint, ..executor.failure(action, Blame::Infrastructure, message) }
 }

@@ -1,42 +1,16 @@
-//! What the batch lane keeps: tasks that wait, and batches that are open.
+//! What the batch lane keeps: batches that are open, and what came of their lines.
 
 use std::time::Duration;
 
-use crate::action::{ActionKey, ModelRequest, Work};
 use crate::cache::OpenBatch;
+use crate::plan::Action;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
-use crate::scheduler::job::{ActionTask, Job};
 use models::Limits;
 
-/// The request of a job, if it is one to a model.
-pub(super) fn request_of(job: &Job) -> Option<&ModelRequest> {
-    match &job.action.work {
-        Work::Ask(request) => Some(request),
-        Work::Execute(_) | Work::Compute(_) => None,
-    }
-}
-
-/// A task whose request is in a batch, or is to be put into one.
-pub(in crate::scheduler) struct Waiting {
-    pub(in crate::scheduler) task: ActionTask,
-    pub(in crate::scheduler) job: Job,
-}
-
-impl Waiting {
-    pub(super) fn key(&self) -> ActionKey {
-        self.job.action.key
-    }
-
-    /// The request; only requests get here.
-    pub(super) fn request(&self) -> Option<&ModelRequest> {
-        request_of(&self.job)
-    }
-}
-
-/// A task that waits for a batch no longer.
+/// An action that waits for a batch no longer.
 pub(in crate::scheduler) struct EndedLine {
-    pub(in crate::scheduler) waiting: Waiting,
+    pub(in crate::scheduler) action: Action,
     pub(in crate::scheduler) end: LineEnd,
 }
 

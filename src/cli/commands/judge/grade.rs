@@ -16,8 +16,8 @@ use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Console, print_failures};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest};
-use crate::pipeline::{JudgeIx, Pipeline, Problem, Problems, SourceFile, list, suggest};
-use crate::plan::selftest;
+use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
+use crate::plan::selftest_grades;
 use crate::scheduler::Budget;
 use base::files::read_text;
 use models::Prices;
@@ -116,9 +116,8 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
     let ended = run_matrix(pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
     store.sync()?;
     print_notices(&store, console);
-    let task = selftest(pipeline, JudgeIx(0)).ok().and_then(|tasks| tasks.into_iter().next());
-    if let Some(grades) = task.and_then(|task| task.grades(&store)) {
-        print(pipeline, &grades, console);
+    if let Some(grades) = selftest_grades(pipeline, &store).first() {
+        print(pipeline, grades, console);
         return Ok(Exit::Done);
     }
     print_failures(&hearing.failures, usize::MAX, console);

@@ -15,9 +15,9 @@ use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
-use crate::pipeline::{Pipeline, Problem, Problems, SourceFile};
+use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
 use crate::remote::{RemoteMode, SharedCache};
-use crate::results::{FailedAction, FailureLocation};
+use crate::results::FailedAction;
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use base::files::{FileError, read_text};
 use base::units::Usd;
@@ -117,8 +117,8 @@ fn unasked<'h>(hearing: &'h RunLog, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
-            FailureLocation::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-            FailureLocation::Selftest { .. } | FailureLocation::Cell(_) | FailureLocation::Generation { .. } => None,
+            Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
+            Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
         })
         .collect()
 }

@@ -18,8 +18,8 @@ use crate::evaluation::{
     EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices, with_engine,
 };
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
-use crate::plan::{FixtureTexts, GenerationTask, Output, asking_without_context, generation};
-use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, generate};
+use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
+use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
 use models::Prices;
 
@@ -158,11 +158,11 @@ impl Generation<'_, '_, '_> {
         Ok(())
     }
 
-    async fn ask(&self, tasks: &[GenerationTask]) -> Result<Vec<Option<Output>>, EvaluationError> {
+    async fn ask(&self, tasks: &[Task]) -> Result<Vec<Option<Output>>, EvaluationError> {
         for task in tasks {
             self.listening.report(&Event::Added { stage: task.stage(), cells: 1 });
         }
         let mut listener = self.listening;
-        Ok(generate(self.executor, self.options, self.stop.clone(), tasks, &mut listener).await?)
+        Ok(run_tasks(self.executor, self.options, self.stop.clone(), tasks, &mut listener).await?)
     }
 }

@@ -9,7 +9,7 @@ use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, SourceText, StaleExplanation, StaleReason,
-    TaskOutcome, cache_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
+    TaskOutcome, cell_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
 
@@ -129,13 +129,13 @@ fn walk<'p>(
     let mut frontier = Frontier::new(&preparer);
     let (mut found, refresh) = (HashMap::new(), Refresh::default());
     while let Some(task) = frontier.next_ready() {
-        let prepared = if leads_to(&task.coordinate(pipeline), cell) { preparer.prepare(&task).ok() } else { None };
-        let Some(action) = prepared else {
+        let place = task.place(pipeline);
+        let place = place.cell().filter(|place| leads_to(place, cell));
+        let Some((place, action)) = place.and_then(|place| Some((place, preparer.prepare(&task).ok()?))) else {
             frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
-        let place = task.coordinate(pipeline);
-        let outcome = match look_up(snapshot, &preparer, &task, &action, &refresh) {
+        let outcome = match look_up(snapshot, &preparer, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => {
                 follow(snapshot, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
@@ -143,7 +143,7 @@ fn walk<'p>(
         };
         let is_cached = !matches!(outcome, TaskOutcome::Unresolved);
         frontier.resolve(&task, outcome);
-        let coordinate = cache_coordinate(&place, action.repetition);
+        let coordinate = cell_coordinate(place, action.repetition);
         let current = CurrentSources::of(pipeline, &task);
         let point = place.point.0;
         let of_chain = ChainPlace { stage: action.stage, point, step: place.step };

@@ -79,7 +79,7 @@ impl<'a> ExplainedCell<'a> {
     /// The cell that failed; `None` where nothing did.
     pub(crate) fn failed(missing: &'a MissingCell) -> Option<ExplainedCell<'a>> {
         let failure = missing.failure.as_ref()?;
-        let (place, key) = (failure.place.cell()?.clone(), failure.key);
+        let (place, key) = (failure.place.recorded_cell()?.clone(), failure.key);
         let keys = match failure.stage {
             StageName::Compress => CellKeys { compress: key, ..CellKeys::default() },
             StageName::Answer => CellKeys { answer: key, ..CellKeys::default() },
