@@ -5,6 +5,7 @@ mod anthropic;
 mod chat;
 mod conversation;
 mod json;
+mod renumber;
 mod request;
 mod responses;
 
@@ -19,6 +20,7 @@ use json::lenient;
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
 pub(crate) use json::{beginning, error_text};
+pub use renumber::renumber_calls;
 pub use request::{Auth, BuildFault, HttpRequest};
 
 /// The header in which the key travels to an endpoint.
