@@ -32,6 +32,14 @@ ci:
 batch-kills COUNT="200":
     COMPEVAL_KILLS={{COUNT}} cargo test --test cli kill_9_at_many -- --ignored --nocapture
 
+# Fuzz every reader of foreign bytes for MINUTES in all; what it finds is in target/fuzz.
+fuzz MINUTES="60":
+    tools/fuzz.sh {{MINUTES}}
+
+# Every place at which a system call may fail, not a few.
+faults:
+    COMPEVAL_FAULTS=all cargo test --test cli faults
+
 # Write the snapshots of the tests anew; look at every line of the diff.
 snapshots *FILTER:
     INSTA_UPDATE=always cargo test {{FILTER}}

@@ -29,9 +29,13 @@ mod cli {
     mod data_page;
     #[cfg(unix)]
     mod disk;
+    mod doors;
+    mod economics;
     mod edits;
     mod endings;
     mod failures;
+    #[cfg(target_os = "linux")]
+    mod faults;
     mod flags;
     mod formats;
     mod gate;

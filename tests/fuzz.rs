@@ -1,7 +1,7 @@
 //! Fuzzing that stays: every reader of foreign bytes gets mutated samples, and must neither panic nor hang.
 //!
-//! Without more, each target gets a few hundred inputs from fixed seeds. `tools/fuzz.sh MINUTES` runs each target for
-//! that long with seeds of its own. An input that makes a target panic is written to `target/fuzz`; with a copy of it in
+//! Without more, each target gets a few inputs from fixed seeds. `tools/fuzz.sh MINUTES` shares that time among the
+//! targets, with seeds of their own. An input that makes a target panic is written to `target/fuzz`; with a copy of it in
 //! `tests/fuzz/TARGET` it is tried first from then on.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -16,11 +16,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base::units::Tokens;
 use compeval::cache::{CacheSnapshot, ImportOrigin, Lookup, Store, pack_entry};
+use compeval::compress::{CommandSpec, CompressOutput, Method, MethodName, Protocol, Strategy};
 use compeval::judge::{CriterionId, Rubric, read_reply};
 use compeval::pipeline::{OpenRequest, open, project_paths, starter_files};
 use compeval::probe::ParsedBank;
 use models::{Dialect, Operation, read, read_billing};
 use sessions::import::{FixtureOptions, assemble, read_bytes};
+use sessions::observe::{combine, observe};
 use sessions::transcript::{Message, ParsedFixture};
 
 /// Inputs for each target where no time is given.
@@ -171,6 +173,72 @@ fn pipelines() {
         let environment = |_: &str| None;
         drop(project_paths(&path, None, &environment));
         drop(open(&OpenRequest { file: path.clone(), without_banks: true, ..OpenRequest::default() }, &environment));
+    });
+}
+
+/// Everything that `check` reads of a project, each file in its turn.
+#[test]
+fn projects() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, bytes: &[u8]| base::files::write_whole(&folder.path().join(path), bytes).unwrap();
+    let files = starter_files();
+    files.iter().for_each(|(path, text)| write(path, text.as_bytes()));
+    let samples: Vec<Vec<u8>> =
+        files.iter().map(|(path, text)| [path.as_bytes(), b"\0", text.as_bytes()].concat()).collect();
+    let environment = |_: &str| None;
+    fuzz("projects", &samples, |bytes| {
+        // A sample begins with the path that it is written to; a mutated path leaves the first file.
+        let path = bytes.split(|byte| *byte == 0).next().map(text).unwrap_or_default();
+        let (path, sound) = files.iter().find(|(known, _)| *known == path).unwrap_or(&files[0]);
+        let content = bytes.splitn(2, |byte| *byte == 0).nth(1).unwrap_or(bytes);
+        write(path, content);
+        let file = folder.path().join("pipeline.toml");
+        drop(open(&OpenRequest { file, strict: true, ..OpenRequest::default() }, &environment));
+        write(path, sound.as_bytes());
+    });
+}
+
+#[test]
+fn observed() {
+    let names = ["a.json", "a.jsonl"];
+    fuzz("observed", &files("crates/sessions/tests/import/logs"), |bytes| {
+        let name = names[bytes.len() % names.len()];
+        if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
+            let found = log.conversations.iter().map(|one| (name.to_owned(), observe(one, log.format)));
+            drop(combine(found.collect()));
+        }
+    });
+}
+
+/// What a program writes that compresses.
+#[test]
+fn outputs_of_programs() {
+    let spec = CommandSpec {
+        argv: vec!["true".to_owned()],
+        model: None,
+        folder: PathBuf::new(),
+        files: Vec::new(),
+        environment: Vec::new(),
+        secrets: Vec::new(),
+        identity: None,
+        protocol: Protocol::default(),
+        deterministic: true,
+        timeout: Duration::from_secs(1),
+    };
+    let strategy = Strategy::Command(spec);
+    let method = Method { name: MethodName("own".into()), strategy, artifact_index: false, target_tokens: None };
+    let samples = [
+        r#"{"summary":"Port 9090.","state":{"n":1},"usage":{"input_tokens":7,"output_tokens":3,"cost_usd":0.1},"warnings":["so"]}"#,
+        r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","tool_use_id":"c","content":"b"}]},{"role":"assistant","content":"x","tool_calls":[{"id":"c","type":"function","function":{"name":"run","arguments":"{}"}}]}],"compressed":false}"#,
+        r#"{"degraded":"no model","summary":""}"#,
+    ];
+    let samples: Vec<Vec<u8>> = samples.iter().map(|sample| sample.as_bytes().to_vec()).collect();
+    let read = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
+        drop(compeval::compress::read(&method, CompressOutput::Bytes(bytes), "", None));
+    });
+    fuzz("outputs_of_programs", &samples, |bytes| {
+        let read = &read;
+        read(bytes);
     });
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of foreign bytes (tests/fuzz.rs) for so many minutes each, one after the other.
+# Fuzzes every reader of foreign bytes (tests/fuzz.rs), one after the other, for so many minutes in all.
 # Usage: tools/fuzz.sh MINUTES [TARGET]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:?usage: tools/fuzz.sh MINUTES [TARGET]}
-COMPEVAL_FUZZ_SECONDS=$((minutes * 60)) cargo test --test fuzz "${@:2}" -- --nocapture --test-threads=1
+targets=$(cargo test --locked --test fuzz "${@:2}" -- --list | grep -c ': test$')
+COMPEVAL_FUZZ_SECONDS=$((minutes * 60 / targets + 1)) \
+    cargo test --locked --test fuzz "${@:2}" -- --nocapture --test-threads=1

@@ -104,6 +104,7 @@ fn window(random: &mut Random, plan: &Plan, share: Share, from: usize) -> Window
         turns: WINDOW_TURNS,
         reads: Some(reads),
         reads_of_known_files: Some(reads),
+        re_read_tokens: None,
         re_reads: Some(again),
         repeated_failures: None,
         turns_to_edit: None,

@@ -74,13 +74,15 @@ fn list_keys(keys: &[ActionKey]) -> String {
 
 /// A range of a pack that differs from what was written. The entry in it counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{} at byte {offset} is damaged: {what}", entry_name(key.as_ref()), path.display())]
+#[error("{}{} at byte {offset} {}: {what}", entry_name(key.as_ref()), path.display(), if *is_unread { "cannot be read" } else { "is damaged" })]
 pub struct Damage {
     /// The entry, if it is known.
     pub key: Option<ActionKey>,
     pub path: PathBuf,
     pub offset: u64,
     pub what: String,
+    /// The system refused to read it: it may be sound.
+    pub is_unread: bool,
 }
 
 fn entry_name(key: Option<&ActionKey>) -> String {

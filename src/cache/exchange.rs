@@ -90,9 +90,6 @@ pub(super) fn import_from_cache<'k>(
     let is_sound =
         |record: &Record| record.is_usable() && other.is_explained(record) && other.verify_body(record).is_ok();
     let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
-    if other.layout.has_imports() {
-        target.inner.layout.note_import()?;
-    }
     let mut batch = ImportBatch::new(target, None);
     let root = other.layout.root();
     write_entries(other, &records, SourceTexts::With, |mut frame| {
@@ -157,8 +154,8 @@ impl<'a> ImportBatch<'a> {
         let own = self.origin.clone();
         let own = own.map(|origin| ImportOrigin { writer: origin.writer.clone().or_else(writer), ..origin });
         let origin = own.or_else(|| before.cloned());
-        if let Some(writer) = origin.as_ref().and_then(|origin| origin.writer.as_ref()) {
-            self.target.inner.layout.note_writer(&writer.key)?;
+        if let Some(origin) = &origin {
+            self.target.inner.layout.note_writer(origin.writer.as_ref().map(|writer| &*writer.key))?;
         }
         Ok(origin)
     }
@@ -279,7 +276,6 @@ pub(super) fn add_packed(
     if items.first().is_none_or(|first| first.header.key != *key) {
         return Err(bad(format!("there is another entry in the place of {}", key.short())));
     }
-    target.inner.layout.note_import()?;
     let mut batch = ImportBatch::new(target, Some(origin.clone()));
     items.into_iter().try_for_each(|item| batch.add(item))?;
     batch.commit_unsynced()?;

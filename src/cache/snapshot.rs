@@ -16,7 +16,7 @@ use super::packs::folder::{FolderKind, Layout, disk_bytes};
 use super::packs::frame::key_prefix;
 use super::packs::pack::PackFiles;
 use super::packs::packed::EntryOrigin;
-use super::trust::untrusted;
+use super::trust::TrustCheck;
 use crate::action::{ActionKey, Digest};
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
@@ -68,7 +68,7 @@ impl CacheSnapshot {
     /// # Errors
     /// If the list of writers cannot be read.
     pub fn trust_only(&mut self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
-        self.hidden = untrusted(self, self.layout.known_writers()?, trusted);
+        self.hidden = TrustCheck::new(self, self.layout.known_writers()?.as_ref(), trusted).hidden;
         Ok(self.hidden.len())
     }
 

@@ -26,7 +26,7 @@ use super::packs::folder::{self, FolderKind, Layout, LockHolder};
 use super::packs::frame::{self, FrameHeader, KeyPrefix, key_prefix};
 use super::packs::pack::compress_body;
 use super::snapshot::CacheSnapshot;
-use super::trust::untrusted;
+use super::trust::TrustCheck;
 use super::writing::inner::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
@@ -329,9 +329,11 @@ impl Store {
     /// many there are.
     ///
     /// # Errors
-    /// If the list of writers cannot be read.
+    /// If the list of writers cannot be read, or is missing and cannot be written.
     pub fn trust_only(&self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
-        let hidden = untrusted(self, self.inner.layout.known_writers()?, trusted);
+        let known = self.inner.layout.known_writers()?;
+        let TrustCheck { hidden, found } = TrustCheck::new(self, known.as_ref(), trusted);
+        found.iter().try_for_each(|found| self.inner.layout.write_writers(found))?;
         let count = hidden.len();
         *self.hidden.write().unwrap_or_else(PoisonError::into_inner) = hidden;
         Ok(count)

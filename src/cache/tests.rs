@@ -331,7 +331,7 @@ fn an_entry_whose_writer_was_lost_is_not_trusted() {
         let meta = EntryMeta { imported: imported.clone(), ..entry(n).0 };
         runtime.block_on(store.put_reply(key(n), &meta, bytes::Bytes::from_static(b"a body"))).unwrap();
     }
-    store.inner.layout.note_writer("a public key").unwrap();
+    store.trust_only(&["a public key".to_owned()].into()).unwrap();
     store.close().unwrap();
     let pack = dir.path().join("packs/00000001.pack");
     let mut bytes = std::fs::read(&pack).unwrap();
@@ -344,6 +344,32 @@ fn an_entry_whose_writer_was_lost_is_not_trusted() {
     assert_eq!(store.trust_only(&["a public key".to_owned()].into()).unwrap(), 0);
     let hidden = store.trust_only(&Default::default()).unwrap();
     assert_eq!((hidden, (0..3).filter_map(|n| store.find(&key(n))).count()), (3, 0));
+}
+
+#[test]
+fn a_removed_list_of_writers_readmits_nobody() {
+    let dir = tempdir().unwrap();
+    let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::of(n.to_le_bytes())));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(dir.path(), &holder).unwrap();
+    let writer = |key: &str| Some(Writer { name: "someone".into(), key: key.into() });
+    for (n, writer) in [(0, writer("revoked")), (1, writer("trusted")), (2, None)] {
+        let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::of("pack"), writer });
+        let meta = EntryMeta { imported, ..entry(n).0 };
+        runtime.block_on(store.put_reply(key(n), &meta, bytes::Bytes::from_static(b"a body"))).unwrap();
+    }
+    let trusted = ["trusted".to_owned()].into();
+    for written in ["revoked\ntrusted\nunsigned\n", "revoked\ntrusted\nunsigned\n"] {
+        assert_eq!(CacheSnapshot::open(dir.path()).unwrap().trust_only(&trusted).unwrap(), 1);
+        assert_eq!(store.trust_only(&trusted).unwrap(), 1);
+        assert!(store.find(&key(0)).is_none() && store.find(&key(1)).is_some() && store.find(&key(2)).is_some());
+        let list = dir.path().join("WRITERS");
+        assert_eq!(std::fs::read_to_string(&list).unwrap(), written);
+        std::fs::remove_file(list).unwrap();
+        // What is pulled meanwhile makes no list that lacks the others.
+        store.inner.layout.note_writer(Some("trusted")).unwrap();
+    }
+    assert!(store.was_imported_into());
 }
 
 #[test]

@@ -3,23 +3,48 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::entry::Record;
 use super::lookup::Lookup;
+use super::packs::folder::UNSIGNED;
 use crate::action::ActionKey;
 
-/// The entries of writers that are not trusted. Reads no entry if all that ever wrote are.
-pub(super) fn untrusted(
-    cache: &impl Lookup,
-    known: BTreeSet<String>,
-    trusted: &BTreeSet<String>,
-) -> HashSet<ActionKey> {
-    if known.is_subset(trusted) {
-        return HashSet::new();
+/// Stands in the list of writers for those whom nothing names any more.
+const LOST: &str = "lost";
+
+/// What reading a cache for its writers found.
+#[derive(Debug, Default)]
+pub(super) struct TrustCheck {
+    /// The entries of writers that are not trusted.
+    pub(super) hidden: HashSet<ActionKey>,
+    /// All that wrote, where the entries were read because nobody had listed them.
+    pub(super) found: Option<BTreeSet<String>>,
+}
+
+impl TrustCheck {
+    /// Reads no entry if all that ever wrote are `known` and trusted.
+    pub(super) fn new(cache: &impl Lookup, known: Option<&BTreeSet<String>>, trusted: &BTreeSet<String>) -> TrustCheck {
+        if known.is_some_and(|known| known.iter().all(|key| key == UNSIGNED || trusted.contains(key))) {
+            return TrustCheck::default();
+        }
+        let (mut hidden, mut found) = (HashSet::new(), BTreeSet::new());
+        for record in cache.records() {
+            let is_trusted = match cache.meta(&record).map(|meta| meta.imported) {
+                Ok(None) => true,
+                Ok(Some(origin)) => {
+                    let key = origin.writer.map_or_else(|| UNSIGNED.to_owned(), |writer| writer.key);
+                    let is_trusted = key == UNSIGNED || trusted.contains(&key);
+                    found.insert(key);
+                    is_trusted
+                }
+                // whose entry it is was lost with what it was made from, and its output was not
+                Err(_) => {
+                    found.insert(LOST.to_owned());
+                    false
+                }
+            };
+            if !is_trusted {
+                hidden.insert(record.key);
+            }
+        }
+        TrustCheck { hidden, found: Some(found).filter(|_| known.is_none()) }
     }
-    let is_untrusted = |record: &Record| match cache.meta(record) {
-        Ok(meta) => meta.imported.and_then(|origin| origin.writer).is_some_and(|writer| !trusted.contains(&writer.key)),
-        // whose entry it is was lost with what it was made from, and its output was not
-        Err(_) => true,
-    };
-    cache.records().into_iter().filter(is_untrusted).map(|record| record.key).collect()
 }

@@ -5,14 +5,14 @@ use std::error::Error;
 use crate::cache::CacheError;
 use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
-use crate::cli::format::count;
+use crate::cli::format::{count, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
 use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
-use base::files::{FileError, says_out_of_space};
+use base::files::{FileError, Shortage};
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,29 @@ impl Failure {
 
     /// Whether a full disk is the cause.
     pub(crate) fn is_out_of_space(&self) -> bool {
-        matches!(self, Failure::Message { message, .. } if says_out_of_space(message))
+        self.shortage() == Some(Shortage::Space)
+    }
+
+    /// What the system refused.
+    fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Failure::Message { message, .. } => Shortage::in_text(message),
+            Failure::Problems(_) => None,
+        }
+    }
+
+    /// The same with what to do where the system refused something; `space` is what to do about a full disk.
+    fn with_way_out(self, space: &str) -> Failure {
+        let hint = match self.shortage() {
+            Some(Shortage::Space) => space,
+            Some(Shortage::FileSize) => "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
+            Some(Shortage::OpenFiles) => "`ulimit -n 1024` lets a process open that many files at once",
+            Some(Shortage::ReadOnly) => {
+                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
+            }
+            None => return self,
+        };
+        self.hinted(hint)
     }
 
     /// Prints it and says how to exit.
@@ -149,16 +171,14 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
-        let hint = error.is_out_of_space().then(|| "free some space and run again; what was kept is safe".to_owned());
-        Failure::Message { exit: Exit::Error, message: chain(&error), hint }
+        Failure::error(chain(&error)).with_way_out("free some space and run again; what was kept is safe")
     }
 }
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        let failure = Failure::error(chain(&error));
-        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
-        if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
+        let space = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
+        Failure::error(chain(&error)).with_way_out(space)
     }
 }
 
@@ -210,6 +230,17 @@ fn message(error: &EvaluationError) -> String {
         EvaluationError::UnknownPrice { model, .. } => {
             format!("--max-cost needs known prices, and the price of `{model}` is unknown")
         }
+        EvaluationError::CostLimit { limit, reply, expected } => {
+            let estimate = expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
+            format!(
+                "--max-cost {} is less than one reply of `{}` may cost: {} for {} tokens{}",
+                limit.0,
+                reply.model,
+                money(Some(reply.usd)),
+                reply.tokens.0,
+                estimate.unwrap_or_default()
+            )
+        }
         EvaluationError::TooFewFixtures { needed, found } => {
             let have = count(*found, "fixture");
             format!("--until-decided needs {needed} fixtures that the baseline has too: there is {have}")
@@ -225,6 +256,16 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
             file.display()
         ),
+        EvaluationError::CostLimit { reply, expected, .. } => {
+            let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
+            let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
+            match reply.is_limited {
+                true => format!("{amount}, or a lower max_output_tokens where `{}` is asked", reply.model),
+                false => {
+                    format!("{amount}, or max_output_tokens where `{}` is asked: it is missing there", reply.model)
+                }
+            }
+        }
         EvaluationError::MissingKey { variable, provider } => {
             format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]")
         }
@@ -295,13 +336,19 @@ pub(crate) fn import_failure(error: CacheError) -> Failure {
 
 impl From<SetError> for Failure {
     fn from(error: SetError) -> Failure {
-        Failure::input(chain(&error))
+        match error {
+            SetError::Folder(error) => error.into(),
+            error => Failure::input(chain(&error)),
+        }
     }
 }
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Failure {
-        Failure::input(chain(&error))
+        match error {
+            FolderError::File(error) if !error.is_missing() => error.into(),
+            error => Failure::input(chain(&error)),
+        }
     }
 }
 

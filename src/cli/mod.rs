@@ -20,8 +20,10 @@ mod remote;
 mod run_log;
 mod part;
 mod stop_reasons;
+mod system_limits;
 mod terminal;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use clap::FromArgMatches;
@@ -32,7 +34,8 @@ use crate::scheduler::{supervise_if_asked, use_supervisor};
 use command_line::CommandLine;
 use command_list::{commands_at, former_command, former_flag};
 use commands::{Cli, dispatch, program};
-use failure::Exit;
+use failure::{Exit, Failure};
+use system_limits::prepare_process;
 use terminal::{Console, LogWriter};
 
 /// Runs the program with the arguments of this process; returns its exit code.
@@ -66,7 +69,9 @@ pub fn main() -> u8 {
     };
     let console = Console::new(&cli.common);
     start_logging(cli.common.verbose, &console);
-    let exit = dispatch(&cli, &console).unwrap_or_else(|failure| failure.report(&console));
+    let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
+    let ended = catch_unwind(command).unwrap_or_else(|_| Err(Failure::error("a fault of compeval; please report it")));
+    let exit = ended.unwrap_or_else(|failure| failure.report(&console));
     match Console::output_error() {
         None => exit.code(),
         Some(error) => {

@@ -11,7 +11,21 @@ use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::FileError;
+use base::units::{Tokens, Usd};
 use models::ModelRef;
+
+/// The longest reply of a model, and what it costs.
+#[derive(Clone, Debug)]
+pub struct DearestReply {
+    /// The model.
+    pub model: ModelRef,
+    /// Tokens that it may write.
+    pub tokens: Tokens,
+    /// What they cost.
+    pub usd: Usd,
+    /// Whether the pipeline limits its replies (`max_output_tokens`).
+    pub is_limited: bool,
+}
 
 /// Why an evaluation could not be done. Nothing was paid for that is not in the cache.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +36,12 @@ pub enum EvaluationError {
     /// A model has no known price, and the cost is limited. The pipeline's file declares prices.
     #[error("a cost limit needs known prices, and the price of `{model}` is unknown")]
     UnknownPrice { model: ModelRef, file: PathBuf },
+    /// One reply may cost more than the limit, and so may the whole run.
+    #[error(
+        "the cost is limited to ${:.2}, and one reply of `{}` may cost ${:.2} ({} tokens)",
+        limit.0, reply.model, reply.usd.0, reply.tokens.0
+    )]
+    CostLimit { limit: Usd, reply: DearestReply, expected: Option<Usd> },
     /// The variable with the key of a provider is not set.
     #[error("{variable} is not set, and provider `{provider}` needs the key in it")]
     MissingKey { variable: String, provider: String },

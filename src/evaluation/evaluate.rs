@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::commit::commit_of;
+use super::cost_limit::check_cost_limit;
 use super::engine::{EngineOptions, require_prices, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
@@ -211,6 +212,7 @@ impl Prepared {
     /// Begins the result set, runs the matrix and fills the manifest in.
     fn execute(&self, store: &Store, listening: &Listening<'_>) -> Result<ExecutedRun, EvaluationError> {
         let Prepared { pipeline, options, writer, .. } = self;
+        check_cost_limit(pipeline, store, options)?;
         let folder = writer.folder();
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;

@@ -19,8 +19,11 @@ use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estim
 
 pub(super) const BANK: &str = ".probes.json";
 
-/// The size up to which one fixture is reviewed by people.
-const FIXTURE_BYTES: usize = 400_000;
+/// The size up to which one fixture is read by people before it is shared.
+const FIXTURE_BYTES: usize = 150_000;
+
+/// The size up to which all fixtures of a project together are.
+const FIXTURES_BYTES: usize = 500_000;
 
 /// What is demanded of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,13 +252,19 @@ impl FixtureLoader<'_> {
         Some(loaded(fixture, parsed.bank, path, bank_path))
     }
 
-    /// A fixture is to be read by people before it is shared.
+    /// Fixtures are to be read by people before they are shared.
     fn check_sizes(&mut self, sizes: &[(String, usize)]) {
+        let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
+        let warn = |message: String| Problem::error(message).help(help).of(Severity::Warning);
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
             let (size, limit) = (size / 1000, FIXTURE_BYTES / 1000);
-            let problem = Problem::error(format!("{path} has {size} KB, more than people review: {limit} KB"));
-            let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
-            self.problems.push(problem.help(help).of(Severity::Warning));
+            self.problems.push(warn(format!("{path} has {size} KB, more than people review: {limit} KB")));
+        }
+        let total: usize = sizes.iter().map(|(_, size)| size).sum();
+        if total > FIXTURES_BYTES {
+            let (total, limit) = (total / 1000, FIXTURES_BYTES / 1000);
+            let message = format!("the fixtures have {total} KB together, more than people review: {limit} KB");
+            self.problems.push(warn(message));
         }
     }
 

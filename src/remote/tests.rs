@@ -2,21 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
+use futures::{FutureExt, TryFutureExt};
 use tempfile::TempDir;
 
 use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use super::folder::FolderRemote;
+use super::pack::{PackEnd, SignedFooter};
 use super::prune::RemotePruneCounts;
 use super::settings::{RemoteMode, RemoteSettings};
 use super::shared::SharedCache;
@@ -25,10 +27,51 @@ use crate::action::{ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Rep
 use crate::cache::{EntryCoordinate, EntryMeta, LockHolder, Lookup, ParseResult, Store};
 use base::units::{Tokens, Usage};
 
-/// A folder as a remote that counts requests, and refuses to write after some.
+/// A remote in memory.
+#[derive(Clone, Debug, Default)]
+struct Memory(Arc<Mutex<BTreeMap<String, Bytes>>>);
+
+impl Memory {
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl Remote for Memory {
+    fn list<'a>(&'a self, folder: &'a str) -> Reply<'a, Vec<ListedObject>> {
+        let is_in =
+            |name: &str| name.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'));
+        let listed = |(name, bytes): (&String, &Bytes)| {
+            is_in(name).then(|| ListedObject { name: name.clone(), bytes: bytes.len() as u64, written: None })
+        };
+        ready(Ok(self.objects().iter().filter_map(listed).collect())).boxed()
+    }
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> Reply<'a, Bytes> {
+        let found = self.objects().get(name).cloned();
+        let bytes = found.map(|all| range.map_or(all.clone(), |r| all.slice(r.start as usize..r.end as usize)));
+        ready(bytes.ok_or_else(|| RemoteError::NotFound(name.to_owned()))).boxed()
+    }
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome> {
+        let before = self.objects().insert(name.to_owned(), bytes);
+        ready(Ok(if before.is_some() { WriteOutcome::Exists } else { WriteOutcome::Written })).boxed()
+    }
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()> {
+        self.objects().insert(name.to_owned(), bytes);
+        ready(Ok(())).boxed()
+    }
+    fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()> {
+        self.objects().remove(name);
+        ready(Ok(())).boxed()
+    }
+    fn check_private<'a>(&'a self) -> Reply<'a, ()> {
+        ready(Ok(())).boxed()
+    }
+}
+
+/// A remote that counts requests, and refuses to write after some.
 #[derive(Debug)]
 struct Counting {
-    folder: FolderRemote,
+    inner: Box<dyn Remote>,
     requests: Arc<AtomicUsize>,
     writes: AtomicUsize,
     most_writes: usize,
@@ -48,31 +91,35 @@ impl Counting {
 
 impl Remote for Counting {
     fn list<'a>(&'a self, folder: &'a str) -> Reply<'a, Vec<ListedObject>> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.folder.list(folder)
+        let count = |found: Vec<ListedObject>| {
+            // A store lists a thousand objects at a time.
+            self.requests.fetch_add(1 + found.len() / 1000, Ordering::Relaxed);
+            found
+        };
+        self.inner.list(folder).map_ok(count).boxed()
     }
     fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> Reply<'a, Bytes> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.folder.read(name, range)
+        self.inner.read(name, range)
     }
     fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome> {
         match self.may_write() {
-            Ok(()) => self.folder.write_if_absent(name, bytes),
+            Ok(()) => self.inner.write_if_absent(name, bytes),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()> {
         match self.may_write() {
-            Ok(()) => self.folder.replace(name, bytes),
+            Ok(()) => self.inner.replace(name, bytes),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
     fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.folder.delete(name)
+        self.inner.delete(name)
     }
     fn check_private<'a>(&'a self) -> Reply<'a, ()> {
-        self.folder.check_private()
+        self.inner.check_private()
     }
 }
 
@@ -101,25 +148,25 @@ impl Place {
 
     /// As a process of its own sees the remote, which refuses after so many writes.
     fn process(&self, most_writes: usize) -> SharedCache {
-        let url = format!("fs://{}", self.shared().display()).parse().unwrap();
         let key = Some(SigningKey::parse(&self.secret).unwrap());
+        self.process_at(Box::new(FolderRemote::new(self.shared())), key, most_writes)
+    }
+
+    /// The same with a remote elsewhere; without a key what nobody signed counts.
+    fn process_at(&self, inner: Box<dyn Remote>, key: Option<SigningKey>, most_writes: usize) -> SharedCache {
+        let url = format!("fs://{}", self.shared().display()).parse().unwrap();
         let settings = RemoteSettings {
             url,
             trust: vec![self.writer.clone()],
             mode: RemoteMode::Write,
+            unsigned: key.is_none(),
             key,
-            unsigned: false,
             texts: false,
             assignment: None,
             part: None,
         };
         self.requests.store(0, Ordering::Relaxed);
-        let remote = Counting {
-            folder: FolderRemote::new(self.shared()),
-            requests: self.requests.clone(),
-            writes: AtomicUsize::new(0),
-            most_writes,
-        };
+        let remote = Counting { inner, requests: self.requests.clone(), writes: AtomicUsize::new(0), most_writes };
         SharedCache::over(Box::new(remote), settings)
     }
 
@@ -200,6 +247,83 @@ async fn a_remote_of_many_runs_is_read_with_few_requests() {
     let objects = place.objects("index").len();
     assert!(objects <= 6, "{objects} index objects and the listing");
     assert!(most <= 30, "{most} requests");
+}
+
+#[tokio::test]
+async fn after_two_thousand_pushes_a_reader_sends_sixty_requests_at_most() {
+    let (place, memory) = (Place::new(), Memory::default());
+    let keys = futures::future::join_all((0..2000).map(|n| place.put(n))).await;
+    for of_process in keys.chunks(100) {
+        // Unsigned, so that nothing is verified while they are written.
+        let writer = place.process_at(Box::new(memory.clone()), None, usize::MAX);
+        writer.load().await.unwrap();
+        for key in of_process {
+            writer.push(&place.store, &[*key]).await.unwrap();
+        }
+    }
+    assert_eq!(memory.objects().keys().filter(|name| name.starts_with("packs/")).count(), 2000);
+    let (reader, local) = (place.process_at(Box::new(memory), None, 0), open(&place.folder.path().join("second")));
+    reader.load().await.unwrap();
+    assert_eq!(count(&reader, &keys), 2000);
+    reader.pull(&local, keys[777]).await.unwrap();
+    assert!(local.find(&keys[777]).is_some_and(|record| record.is_usable()));
+    assert!(place.requests() <= 60, "{} requests before the first cell", place.requests());
+}
+
+#[tokio::test]
+async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let (sound, forged) = (place.push(1).await, place.push(2).await);
+    let other = elsewhere.push(3).await;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = place.shared().join(name);
+        base::files::create_private_folder(path.parent().unwrap()).unwrap();
+        fs::remove_file(&path).ok();
+        fs::write(path, bytes).unwrap();
+    };
+    let name = |text: &str| Digest::of(text).to_string();
+    let packs = place.objects("packs");
+    let bytes: Vec<Vec<u8>> = packs.iter().map(|path| fs::read(path).unwrap()).collect();
+    let second = usize::from(bytes[0].windows(32).any(|found| found == sound.0.0));
+    // A stranger's signature in the place of the writer's.
+    let mut changed = bytes[second].clone();
+    let at = changed.len() - 40;
+    changed[at] ^= 1;
+    let Ok(PackEnd::Footer(signed)) = SignedFooter::of_tail(&changed) else { panic!("a footer") };
+    fs::remove_file(&packs[second]).unwrap();
+    write(&format!("packs/{}", signed.name()), &changed);
+    write(&format!("packs/{}", name("cut")), &bytes[second][..bytes[second].len() / 2]);
+    write(&format!("packs/{}", name("junk")), &[0x55; 3000]);
+    write("packs/readme.txt", b"not a pack");
+    let [foreign] = &elsewhere.objects("packs")[..] else { panic!("one pack") };
+    write(&format!("packs/{}", foreign.file_name().unwrap().to_str().unwrap()), &fs::read(foreign).unwrap());
+    for (object, bytes) in [("index", vec![0xff; 400]), ("index", Vec::new())] {
+        write(&format!("{object}/{}", Digest::of(&bytes)), &bytes);
+    }
+    write("index/latest", b"<html>");
+    write(&format!("index/removed-{}", name("list")), &[0x11; 90]);
+    write("parts/nightly/1-of-2-000000000001-junk", &[0x22; 90]);
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    assert_eq!(count(&reader, &[sound, forged, other]), 1);
+    let summary = reader.summary().unwrap();
+    assert_eq!((summary.packs, summary.damaged, summary.untrusted.len() as u64 + summary.foreign), (1, 3, 1));
+    assert!(reader.part_records("nightly", 2).await.unwrap().is_empty());
+    let warnings = reader.take_warnings().join("\n");
+    for words in [
+        "is damaged and is not used",
+        "its end is not that of a pack",
+        "its signature is not that of ci",
+        "lists of removed packs",
+        "records of parts",
+    ] {
+        assert!(warnings.contains(words), "`{words}` is missing in {warnings}");
+    }
+    // A pack that vanished after the list was read is a miss.
+    fs::remove_file(packs[1 - second].clone()).unwrap();
+    let local = open(&place.folder.path().join("second"));
+    reader.pull(&local, sound).await.unwrap();
+    assert!(local.find(&sound).is_none() && reader.take_warnings().is_empty());
 }
 
 #[tokio::test]

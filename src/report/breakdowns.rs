@@ -12,6 +12,8 @@ use crate::measure::RulePosition;
 use crate::results::{
     ConstraintShares, ConstraintSummary, MethodSummary, OpenBookSummary, Ordered, Share, Summary, SurvivalByAge,
 };
+use base::text::grouped;
+use sessions::economics::LifeCycle;
 
 /// The id of the table of survival by age.
 pub(super) const SURVIVAL_BY_AGE: &str = "ages";
@@ -54,7 +56,8 @@ impl FigureTable {
 
 /// The tables for which there is something to show.
 pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
-    let tables = [open_book(summary, tr), survival_by_age(summary, tr), constraints(summary, tr)];
+    let tables =
+        [open_book(summary, tr), survival_by_age(summary, tr), lifetime(summary, tr), constraints(summary, tr)];
     tables.into_iter().flatten().filter_map(FigureTable::without_void).collect()
 }
 
@@ -143,6 +146,26 @@ fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
         header: header(tr, columns.into_iter().chain([tr.half_life.to_owned()])),
         rows: rows(summary, |method| method.survival_by_age.as_ref(), figures),
     })
+}
+
+/// The life of a session under each method; `None` where no session was compressed more than once.
+fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let figures = |life: &LifeCycle| -> Vec<String> {
+        let cycles = life.cycles.map_or_else(|| tr.never.to_owned(), grouped);
+        let growth = life.growth.map_or_else(|| UNKNOWN.to_owned(), |growth| format!("{growth:+.0}"));
+        let tokens = [life.trigger, life.freed, life.floor].map(|tokens| count(Some(tokens)));
+        tokens.into_iter().chain([growth, cycles]).collect()
+    };
+    let columns = [tr.compacted_at, tr.freed, tr.floor, tr.floor_growth, tr.cycles].map(str::to_owned);
+    let rows = rows(summary, |method| method.lifetime.as_ref().filter(|_| !method.is_anchor()), figures);
+    let table = FigureTable {
+        id: "lifetime",
+        title: tr.lifetime_title.to_owned(),
+        lead: tr.lifetime_note.to_owned(),
+        header: header(tr, columns),
+        rows,
+    };
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// Survival of rules; `None` where none were put into the sessions.

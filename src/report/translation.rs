@@ -124,6 +124,19 @@ texts! {
     facts_of_age: "facts, age {}", "事实，年龄 {}";
     needed_of_age: "needed, age {}", "所需，年龄 {}";
     half_life: "half-life", "半衰期";
+    lifetime_title: "Life of a session", "会话的寿命";
+    lifetime_note:
+        "tokens at the first compression of each history, as medians: compacted at, freed, floor (what is left). The \
+         floor rises by growth at each further compression; cycles: compressions until it has reached the size at which \
+         the history is compacted, so that nothing is freed. What a policy costs: compeval observe --economics.",
+        "每段历史首次压缩时的词元（中位数）：压缩前、释放、底线（剩余）。此后每次压缩底线按增量上升；周期：底线升至触发大小、\
+         不再释放任何词元所需的压缩次数。策略的费用：compeval observe --economics。";
+    compacted_at: "compacted at", "压缩前";
+    freed: "freed", "释放";
+    floor: "floor", "底线";
+    floor_growth: "growth", "增量";
+    cycles: "cycles", "周期";
+    never: "never", "永不";
     constraints_title: "Constraints", "约束";
     constraints_note:
         "{} rules, each inserted alone into a session as a user message: the share of contexts that have the rule word \
@@ -230,11 +243,13 @@ texts! {
          these.",
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
     task_formula:
-        "tokens/task = C·(1 + 9ρ) + 10·r̄ for a task of 10 probes: C tokens of the context, ρ = {} (price of cached \
-         input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts){}.",
-        "每任务词元 = C·(1 + 9ρ) + 10·r̄，任务含 10 个问题：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
-         r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）{}。";
-    refetch_measured: ", measured: what searches returned", "，为实测值：检索返回的词元数";
+        "tokens/task for a task of 10 probes: the context once in full and 9 times at {} of its tokens (price of cached \
+         input / input; 1 if unknown), and 10 times the tokens to find what a probe lacks (on probes with facts).",
+        "每任务词元（任务含 10 个问题）：上下文全价读 1 次，另 9 次按其词元的 {} 计（缓存输入价 / 输入价；未知时为 1），\
+         再加 10 次为一个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
+    refetch_measured:
+        " Where answerers may search, these are the tokens that searches returned.",
+        "可检索时，找回所缺内容的词元数为检索实际返回的词元数。";
     open_book_title: "Open book: answers with a search in what was replaced", "开卷：可检索被替换内容时的回答";
     open_book_note:
         "Descriptive: verdicts are on the closed answers unless [gate] primary = \"open\" was declared before the run. \

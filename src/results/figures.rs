@@ -32,7 +32,7 @@ pub fn figures_digest(
         (&manifest.caveats, &manifest.failures, &manifest.models),
     );
     let made_from = serde_json::to_vec(&made_from).map_err(|source| FolderError::Broken { path, source })?;
-    let mut digest = DigestBuilder::new("compeval figures v2");
+    let mut digest = DigestBuilder::new("compeval figures v3");
     digest.field("version", env!("CARGO_PKG_VERSION")).field("format", FORMAT.to_le_bytes());
     digest.field("rows", ROWS.to_le_bytes()).field("reference", [u8::from(reference)]);
     digest.field("made from", made_from);

@@ -12,6 +12,7 @@ use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
+use super::aggregates::lifetime::life_cycle;
 use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
@@ -30,6 +31,7 @@ use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use crate::pipeline::Book;
 use base::threads::each;
+use sessions::economics::LifeCycle;
 use stats::{self, Components, Retention};
 
 /// `summary.json`: all figures of a result set that programs and reports show.
@@ -112,6 +114,9 @@ pub struct MethodSummary {
     pub compression: CompressionCost,
     /// What contexts still have, by the compressions since it was last said; null where nothing has an age.
     pub survival_by_age: Option<SurvivalByAge>,
+    /// What compactions free and leave, and after how many nothing is freed any more; null where no session was
+    /// compressed more than once.
+    pub lifetime: Option<LifeCycle>,
     /// How often contexts still have a rule that was put into their sessions; null where none was.
     pub constraints: Option<ConstraintSummary>,
     /// (score − floor) / (ceiling − floor).
@@ -262,6 +267,7 @@ impl SummaryBuilder<'_> {
             constraints: ConstraintSummary::of(self.set, &info.name),
             needed: needed_summary(self.set, &info.name),
             compression: compression_cost(self.set, &info.name),
+            lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),

@@ -9,6 +9,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
@@ -120,11 +121,18 @@ struct BudgetState {
     paid: Spent,
 }
 
+/// Where a dear reply is allowed: the part of what is left that is reserved for one, and the part of the limit that must be
+/// left for a second one beside the first.
+const ROOM_FOR_ONE: f64 = 0.25;
+const LEAST_ROOM: f64 = 0.1;
+
 /// What a run may spend, and has spent.
 #[derive(Debug, Default)]
 pub struct Budget {
     limits: BudgetLimits,
     state: Mutex<BudgetState>,
+    /// Whether one reply may cost more than the limit, of a run that is estimated below it.
+    allows_dear_replies: AtomicBool,
 }
 
 /// A request that was admitted, with what is reserved for it.
@@ -138,7 +146,24 @@ pub struct Reservation {
 impl Budget {
     /// A budget of which nothing is spent.
     pub fn new(limits: BudgetLimits) -> Budget {
-        Budget { limits, state: Mutex::default() }
+        Budget { limits, ..Budget::default() }
+    }
+
+    /// From now on the worst case of a request stops no run: it is estimated below the limit, though a single reply may
+    /// cost more. Until lengths are known, few requests are sent at once, and the limit may be exceeded by their replies.
+    pub fn allow_dear_replies(&self) {
+        self.allows_dear_replies.store(true, Ordering::Relaxed);
+    }
+
+    /// What is reserved where a dear reply is allowed: a part of what is left, as long as that is not little.
+    fn reserve_of_room(&self, room: f64, wanted: (f64, f64), is_first: bool) -> (f64, f64) {
+        let (likely, excess) = wanted;
+        let least = self.limits.usd.map_or(0.0, |limit| limit.0 * LEAST_ROOM);
+        let is_allowed = self.allows_dear_replies.load(Ordering::Relaxed) && room > 0.0 && (is_first || room > least);
+        match likely + excess > room && is_allowed {
+            true => (likely.min(room * ROOM_FOR_ONE), 0.0),
+            false => wanted,
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, BudgetState> {
@@ -150,7 +175,9 @@ impl Budget {
     pub fn reserve(&self, likely: Option<Usd>, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
         let mut state = self.state();
         let [likely, worst] = [likely, worst].map(|usd| usd.map_or(0.0, |usd| usd.0));
-        let excess = (worst - likely).max(0.0);
+        let left = self.limits.usd.map_or(f64::INFINITY, |limit| limit.0 - state.spent - state.reserved);
+        let wanted = (likely, (worst - likely).max(0.0));
+        let (likely, excess) = self.reserve_of_room(left, wanted, state.open == 0);
         if let Some(limit) = self.limits.requests.filter(|limit| state.requests >= *limit) {
             let reached = BudgetReached::Requests { limit };
             // What waits for its turn may be given back.

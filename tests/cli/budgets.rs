@@ -121,3 +121,31 @@ fn max_cost_with_an_unknown_price_is_refused_before_anything_is_called() {
     project.expect(2, "run --label a --max-cost 3").says(&["mock/small-1", "[prices."]);
     assert_eq!(server.count(), 0);
 }
+
+#[test]
+fn a_limit_below_one_reply_is_named_before_the_run_and_stops_none_that_is_estimated_below_it() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{}", project.read("pipeline.toml"), PRICES.replace("input = 100.0", "input = 1.0")),
+    );
+    // 32,768 tokens at 200 dollars a million.
+    let run = "run --runs 1 --methods full,nothing --allow-weak-judge --label a";
+    let ended = project.expect(2, &format!("{run} --max-cost 0.5"));
+    ended.says(&[
+        "--max-cost 0.5 is less than one reply of",
+        "$6.55 for 32768 tokens",
+        "max_output_tokens where",
+        "it is missing there",
+    ]);
+    assert_eq!(server.count(), 0, "nothing was sent");
+    assert!(!project.exists("results/a"), "and nothing written");
+    let words = ended.stderr.split_whitespace().collect::<Vec<_>>();
+    let at = words.windows(3).position(|three| three[0] == "--max-cost" && three[2].starts_with("works")).unwrap();
+    let smallest: f64 = words[at + 1].parse().unwrap();
+    assert!(smallest > 0.5 && smallest < 6.55, "{smallest}: the estimate of the run");
+    project.expect(0, &format!("{run} --max-cost {smallest}"));
+    let usd = project.result("a", "manifest.json")["usd"].as_f64().unwrap();
+    assert!(usd > 0.0 && usd <= smallest, "{usd} of {smallest}");
+}

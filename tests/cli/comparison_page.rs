@@ -17,6 +17,12 @@ fn a_page_has_both_sides_with_their_contexts() {
     project.expect(0, "run --label b --runs 1");
     let ended = project.expect(0, "compare b a --html changes.html");
     ended.says(&["wrote changes.html"]);
+    #[cfg(unix)]
+    {
+        let mode = std::fs::metadata(project.path("changes.html")).unwrap().permissions();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777;
+        assert_eq!(mode, 0o600, "it has whole contexts");
+    }
     let page = project.read("changes.html");
     assert!(page.contains("<title>b against a"), "{}", &page[..900]);
     assert!(page.contains(r#"["b:anchored","a:anchored"]"#));

@@ -223,9 +223,28 @@ fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
     let page = project.expect(0, "observe logs --html worst.html");
     assert!(page.stdout.contains("3 sessions, 3 compactions"), "{}", page.stdout);
     assert!(page.stdout.lines().last().unwrap().starts_with("next: compeval fixture import logs/"), "{}", page.stdout);
+    #[cfg(unix)]
+    assert_eq!(mode(&project.path("worst.html")), 0o600, "it quotes sessions");
     let html = project.read("worst.html");
     assert!(html.contains("src/b.rs, lines 40 to 60 (turn 2)") && html.contains("Write pages with write_ledger_page"));
     assert!(!html.contains("<script>") && !html.contains("Zq8vK2mW7xR4tY9uB3nC6dF1gH5jL0pS"), "escaped and scrubbed");
+}
+
+#[cfg(unix)]
+fn mode(path: &std::path::Path) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+}
+
+#[test]
+fn what_observe_suggests_works_where_there_is_no_project() {
+    let project = Project::empty();
+    project.write("logs/claude-code.jsonl", include_str!("../../crates/sessions/tests/import/logs/claude-code.jsonl"));
+    let ended = project.expect(0, "observe logs");
+    let next = ended.stdout.lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned();
+    for command in next.split(" && ") {
+        project.expect(0, command.strip_prefix("compeval ").unwrap());
+    }
+    assert!(!project.files("eval/fixtures").is_empty(), "{next}");
 }
 
 #[test]

@@ -59,6 +59,21 @@ fn decisions_are_written_at_once_and_a_review_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_decision_can_be_undone_and_all_of_a_fixture_accepted() {
+    let project = Project::offline();
+    let before = project.read(BANK);
+    let (code, screen) = in_terminal(terminal_command(&project), "a\nr\nu\nu\nu\n?\nq\n");
+    assert_eq!((code, project.read(BANK)), (0, before), "{screen}");
+    for words in ["0 of 7 decided", "2 of 7 decided (1 accepted, 0 edited, 1 rejected)", "A accept all open probes"] {
+        let flat = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(words), "`{words}` is missing in {screen}");
+    }
+    let (_, screen) = in_terminal(terminal_command(&project), "r\nA\n");
+    assert_eq!(bank(&project)["reviewed"].as_array().unwrap().len(), 6, "{screen}");
+    assert!(screen.contains("6 accepted, 0 edited, 1 rejected, 0 questions left"), "{screen}");
+}
+
+#[test]
 fn a_paraphrased_fact_is_given_the_words_of_the_transcript() {
     let project = Project::offline();
     let paraphrase = r#"{"fixture": "harbor", "probes": [{"id": "tries", "type": "decision", "question": "Why was the limit raised?",
@@ -128,7 +143,8 @@ fn a_page_on_loopback_decides_alike_and_for_nobody_else() {
     assert_eq!(get("/", socket).0, 404);
     assert_eq!(get(&format!("/{}/card/0", "0".repeat(32)), socket).0, 404);
     assert!(get(&format!("/{token}/"), socket).1.contains("Review of probes"));
-    let card = |at: usize| -> Value { serde_json::from_str(&get(&format!("/{token}/card/{at}"), socket).1).unwrap() };
+    let shown = |at: usize| -> Value { serde_json::from_str(&get(&format!("/{token}/card/{at}"), socket).1).unwrap() };
+    let card = |at: usize| shown(at)["card"].clone();
     assert_eq!(card(0)["facts"][0]["found"], "4711");
     let decide =
         |body: Value| ask(socket, &format!("POST /{token}/decide HTTP/1.1\r\nHost: {socket}"), &body.to_string());
@@ -136,6 +152,16 @@ fn a_page_on_loopback_decides_alike_and_for_nobody_else() {
     assert!(status == 422 && why.contains("missing field"), "{why}");
     assert_eq!(decide(json!({"at": 0, "id": "port", "decision": "accept"})).0, 422, "another question");
     assert_eq!(bank(&project)["reviewed"], Value::Null);
+    // All at once, and back again.
+    let post = |path: &str, body: Value| {
+        ask(socket, &format!("POST /{token}/{path} HTTP/1.1\r\nHost: {socket}"), &body.to_string())
+    };
+    let untouched = project.read(BANK);
+    let first = json!({"at": 0, "id": card(0)["id"]});
+    assert_eq!(post("accept-all", first), (200, r#"{"accepted":7}"#.to_owned()));
+    assert_eq!(bank(&project)["reviewed"].as_array().unwrap().len(), 7);
+    assert_eq!(post("undo", json!({})), (200, r#"{"at":0}"#.to_owned()));
+    assert_eq!((project.read(BANK), shown(0)["decided"].clone()), (untouched, json!(0)));
     for at in 0..7 {
         let id = card(at)["id"].clone();
         let decision = if at == 2 { "reject" } else { "accept" };
@@ -145,7 +171,7 @@ fn a_page_on_loopback_decides_alike_and_for_nobody_else() {
         (bank(&project)["reviewed"].as_array().unwrap().len(), bank(&project)["probes"].as_array().unwrap().len()),
         (6, 6)
     );
-    assert_eq!(card(7)["over"], true);
+    assert_eq!(shown(7)["over"], true);
     assert!(child.wait().unwrap().success());
     let end: Vec<String> = lines.collect();
     assert!(end.concat().contains("6 accepted, 0 edited, 1 rejected, 0 questions left"), "{end:?}");

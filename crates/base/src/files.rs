@@ -22,9 +22,9 @@ impl FileError {
         FileError { verb, path: path.to_owned(), source }
     }
 
-    /// Whether the disk is full.
-    pub fn is_out_of_space(&self) -> bool {
-        is_out_of_space(&self.source)
+    /// Whether there is no such file.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
     }
 }
 
@@ -34,7 +34,15 @@ pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError
     StagedFile::write(path, bytes)?.commit_durably()
 }
 
-/// The same, except that the name is durable only after [`sync_folder`]: for several files of one folder.
+/// The same, but only the owner can read the file, whatever its folder: for pages that quote whole transcripts and are
+/// written wherever the user said.
+pub fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
+    let staged = StagedFile::write(path, bytes)?;
+    staged.file.persist(path).map_err(|error| FileError::new("write", path, error.error))?;
+    sync_folder(folder_of(path))
+}
+
+/// The same as [`write_whole`], except that the name is durable only after [`sync_folder`]: for several files of one folder.
 pub fn write_unsynced_name(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     StagedFile::write(path, bytes)?.commit()
 }
@@ -270,7 +278,10 @@ struct LockMarker(PathBuf);
 impl LockMarker {
     /// Creates the marker of the lock `path`; only one process can.
     fn create(path: &Path, command: &str) -> Result<LockMarker, LockError> {
-        let marker = path.with_extension("held");
+        // The whole name, so that locks that differ only in their extension have markers of their own.
+        let mut name = path.as_os_str().to_owned();
+        name.push(".held");
+        let marker = PathBuf::from(name);
         match open_options(&marker).read(true).write(true).create_new(true).open(&marker) {
             Ok(mut file) => {
                 let created = LockMarker(marker);
@@ -386,14 +397,36 @@ fn read_holder(file: &mut File) -> String {
     }
 }
 
-/// Whether the text of an error says that the disk is full: libraries pass errors on as texts.
-pub fn says_out_of_space(text: &str) -> bool {
-    ["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]
-        .iter()
-        .any(|sign| text.contains(sign))
-}
-
 /// Whether an error says that the disk is full.
 pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
+/// What a system refuses that its user can grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// The disk or the quota is full.
+    Space,
+    /// A file would become larger than the process may write (`ulimit -f`).
+    FileSize,
+    /// The process has as many open files as it may (`ulimit -n`).
+    OpenFiles,
+    /// The file system can only be read.
+    ReadOnly,
+}
+
+impl Shortage {
+    /// What the text of an error says is short: libraries pass errors on as texts.
+    pub fn in_text(text: &str) -> Option<Shortage> {
+        let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+        match () {
+            () if says(&["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]) => {
+                Some(Shortage::Space)
+            }
+            () if says(&["File too large", "os error 27)"]) => Some(Shortage::FileSize),
+            () if says(&["Too many open files", "os error 24)", "os error 23)"]) => Some(Shortage::OpenFiles),
+            () if says(&["Read-only file system", "os error 30)"]) => Some(Shortage::ReadOnly),
+            () => None,
+        }
+    }
 }

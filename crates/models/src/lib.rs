@@ -49,7 +49,7 @@ pub use estimate::{estimate, estimate_prefix};
 pub use event::{ClientEvent, ClientListener};
 pub use http::{ApiKey, http_client};
 pub use limits::{ProviderStatus, WaitReason};
-pub use prices::{Price, Prices, context_window, known_models, longest_reply};
+pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
 pub use retry::RetryPolicy;
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};
 pub use tools::{CallResult, Tool, ToolOffer, call_id};

@@ -35,7 +35,7 @@ pub struct Price {
 impl Price {
     /// The price of input tokens that are written to the prompt cache for an hour. Anthropic alone offers that, and asks
     /// twice what input costs; where writing costs nothing extra, this does not either.
-    fn hour_write(&self) -> f64 {
+    pub fn hour_write(&self) -> f64 {
         const TIMES: f64 = 2.0;
         self.cache_write.map_or(self.input, |write| write.max(TIMES * self.input))
     }
@@ -103,6 +103,14 @@ impl Prices {
         entry(&model.model.0).map(|entry| entry.price(input))
     }
 
+    /// The price of requests with more than so many tokens of input, where it differs from that of others.
+    pub fn long_request(&self, model: &ModelRef) -> Option<(Tokens, Price)> {
+        if self.overrides.contains_key(model) {
+            return None;
+        }
+        entry(&model.model.0)?.above.as_ref().map(|tier| (tier.tokens, tier.price))
+    }
+
     /// The price of an input token that is read from the prompt cache, as a part of that of another one.
     pub fn cached_ratio(&self, model: &ModelRef) -> Option<f64> {
         let price = self.price(model, Tokens(0))?;
@@ -160,7 +168,12 @@ impl Prices {
 /// The most input tokens the model takes at a provider: what the user declared, else what the table says; `None` if
 /// nobody knows.
 pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Tokens> {
-    provider.limits.context_window.or_else(|| entry(&model.0)?.max_input_tokens)
+    provider.limits.context_window.or_else(|| listed_window(model))
+}
+
+/// The most input tokens that a model takes, as the price table says; `None` if it does not list the model.
+pub fn listed_window(model: &ModelName) -> Option<Tokens> {
+    entry(&model.0)?.max_input_tokens
 }
 
 /// Assumed where the maximum length of a model's replies is unknown.

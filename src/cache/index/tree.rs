@@ -41,8 +41,26 @@ pub(in crate::cache) type Watermarks = BTreeMap<u32, Watermark>;
 #[derive(Debug)]
 pub(in crate::cache) struct ActionTree {
     folder: PathBuf,
+    /// Taken when this is dropped.
+    open: Option<OpenTree>,
+}
+
+/// What sled has open.
+#[derive(Debug)]
+struct OpenTree {
     db: sled::Db,
     actions: sled::Tree,
+}
+
+impl Drop for ActionTree {
+    /// sled writes once more when it is closed, and panics where that fails. What it could not write is in the packs.
+    fn drop(&mut self) {
+        let open = self.open.take();
+        let _ = catch_panics(|| {
+            drop(open);
+            Ok(())
+        });
+    }
 }
 
 impl ActionTree {
@@ -67,13 +85,17 @@ impl ActionTree {
         };
         let actions = catch_panics(|| db.open_tree(TREE))?;
         close_files(folder);
-        Ok(ActionTree { folder: folder.to_owned(), db, actions })
+        Ok(ActionTree { folder: folder.to_owned(), open: Some(OpenTree { db, actions }) })
+    }
+
+    fn open_tree(&self) -> IndexResult<&OpenTree> {
+        self.open.as_ref().ok_or_else(|| IndexFault::broken("it is closed"))
     }
 
     /// Reads the whole tree, in order.
     pub(in crate::cache) fn load(&self) -> IndexResult<(Tables, Watermarks)> {
         let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
-        let mut items = self.actions.iter();
+        let mut items = self.open_tree()?.actions.iter();
         while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
             let key = ItemKey::decode(&key).ok_or_else(|| IndexFault::broken("a key in it is unknown"))?;
             match key {
@@ -120,12 +142,14 @@ impl ActionTree {
                 None => batch.remove(key),
             }
         }
-        catch_panics(|| self.actions.apply_batch(batch))
+        let open = self.open_tree()?;
+        catch_panics(|| open.actions.apply_batch(batch))
     }
 
     /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
     pub(in crate::cache) fn flush(&self) -> IndexResult<()> {
-        catch_panics(|| self.db.flush())?;
+        let open = self.open_tree()?;
+        catch_panics(|| open.db.flush())?;
         // some systems sync only what is open for writing
         let log = File::options().write(true).open(self.folder.join("db")).map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)?;
@@ -175,5 +199,8 @@ fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> IndexResult<T> {
 fn fault(error: &sled::Error) -> IndexFault {
     let text = error.to_string();
     let text = text.split_once(" backtrace").map_or(text.as_str(), |(text, _)| text).to_owned();
-    if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
+    // The words of the system are within the debug text of its error.
+    let words = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"')).map(|(words, _)| words);
+    let said = words.unwrap_or(&text).to_owned();
+    if text.contains("could not acquire lock") { IndexFault::Locked(said) } else { IndexFault::Broken(said) }
 }

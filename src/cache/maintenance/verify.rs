@@ -95,7 +95,7 @@ fn remove_damaged(
 fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
     if store.check_tables(active)? {
         let what = "it does not agree with the packs and was rebuilt from them".to_owned();
-        let damage = Damage { key: None, path: store.layout.index(), offset: 0, what };
+        let damage = Damage { key: None, path: store.layout.index(), offset: 0, what, is_unread: false };
         reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
     }
     Ok(())

@@ -13,6 +13,9 @@ use base::files::{FileLock, LockError, create_private_folder, folder_of, open_op
 const FORMAT: u32 = 1;
 
 const FORMAT_PREFIX: &str = "compeval store format ";
+/// Stands for whoever made what nobody signed.
+pub(in crate::cache) const UNSIGNED: &str = "unsigned";
+
 /// What stands in the FORMAT file of caches that programs made that were never released.
 const OLDER_PREFIX: &str = "compeval cache format ";
 /// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
@@ -64,48 +67,37 @@ impl Layout {
         self.packs().join(format!("{id:08}.pack"))
     }
 
-    /// A file that exists where something was ever imported.
-    fn imports(&self) -> PathBuf {
-        self.root.join("IMPORTED")
-    }
-
-    /// Whether entries may have been imported.
-    pub(in crate::cache) fn has_imports(&self) -> bool {
-        self.imports().exists()
-    }
-
-    /// Records that entries are imported.
-    pub(in crate::cache) fn note_import(&self) -> Result<(), CacheError> {
-        const TEXT: &str = "Entries of this cache were imported; `compeval cache show` says from where.\n";
-        if self.has_imports() {
-            return Ok(());
-        }
-        write_synced(&self.imports(), TEXT).map_err(CacheError::io("write to", &self.root))
-    }
-
-    /// A file with the public key of everybody whose entries were ever pulled, one in a line.
+    /// A file with the public key of everybody whose entries were ever pulled, one in a line, and [`UNSIGNED`] where
+    /// nobody signed some.
     fn writers(&self) -> PathBuf {
         self.root.join("WRITERS")
     }
 
-    /// The public keys of all whose entries were ever pulled.
-    pub(in crate::cache) fn known_writers(&self) -> Result<BTreeSet<String>, CacheError> {
+    /// Whether entries may have been imported.
+    pub(in crate::cache) fn has_imports(&self) -> bool {
+        self.known_writers().map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
+    }
+
+    /// All whose entries were ever pulled; `None` where the list is missing: then only the entries know.
+    pub(in crate::cache) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
         let path = self.writers();
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(CacheError::io("read", &path)(e)),
         }
     }
 
-    /// Records the public key of somebody whose entries are pulled.
-    pub(in crate::cache) fn note_writer(&self, key: &str) -> Result<(), CacheError> {
-        let mut writers = self.known_writers()?;
-        if !writers.insert(key.to_owned()) {
-            return Ok(());
-        }
-        let path = self.writers();
-        let text: String = writers.iter().flat_map(|key| [key, "\n"]).collect();
+    /// Records whose entries are pulled, before they are. A missing list stays missing: it would not have the others.
+    pub(in crate::cache) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
+        let Some(mut writers) = self.known_writers()? else { return Ok(()) };
+        let is_new = writers.insert(key.unwrap_or(UNSIGNED).to_owned());
+        if is_new { self.write_writers(&writers) } else { Ok(()) }
+    }
+
+    /// Writes the list of all whose entries were ever pulled.
+    pub(in crate::cache) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
+        let (path, text) = (self.writers(), writers.iter().flat_map(|key| [key, "\n"]).collect::<String>());
         write_synced(&path, &text).map_err(CacheError::io("write", &path))
     }
 

@@ -172,7 +172,13 @@ impl PackFiles {
     }
 
     pub(in crate::cache) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
-        Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.to_string() }
+        Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.to_string(), is_unread: false }
+    }
+
+    /// What the system does not let be read. A pack that is gone or has become shorter is damaged.
+    fn unread(&self, key: Option<ActionKey>, at: FrameLocation, error: &io::Error) -> Damage {
+        let is_unread = !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof);
+        Damage { is_unread, ..self.damage(key, at, error) }
     }
 
     /// Reads the first `length` bytes of the frame at `at` and checks that it is the expected frame.
@@ -182,7 +188,7 @@ impl PackFiles {
             read_at(&*self.file(at.pack)?, &mut bytes, at.offset)?;
             io::Result::Ok(bytes)
         };
-        let bytes = read().map_err(|e| self.damage(key, at, e))?;
+        let bytes = read().map_err(|error| self.unread(key, at, &error))?;
         let header = FrameHeader::decode(&bytes).map_err(|error| match error {
             FrameHeaderError::Short(_) => self.damage(key, at, "its header has other lengths than the index says"),
             FrameHeaderError::Damaged(what) => self.damage(key, at, what),
@@ -238,7 +244,7 @@ impl PackFiles {
         let (header, head) = self.head(record)?;
         let at = record.location;
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
-        let fields = fields.map_err(|e| self.damage(Some(record.key), at, e))?;
+        let fields = fields.map_err(|error| self.unread(Some(record.key), at, &error))?;
         explained(&header, &head, &fields).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }
 

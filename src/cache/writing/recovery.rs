@@ -127,7 +127,7 @@ fn usable_packs(layout: &Layout) -> Result<Vec<u32>, CacheError> {
 
 /// Finishes or removes what a killed process left.
 pub(super) fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
-    for name in ["FORMAT.new", "CACHEDIR.new", "WRITERS.new", "IMPORTED.new"] {
+    for name in ["FORMAT.new", "CACHEDIR.new", "WRITERS.new"] {
         base::files::remove_if_there(&layout.root().join(name))?;
     }
     finish_index(layout)

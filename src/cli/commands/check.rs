@@ -1,8 +1,9 @@
-//! `compeval check`: validates everything without sending a request.
+//! `compeval check`: validates everything; only `--ping` sends requests.
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::ping::{self, Ping, ping_models};
 use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
@@ -22,6 +23,9 @@ pub(crate) struct CheckArgs {
     /// List each finding with its place, and every fixture
     #[arg(long)]
     pub(crate) all: bool,
+    /// Send one small request to each model of the pipeline: is its server, key and name right?
+    #[arg(long)]
+    pub(crate) ping: bool,
 }
 
 /// The problems of a project and, unless one is an error, its pipeline.
@@ -33,13 +37,20 @@ struct CheckResult {
     access: Option<ExternalAccess>,
     /// Why there is nothing to run though nothing is wrong.
     is_empty: bool,
+    /// What the models said, if they were asked.
+    pings: Option<Vec<Ping>>,
 }
 
 pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Result<Exit, Failure> {
-    let result = check_project(common)?;
+    let mut result = check_project(common)?;
+    if let Some(pipeline) = result.pipeline.as_ref().filter(|_| args.ping) {
+        result.pings = Some(ping_models(pipeline)?);
+    }
     let errors = result.problems.errors();
     console.report(&result.json(), || if args.all { result.print_all(console) } else { result.print(console) });
+    let has_failed = result.pings.iter().flatten().any(|ping| !ping.ok);
     Ok(match errors {
+        0 if has_failed => Exit::Error,
         0 => Exit::Done,
         _ if result.is_empty && errors == 1 => Exit::EmptySelection,
         _ => Exit::BadInput,
@@ -114,6 +125,7 @@ impl CheckResult {
             console.print(&format!("fixtures: {}", names(fixtures)));
             console.print(&format!("methods: {}", names(pipeline.methods.iter().map(|method| &*method.name.0))));
         }
+        self.print_pings(console);
         console.print(&self.summary(console));
         match self.problems.0.len() {
             0 => console.next(CommandLine::current().of_project().command("plan")),
@@ -135,7 +147,14 @@ impl CheckResult {
         if let Some(access) = self.access() {
             console.print(&format!("{}\n", access_list(access, console)));
         }
+        self.print_pings(console);
         console.print(&self.summary(console));
+    }
+
+    fn print_pings(&self, console: &Console) {
+        if let Some(pings) = &self.pings {
+            ping::print(pings, console);
+        }
     }
 
     fn json(&self) -> Value {
@@ -148,6 +167,7 @@ impl CheckResult {
             "errors": listed(Severity::Error),
             "warnings": listed(Severity::Warning),
             "access": self.access,
+            "ping": self.pings,
         })
     }
 

@@ -13,7 +13,7 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
-use base::files::write_whole;
+use base::files::{write_private, write_whole};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -58,7 +58,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     }
     if let Some(file) = &args.html {
         let file = given(common, file);
-        write_whole(&file, comparison_page(&pipeline, &compared, summary.headline.as_ref(), cache.as_ref())?)?;
+        write_private(&file, comparison_page(&pipeline, &compared, summary.headline.as_ref(), cache.as_ref())?)?;
         console.note(&format!("wrote {}", file.display()));
     }
     console.json(&ComparisonJson { headline: summary.headline.as_ref(), comparison });

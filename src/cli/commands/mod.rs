@@ -12,6 +12,7 @@ mod judge;
 mod labels;
 mod needed;
 mod observe;
+mod ping;
 mod plan;
 mod power;
 mod probes;
@@ -127,10 +128,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture scrub fixtures/session.json"
     )]
     Fixture(FixtureCommand),
-    /// Show what sessions did after the compactions in their logs: re-reads, repeated failures
+    /// Show what sessions did after the compactions in their logs: re-reads, repeated failures, and what they cost
     #[command(
-        after_help = "Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n\n\
-                            Reads logs of Claude Code, Codex and pi. Needs no project, key or model"
+        after_help = "Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n\
+                            Reads logs of Claude Code, Codex and pi; with --economics of Gemini CLI and OpenCode too. Needs no project, key or model"
     )]
     Observe(ObserveArgs),
     /// Generate probe banks

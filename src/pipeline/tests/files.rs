@@ -158,12 +158,24 @@ fn a_fact_given_away_is_a_warning_of_run_and_an_error_of_check() {
 }
 
 #[test]
-fn a_fixture_too_large_to_review_is_a_warning_even_of_check() {
-    let large = FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(31_000));
-    let project = Project::new(STAGES).file("fixtures/tiny.json", &large);
-    let messages =
-        |project: &Project| problems_of(&project.opened()).0.into_iter().map(|p| p.message().to_owned()).next();
-    let expected = Some("fixtures/tiny.json has 403 KB, more than people review: 400 KB".to_owned());
-    assert_eq!(messages(&project), expected);
-    assert_eq!(messages(&project.asking(|request| request.strict = true)), expected);
+fn fixtures_too_large_to_review_are_a_warning_even_of_check() {
+    let large = |name: &str, lines: usize| {
+        FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(lines)).replace("\"tiny\"", &format!("\"{name}\""))
+    };
+    let sizes = |opened: &crate::pipeline::Opened| -> Vec<String> {
+        let messages = problems_of(opened).0.into_iter().map(|problem| problem.message().to_owned());
+        messages.filter(|message| message.contains(" KB")).collect()
+    };
+    let mut project = Project::new(STAGES).file("fixtures/tiny.json", &large("tiny", 12_000));
+    let of_one = "fixtures/tiny.json has 156 KB, more than people review: 150 KB";
+    assert_eq!(sizes(&project.opened()), [of_one]);
+    for name in ["tinya", "tinyb", "tinyc"] {
+        project = project.file(&format!("fixtures/{name}.json"), &large(name, 9_000));
+        project =
+            project.file(&format!("probes/{name}.probes.json"), &BANK.replace("\"tiny\"", &format!("\"{name}\"")));
+    }
+    let of_all = "the fixtures have 508 KB together, more than people review: 500 KB";
+    assert_eq!(sizes(&project.opened()), [of_one, of_all]);
+    let strict = project.asking(|request| request.strict = true);
+    assert_eq!(sizes(&strict.opened()), [of_one, of_all]);
 }

@@ -10,6 +10,7 @@ mod data;
 mod input;
 mod chunks;
 mod sessions;
+mod economics;
 mod observed;
 
 pub use input::{

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use super::chunks::escape;
+use super::economics::economics_sections;
+use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
@@ -12,7 +14,7 @@ pre,blockquote{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padd
 :root{color-scheme:light dark}";
 
 /// The page; `cases` are places in `observation.compactions`, the worst first.
-pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> String {
+pub fn observed_page(observation: &SessionObservation, cases: &[usize], economics: Option<&Economics>) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" \
@@ -26,6 +28,7 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> Strin
     );
     let shown: Vec<&ObservedCompaction> = cases.iter().filter_map(|at| observation.compactions.get(*at)).collect();
     page.push_str(&overview(&shown));
+    page.extend(economics.map(economics_sections));
     shown.iter().enumerate().for_each(|(number, case)| page.push_str(&section(number + 1, case)));
     page.push_str("</body></html>\n");
     page

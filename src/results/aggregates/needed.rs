@@ -73,7 +73,7 @@ pub struct IdenticalContexts {
     pub settings: Vec<String>,
 }
 
-fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
+pub(super) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
     set.contexts.iter().filter(|context| context.method == method).collect()
 }
 

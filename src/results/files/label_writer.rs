@@ -9,7 +9,8 @@ use super::folder::{FolderError, ResultsFolder, names};
 use super::keys_file::KeysFile;
 use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, Outcome};
+use crate::action::StageName;
 use base::files::{self, FileError, FileLock, StagedFile};
 
 /// The right to write the results of a label, until it is dropped.
@@ -49,6 +50,18 @@ impl From<FileError> for LabelWriterError {
     fn from(error: FileError) -> LabelWriterError {
         LabelWriterError::Lock(error.into())
     }
+}
+
+/// Whether no model replied to the run that wrote these results: what they have was made by rules and costs nothing, so
+/// they keep no other design from the label.
+fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
+    let manifest = published.manifest()?;
+    let asked = |stage: &StageName| *stage != StageName::Compress;
+    let mut stages = manifest.stages.iter().filter(|(stage, _)| asked(stage)).peekable();
+    let has_stages = stages.peek().is_some();
+    let has_reply = manifest.usage.output.is_some_and(|tokens| tokens.0 > 0)
+        || stages.any(|(_, counts)| counts.executed + counts.cached > 0);
+    Ok(has_stages && !has_reply && !matches!(manifest.outcome, Outcome::Running | Outcome::Complete))
 }
 
 fn list(items: &[String]) -> String {
@@ -96,7 +109,7 @@ impl LabelWriter {
             if let Some((label, _)) = earlier.into_iter().find(|(_, folder)| folder.is_protected()) {
                 return Err(LabelWriterError::Protected(label));
             }
-        } else if published.has_rows() {
+        } else if published.has_rows() && !is_without_reply(&published)? {
             let change = DesignChange::between(&published.manifest()?.design, design);
             if !change.conflicts.is_empty() {
                 return Err(LabelWriterError::OtherDesign { label: label.clone(), change });

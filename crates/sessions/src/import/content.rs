@@ -1,5 +1,6 @@
 //! Texts inside records: strings, lists of parts, images, arguments of calls.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::conversation::DropReason;
@@ -29,6 +30,11 @@ pub(super) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
 /// The first string at these JSON pointers that is not empty; empty if there is none.
 pub(super) fn first_at<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
     pointers.iter().map(|pointer| str_at(value, pointer)).find(|text| !text.is_empty()).unwrap_or("")
+}
+
+/// The time under `timestamp`, in ISO 8601.
+pub(super) fn time_of(record: &Value) -> Option<Timestamp> {
+    str_of(record, "timestamp").parse().ok()
 }
 
 /// The text, if there is any.

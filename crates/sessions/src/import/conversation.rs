@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
 
 use super::detect::Format;
 use crate::transcript::Message;
+use base::units::Usage;
 
 #[derive(Clone, Debug, PartialEq)]
 /// What a log holds.
@@ -55,6 +59,9 @@ pub struct Conversation {
     pub summaries: Vec<String>,
     /// What the log records of each compaction and of each clearing of old results.
     pub recorded: Vec<RecordedCompaction>,
+    /// Requests to the model whose tokens the log counts, in the order of the log. Those on abandoned branches are among
+    /// them: they were billed.
+    pub steps: Vec<ModelStep>,
     /// The log begins in the middle of a session.
     pub begins_midway: bool,
     /// References of attachments that are no messages: those in front of each of these messages, or behind the last.
@@ -65,11 +72,24 @@ pub struct Conversation {
     pub repairs: BTreeMap<RepairKind, usize>,
 }
 
+/// A request to the model, with the tokens that the log counts for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelStep {
+    /// The model, as the log names it.
+    pub model: Option<Arc<str>>,
+    /// When its reply was logged.
+    pub time: Option<Timestamp>,
+    /// Input, cache reads, cache writes and output, each `None` where the format does not count it.
+    pub usage: Usage,
+}
+
 /// A compaction as the log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCompaction {
     /// The index of the message that follows it.
     pub message: usize,
+    /// The index of the first request after it, in [`Conversation::steps`].
+    pub step: usize,
     /// How it was made.
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.

@@ -2,18 +2,27 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::conversation::{CompactionKind, Conversation, DropReason, NO_RESULT, RecordedCompaction, RepairKind};
+use super::conversation::{
+    CompactionKind, Conversation, DropReason, ModelStep, NO_RESULT, RecordedCompaction, RepairKind,
+};
 use super::scrub::held;
 use crate::references::references_in;
 use crate::transcript::{Message, Role, ToolCall};
+use base::units::Usage;
 
 /// What a reader appends to. Indices are those of entries, not of the final messages.
 #[derive(Debug, Default)]
 pub(super) struct ConversationDraft {
     pub(super) name: String,
-    pub(super) model: Option<String>,
+    pub(super) model: Option<Arc<str>>,
+    steps: Vec<ModelStep>,
+    /// The message that each step's tokens were counted with, where formats name one.
+    step_keys: HashMap<String, usize>,
     entries: Vec<Message>,
     compactions: Vec<usize>,
     summaries: Vec<String>,
@@ -67,8 +76,31 @@ impl ConversationDraft {
 
     /// Notes the model that a record names, if it names one.
     pub(super) fn set_model(&mut self, model: &str) {
-        if !model.is_empty() {
-            self.model = Some(model.to_owned());
+        if !model.is_empty() && self.model.as_deref() != Some(model) {
+            self.model = Some(model.into());
+        }
+    }
+
+    /// Counts the tokens of a request to the model that spoke last. The first after a compaction tells the size of its
+    /// result. A request without input was never answered.
+    pub(super) fn step(&mut self, usage: Usage, time: Option<Timestamp>) {
+        let Some(input) = usage.input.filter(|input| input.0 > 0) else { return };
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.tokens_after.is_none()) {
+            last.tokens_after = Some(input.0);
+        }
+        self.steps.push(ModelStep { model: self.model.clone(), time, usage });
+    }
+
+    /// The same, where a log counts the request of the message `key` with each piece of it: the last count holds.
+    pub(super) fn step_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
+        if let Some(step) = self.step_keys.get(key).and_then(|at| self.steps.get_mut(*at)) {
+            step.usage = usage;
+            return;
+        }
+        let at = self.steps.len();
+        self.step(usage, time);
+        if self.steps.len() > at {
+            self.step_keys.insert(key.to_owned(), at);
         }
     }
 
@@ -174,20 +206,14 @@ impl ConversationDraft {
     fn record(&mut self, kind: CompactionKind) {
         let message = self.entries.len();
         if self.recorded.last().is_none_or(|last| (last.message, last.kind) != (message, kind)) {
-            self.recorded.push(RecordedCompaction { message, kind, ..RecordedCompaction::default() });
+            let step = self.steps.len();
+            self.recorded.push(RecordedCompaction { message, step, kind, ..RecordedCompaction::default() });
         }
     }
 
     /// The newest compaction, for what the log says of it later.
     pub(super) fn last_compaction(&mut self) -> Option<&mut RecordedCompaction> {
         self.recorded.last_mut()
-    }
-
-    /// The size of the context as reported with a later message: the first after a compaction is its result.
-    pub(super) fn context_size(&mut self, tokens: u64) {
-        if let Some(last) = self.recorded.last_mut().filter(|last| last.tokens_after.is_none() && tokens > 0) {
-            last.tokens_after = Some(tokens);
-        }
     }
 
     /// Entries that stay in the context after the newest compaction; results go with their calls.
@@ -199,9 +225,12 @@ impl ConversationDraft {
         }
     }
 
-    /// All entries so far are a copy of another session's history.
+    /// All entries so far are a copy of another session's history, which counts its own tokens.
     pub(super) fn copied_so_far(&mut self) {
         self.copied = self.entries.len();
+        self.steps.clear();
+        self.step_keys.clear();
+        self.recorded.iter_mut().for_each(|one| one.step = 0);
     }
 
     pub(super) fn summary(&mut self, summary: &str) {
@@ -219,7 +248,8 @@ impl ConversationDraft {
         }
         let mut conversation = Conversation {
             name_hint: self.name,
-            model: self.model,
+            model: self.model.map(|model| model.to_string()),
+            steps: self.steps,
             summaries: self.summaries,
             dropped: self.dropped,
             begins_midway: self.begins_midway,

@@ -38,7 +38,7 @@ pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, Impo
     let mut draft = ConversationDraft::new(plain_name(&name));
     let (state, _) = document(&session.join("base_state.json"));
     let model = state.as_ref().and_then(|state| state.pointer("/agent/llm/model")?.as_str());
-    draft.model = model.map(str::to_owned);
+    draft.model = model.map(Into::into);
     let mut losses = Vec::new();
     for file in files {
         let (event, lost) = document(file);

@@ -29,7 +29,7 @@ use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble};
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, NO_RESULT, ORPHAN_HEAD,
+    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep, NO_RESULT, ORPHAN_HEAD,
     RecordedCompaction, RepairKind,
 };
 pub use detect::Format;
@@ -76,8 +76,13 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, Impo
     read_from(path, BufReader::new(file), length, format)
 }
 
-/// Reads the session at `path` if it is JSON lines in one of `formats`; `None` if it is anything else. Of other files only
-/// the beginning is read.
+/// Formats that write a session as one JSON document.
+const DOCUMENTS: [Format; 2] = [Format::Gemini, Format::OpenCode];
+/// A larger document is not read to find out whether it is a session.
+const LARGEST_SESSION: u64 = 32 << 20;
+
+/// Reads the session at `path` if it is in one of `formats`; `None` if it is anything else. Of files that are not JSON lines
+/// only the beginning is read, unless one of the formats is a document.
 ///
 /// # Errors
 /// As [`read_log`], for files that are JSON lines.
@@ -88,16 +93,20 @@ pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLo
     reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
     let text = String::from_utf8_lossy(&head).into_owned();
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    if detect::shape_of(&text, &name) != LogShape::Lines {
+    let shape = detect::shape_of(&text, &name);
+    let is_small = || reader.get_ref().metadata().is_ok_and(|found| found.len() <= LARGEST_SESSION);
+    let may_be_document = shape == LogShape::Document && formats.iter().any(|format| DOCUMENTS.contains(format));
+    if shape != LogShape::Lines && !(may_be_document && is_small()) {
         return Ok(None);
     }
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(ImportError::Empty(path.to_owned()));
     }
-    let mut records = Records::new(path, LogShape::Lines, Box::new(Cursor::new(head).chain(reader)));
+    let mut records = Records::new(path, shape, Box::new(Cursor::new(head).chain(reader)));
     match recognised(&mut records, &text) {
         Some(format) if formats.contains(&format) => import(format, records).map(Some),
         Some(_) => Ok(None),
+        None if shape == LogShape::Document => Ok(None),
         None => Err(unknown(path, &text, records)),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::errors::{error_of, is_error, is_failed_read};
+use crate::import::full_length;
 use crate::references::{Lines, Target, command_of, targets};
 use crate::transcript::{FileAction, Message, Role, ShellCommand, ToolCall, file_operation, shell_commands};
 use base::text::one_line;
@@ -15,6 +16,8 @@ pub(super) struct FileAccess {
     pub(super) turn: usize,
     pub(super) path: String,
     pub(super) lines: Lines,
+    /// Of the result of a read.
+    pub(super) tokens: u64,
     target: Target,
     is_change: bool,
 }
@@ -107,7 +110,7 @@ impl SessionActions {
         match target {
             Target::File { path, lines } if !is_failed_read(result) => {
                 let read = self.access(turn, &path, lines, false);
-                self.reads.push(read);
+                self.reads.push(FileAccess { tokens: tokens_of(result), ..read });
             }
             Target::File { .. } => {}
             other => {
@@ -118,8 +121,9 @@ impl SessionActions {
 
     fn access(&mut self, turn: usize, path: &str, lines: Lines, is_change: bool) -> FileAccess {
         let target = Target::File { path: path.to_owned(), lines };
-        let access = FileAccess { order: self.order, turn, path: path.to_owned(), lines, target, is_change };
-        self.by_name.entry(name_of(path)).or_default().push(access.clone());
+        let path = path.to_owned();
+        let access = FileAccess { order: self.order, turn, path, lines, tokens: 0, target, is_change };
+        self.by_name.entry(name_of(&access.path)).or_default().push(access.clone());
         access
     }
 
@@ -163,6 +167,11 @@ impl SessionActions {
     pub(super) fn turn_at(&self, at: usize) -> usize {
         self.turns.partition_point(|message| *message < at)
     }
+}
+
+/// A rough count: four characters a token.
+fn tokens_of(result: &str) -> u64 {
+    full_length(result) as u64 / 4
 }
 
 /// The results of the calls of message `at`, by the id of the call.

@@ -52,6 +52,8 @@ pub struct WindowFigures {
     pub reads_of_known_files: Option<usize>,
     /// Reads of lines that had been read and that nothing had changed.
     pub re_reads: Option<usize>,
+    /// Tokens of the results of these reads, four characters a token.
+    pub re_read_tokens: Option<u64>,
     /// Commands that failed as they had failed before.
     pub repeated_failures: Option<usize>,
     /// The turn, from 1, that first changes a file; `None` if none does.
@@ -102,8 +104,9 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
     let Window { from, .. } = window;
     let since = |turn: usize| turn + 1 - from;
     let reads: Vec<_> = actions.reads.iter().filter(|read| window.has(read.turn)).collect();
-    let again = reads.iter().filter(|read| actions.is_re_read(read, from));
+    let again: Vec<_> = reads.iter().filter(|read| actions.is_re_read(read, from)).collect();
     let re_read: Vec<ReRead> = again
+        .iter()
         .map(|read| ReRead { path: read.path.clone(), lines: bounds(read.lines), turn: since(read.turn) })
         .collect();
     let before: HashSet<_> =
@@ -122,6 +125,7 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
         reads: is_known.then_some(reads.len()),
         reads_of_known_files: is_known.then(|| reads.iter().filter(|read| actions.is_known_file(read, from)).count()),
         re_reads: is_known.then_some(re_read.len()),
+        re_read_tokens: is_known.then(|| again.iter().map(|read| read.tokens).sum()),
         repeated_failures: is_known.then_some(repeated.len()),
         turns_to_edit: edit.filter(|turn| window.has(*turn)).map(since),
     };

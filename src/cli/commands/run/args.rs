@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
 use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
 use crate::cli::part::{MergeArgs, PartArgs};
@@ -93,6 +93,9 @@ pub(crate) struct RunArgs {
     /// Show the results in the browser during the run: prints a local address that works until the run ends
     #[arg(long, conflicts_with_all = ["part", "dry_run", "until_decided"], help_heading = OUTPUT)]
     pub(crate) live: bool,
+    /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
+    #[arg(long, conflicts_with_all = ["config", "part", "watch"], help_heading = SELECTION)]
+    pub(crate) sample: bool,
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,

@@ -7,6 +7,7 @@ mod looks;
 mod next;
 mod offer;
 mod once;
+mod sample;
 mod watch;
 
 pub(super) use args::RunArgs;
@@ -18,6 +19,9 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::Console;
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.sample {
+        return sample::run_sample(common);
+    }
     if let Some(exit) = offer::offer_project(common, console)? {
         return Ok(exit);
     }

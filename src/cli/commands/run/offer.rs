@@ -65,8 +65,7 @@ fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure>
 }
 
 /// Runs this program once for each list of arguments, until one fails. It has said why.
-fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
-    let unstarted = |error: io::Error| Failure::error(format!("compeval could not be started again: {error}"));
+pub(super) fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(unstarted)?;
     for words in commands {
         if !Command::new(&program).args(*words).status().map_err(unstarted)?.success() {
@@ -74,6 +73,10 @@ fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+pub(super) fn unstarted(error: io::Error) -> Failure {
+    Failure::error(format!("compeval could not be started again: {error}"))
 }
 
 fn command_line(words: &[&str]) -> String {

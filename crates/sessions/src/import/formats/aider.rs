@@ -83,7 +83,7 @@ impl AiderChat {
     fn header(&mut self, text: &str) {
         let model = ["Main model: ", "Models: ", "Model: "].into_iter().find_map(|mark| text.strip_prefix(mark));
         if let Some(model) = model {
-            self.draft.model = model.split([' ', ',']).next().map(str::to_owned);
+            self.draft.model = model.split([' ', ',']).next().map(Into::into);
         }
     }
 

@@ -2,15 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{is_true, list_at, list_of, named, str_at, str_of, text_of};
+use super::super::content::{is_true, list_at, list_of, named, str_at, str_of, text_of, time_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::anthropic::blocks_of;
 use super::claude_tree::{ClaudeTree, Link};
 use crate::transcript::Role;
+use base::units::{Tokens, Usage};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut session = ClaudeSession {
@@ -133,10 +135,35 @@ fn describe(record: &Value, metadata: &str, draft: &mut ConversationDraft) {
     }
 }
 
-/// The tokens of the request that a message answers.
-fn request_tokens(usage: &Value) -> u64 {
-    let keys = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
-    keys.iter().filter_map(|key| usage.get(*key)?.as_u64()).sum()
+/// The tokens of the request that a message answers. `input_tokens` are those that were neither read from the cache nor
+/// written to it.
+fn usage_of(usage: &Value) -> Usage {
+    let number = |key: &str| usage.get(key).and_then(Value::as_u64).map(Tokens);
+    let (read, written) = (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
+    let kept_long = usage.pointer("/cache_creation/ephemeral_1h_input_tokens").and_then(Value::as_u64);
+    Usage {
+        input: number("input_tokens").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        cached_input: read,
+        cache_write: written,
+        cache_write_hour: kept_long.map(Tokens),
+        output: number("output_tokens"),
+        reasoning: None,
+    }
+}
+
+/// Counts the requests of the message `id`. Where the API itself called a tool in between, they are listed one by one, and
+/// the usage is their sum; what an advisor was asked is another conversation.
+fn count(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+    let requests = list_of(usage, "iterations").iter().filter(|request| str_of(request, "type") == "message");
+    let requests: Vec<&Value> = requests.collect();
+    match requests.as_slice() {
+        [] | [_] => draft.step_of(id, usage_of(usage), time),
+        several => {
+            for (number, request) in several.iter().enumerate() {
+                draft.step_of(&format!("{id} {number}"), usage_of(request), time);
+            }
+        }
+    }
 }
 
 fn assistant(record: &Value, draft: &mut ConversationDraft) {
@@ -146,9 +173,11 @@ fn assistant(record: &Value, draft: &mut ConversationDraft) {
         return draft.count(DropReason::Injected("message of the tool itself".to_owned()));
     }
     draft.set_model(model);
-    draft.context_size(message.get("usage").map_or(0, request_tokens));
     let blocks = blocks_of(message.get("content").unwrap_or(&Value::Null), draft);
     let id = [str_of(message, "id"), str_of(record, "uuid")].into_iter().find(|id| !id.is_empty());
+    if let Some((usage, id)) = message.get("usage").zip(id) {
+        count(usage, id, time_of(record), draft);
+    }
     match id {
         Some(id) => draft.piece(id, &blocks.text, blocks.calls),
         None => draft.assistant(blocks.text, blocks.calls),

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, first_at, list_of, named, str_at, str_of, text_of};
+use super::super::content::{arguments, content_of, first_at, list_of, named, str_at, str_of, text_of, time_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
+use base::units::{Tokens, Usage};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
@@ -41,7 +42,7 @@ impl Fork {
     fn ends_before(&mut self, record: &Value) -> bool {
         /// A long history takes a moment to write.
         const BURST: i64 = 100;
-        let time: Option<Timestamp> = str_of(record, "timestamp").parse().ok();
+        let time = time_of(record);
         if str_of(record, "type") == "session_meta" {
             let id = str_at(record, "/payload/id");
             if self.own.get_or_insert_with(|| id.to_owned()) != id {
@@ -82,9 +83,8 @@ fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
             }
         }
         "event_msg" => {
-            if let Some(tokens) = payload.pointer("/info/last_token_usage/input_tokens").and_then(Value::as_u64) {
-                items.context_tokens = Some(tokens).filter(|tokens| *tokens > 0);
-                draft.context_size(tokens);
+            if let Some(info) = payload.get("info") {
+                items.count(info, time_of(record), draft);
             }
             event(str_of(payload, "type"), draft);
         }
@@ -111,9 +111,30 @@ pub(super) struct CodexItems {
     calls: Vec<ToolCall>,
     /// The size of the newest request, as far as the log reports it.
     context_tokens: Option<u64>,
+    /// All tokens of the session so far, as it was last reported.
+    session_tokens: Option<u64>,
 }
 
 impl CodexItems {
+    /// The tokens of the newest request. They are reported again when limits change; then their total is the same.
+    fn count(&mut self, info: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+        let number = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64);
+        let Some(input) = number("/last_token_usage/input_tokens") else { return };
+        self.context_tokens = Some(input).filter(|tokens| *tokens > 0);
+        let total = number("/total_token_usage/total_tokens");
+        if total.is_none() || total != self.session_tokens {
+            let usage = Usage {
+                input: Some(Tokens(input)),
+                cached_input: number("/last_token_usage/cached_input_tokens").map(Tokens),
+                output: number("/last_token_usage/output_tokens").map(Tokens),
+                reasoning: number("/last_token_usage/reasoning_output_tokens").map(Tokens),
+                ..Usage::default()
+            };
+            draft.step(usage, time);
+        }
+        self.session_tokens = total;
+    }
+
     /// One item. Call [`CodexItems::flush`] after the last.
     pub(super) fn item(&mut self, item: &Value, draft: &mut ConversationDraft) {
         match str_of(item, "type") {

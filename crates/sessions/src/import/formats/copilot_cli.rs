@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, named, str_at, str_of, text_of};
+use super::super::content::{arguments, first_at, list_of, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -50,7 +50,7 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
             draft.result(str_of(data, "toolCallId"), text);
         }
         "session.model_change" => {
-            draft.model = named(str_of(data, "newModel"));
+            draft.set_model(str_of(data, "newModel"));
             draft.bookkeeping(kind);
         }
         "session.compaction_complete" => {

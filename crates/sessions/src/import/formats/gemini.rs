@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, is_true, list_of, named, say_content, str_of, text_of};
+use super::super::content::{arguments, content_of, is_true, list_of, named, say_content, str_of, text_of, time_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
+use base::units::{Tokens, Usage};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
@@ -130,6 +131,9 @@ fn write_message(message: &Value, draft: &mut ConversationDraft) {
 
 fn reply(message: &Value, draft: &mut ConversationDraft) {
     draft.set_model(str_of(message, "model"));
+    if let Some(tokens) = message.get("tokens") {
+        draft.step(usage_of(tokens), time_of(message));
+    }
     let text = content_of(message, draft);
     let mut calls = Vec::new();
     let mut results = Vec::new();
@@ -141,6 +145,19 @@ fn reply(message: &Value, draft: &mut ConversationDraft) {
     draft.assistant(text, calls);
     for (id, result) in results {
         draft.result(&id, result);
+    }
+}
+
+/// `input` includes what was read from the cache; `output` does not include what the model thought.
+fn usage_of(tokens: &Value) -> Usage {
+    let number = |key: &str| tokens.get(key).and_then(Value::as_u64).map(Tokens);
+    let thoughts = number("thoughts");
+    Usage {
+        input: number("input"),
+        cached_input: number("cached"),
+        output: number("output").map(|output| output + thoughts.unwrap_or_default()),
+        reasoning: thoughts,
+        ..Usage::default()
     }
 }
 

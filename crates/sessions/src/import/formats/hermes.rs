@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{list_of, named, str_of};
+use super::super::content::{list_of, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -51,7 +51,7 @@ struct Gateway {
 impl Gateway {
     fn message(&mut self, message: &Value) {
         if str_of(message, "role") == "session_meta" {
-            self.draft.model = named(str_of(message, "model"));
+            self.draft.set_model(str_of(message, "model"));
             return self.draft.bookkeeping("session_meta");
         }
         let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());

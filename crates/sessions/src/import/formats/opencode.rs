@@ -1,5 +1,6 @@
 //! `opencode export`: messages with parts, where a tool part is a call and its result in one.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{arguments, is_true, list_of, named, placeholder, str_at, str_of};
@@ -7,6 +8,7 @@ use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
+use base::units::{Tokens, Usage};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
@@ -25,11 +27,29 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         return user(parts, draft);
     }
     draft.set_model(str_of(info, "modelID"));
+    if let Some(tokens) = info.get("tokens") {
+        let millisecond = info.pointer("/time/completed").and_then(Value::as_i64);
+        draft.step(usage_of(tokens), millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()));
+    }
     if is_true(info, "summary") {
         let texts: Vec<&str> = parts.iter().map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
         return draft.summary(&texts.join("\n"));
     }
     assistant(parts, draft);
+}
+
+/// `input` are the tokens that were neither read from the cache nor written to it; `output` is without reasoning.
+fn usage_of(tokens: &Value) -> Usage {
+    let number = |pointer: &str| tokens.pointer(pointer).and_then(Value::as_u64).map(Tokens);
+    let (read, written, reasoning) = (number("/cache/read"), number("/cache/write"), number("/reasoning"));
+    Usage {
+        input: number("/input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        cached_input: read,
+        cache_write: written,
+        cache_write_hour: None,
+        output: number("/output").map(|output| output + reasoning.unwrap_or_default()),
+        reasoning,
+    }
 }
 
 fn user(parts: &[Value], draft: &mut ConversationDraft) {

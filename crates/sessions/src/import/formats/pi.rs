@@ -3,13 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, first_at, is_true, list_of, named, say_content, str_of, text_of};
+use super::super::content::{
+    arguments, content_of, first_at, is_true, list_of, named, say_content, str_of, text_of, time_of,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
+use base::units::{Tokens, Usage};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
@@ -73,7 +77,7 @@ impl PiTree {
 
 fn entry(record: &Value, draft: &mut ConversationDraft) {
     match str_of(record, "type") {
-        "message" => message(record.get("message").unwrap_or(&Value::Null), draft),
+        "message" => message(record.get("message").unwrap_or(&Value::Null), time_of(record), draft),
         "compaction" => {
             draft.compaction(Some(str_of(record, "summary")));
             if let Some(last) = draft.last_compaction() {
@@ -108,9 +112,9 @@ fn entry(record: &Value, draft: &mut ConversationDraft) {
     }
 }
 
-fn message(message: &Value, draft: &mut ConversationDraft) {
+fn message(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
     match str_of(message, "role") {
-        "assistant" => assistant(message, draft),
+        "assistant" => assistant(message, time, draft),
         "toolResult" => {
             let text = content_of(message, draft);
             draft.result(str_of(message, "toolCallId"), text);
@@ -130,10 +134,11 @@ fn message(message: &Value, draft: &mut ConversationDraft) {
     }
 }
 
-fn assistant(message: &Value, draft: &mut ConversationDraft) {
+fn assistant(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
     draft.set_model(str_of(message, "model"));
-    let usage = ["input", "cacheRead", "cacheWrite"].map(|key| message.get("usage")?.get(key)?.as_u64());
-    draft.context_size(usage.into_iter().flatten().sum());
+    if let Some(usage) = message.get("usage") {
+        draft.step(usage_of(usage), time);
+    }
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in list_of(message, "content") {
         if str_of(block, "type") == "toolCall" {
@@ -144,4 +149,18 @@ fn assistant(message: &Value, draft: &mut ConversationDraft) {
     }
     texts.retain(|text| !text.is_empty());
     draft.assistant(texts.join("\n"), calls);
+}
+
+/// `input` are the tokens that were neither read from the cache nor written to it.
+fn usage_of(usage: &Value) -> Usage {
+    let number = |key: &str| usage.get(key).and_then(Value::as_u64).map(Tokens);
+    let (read, written) = (number("cacheRead"), number("cacheWrite"));
+    Usage {
+        input: number("input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        cached_input: read,
+        cache_write: written,
+        cache_write_hour: None,
+        output: number("output"),
+        reasoning: number("reasoning"),
+    }
 }

@@ -16,7 +16,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let before = drafts.len();
         trajectory(&run, &records.stem(), &mut drafts);
         for draft in drafts.iter_mut().skip(before) {
-            draft.model.clone_from(&model);
+            draft.set_model(model.as_deref().unwrap_or_default());
         }
     }
     drafts

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::card::Card;
 use super::session::{Decision, Review, ReviewTally};
 use crate::cli::browser::open_in_browser;
 use crate::cli::failure::{Failure, chain};
@@ -34,6 +35,13 @@ struct Decided {
     id: Option<ProbeId>,
     #[serde(flatten)]
     decision: Decision,
+}
+
+/// The question that the page shows.
+#[derive(Deserialize)]
+struct Shown {
+    at: usize,
+    id: Option<ProbeId>,
 }
 
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
@@ -62,6 +70,11 @@ impl Site for ReviewSite {
                 None => PageReply::refused("404 Not Found"),
             },
             ("POST", "/decide") if request.is_json => self.decide(&request.body),
+            ("POST", "/undo") if request.is_json => match self.review().undo() {
+                Ok(at) => json_reply(&json!({ "at": at })),
+                Err(failure) => refusal(&failure),
+            },
+            ("POST", "/accept-all") if request.is_json => self.accept_all(&request.body),
             _ => PageReply::refused("405 Method Not Allowed"),
         }
     }
@@ -88,7 +101,26 @@ impl ReviewSite {
             let over = json_reply(&json!({ "over": true, "tally": review.tally.to_string() }));
             return PageReply { is_last: true, ..over };
         };
-        review.card(at).map_or_else(|failure| refusal(&failure), |card| json_reply(&json!(card)))
+        let decided = review.items.len() - review.left();
+        let progress = review.progress();
+        let shown = |card: Card| json!({ "decided": decided, "progress": progress, "card": card });
+        review.card(at).map_or_else(|failure| refusal(&failure), |card| json_reply(&shown(card)))
+    }
+
+    /// Accepts all open probes of the fixture of the question that the page shows.
+    fn accept_all(&self, body: &[u8]) -> PageReply {
+        let shown: Shown = match serde_json::from_slice(body) {
+            Ok(shown) => shown,
+            Err(error) => return refusal(&Failure::input(error.to_string())),
+        };
+        let mut review = self.review();
+        if review.items.get(shown.at).is_none_or(|item| item.probe.is_none() || item.probe != shown.id) {
+            return refusal(&Failure::input("this question is no longer asked: load the page again"));
+        }
+        match review.accept_all(shown.at) {
+            Ok(accepted) => json_reply(&json!({ "accepted": accepted })),
+            Err(failure) => refusal(&failure),
+        }
     }
 
     fn decide(&self, body: &[u8]) -> PageReply {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -48,6 +49,25 @@ pub(super) struct Review {
     /// Places of the items that are settled.
     settled: BTreeSet<usize>,
     session: Option<SearchableFixture>,
+    /// What was decided, to be undone: the last is the newest.
+    steps: Vec<Step>,
+}
+
+/// A decision as it can be undone: what was before it.
+struct Step {
+    /// The question that was decided, and the first of several.
+    at: usize,
+    items: Vec<ReviewItem>,
+    settled: BTreeSet<usize>,
+    tally: ReviewTally,
+    files: Vec<WrittenFile>,
+}
+
+/// A file that a decision wrote.
+struct WrittenFile {
+    path: PathBuf,
+    before: String,
+    after: String,
 }
 
 impl Review {
@@ -66,8 +86,14 @@ impl Review {
         if names.is_empty() {
             return Err(Failure::input("there is no bank to review").hinted(GENERATE).exiting(Exit::EmptySelection));
         }
-        let mut review =
-            Review { paths, items: Vec::new(), tally: ReviewTally::default(), settled: BTreeSet::new(), session: None };
+        let mut review = Review {
+            paths,
+            items: Vec::new(),
+            tally: ReviewTally::default(),
+            settled: BTreeSet::new(),
+            session: None,
+            steps: Vec::new(),
+        };
         for name in names {
             let fixture = review.read_session(&name)?.fixture;
             if fixture.notes.get(PARAPHRASE).is_some() {
@@ -86,6 +112,11 @@ impl Review {
         (from..self.items.len()).find(|at| !self.settled.contains(at))
     }
 
+    /// How far the review is, in a line.
+    pub(super) fn progress(&self) -> String {
+        format!("{} of {} decided ({})", self.settled.len(), self.items.len(), self.tally)
+    }
+
     /// How many items are not settled.
     pub(super) fn left(&self) -> usize {
         self.items.len() - self.settled.len()
@@ -102,6 +133,61 @@ impl Review {
 
     /// Writes what was decided. Whether the item is settled by that: an edited probe is shown again.
     pub(super) fn decide(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
+        self.begin_step(at);
+        self.settle(at, decision).inspect_err(|_| drop(self.steps.pop()))
+    }
+
+    /// Accepts the probes of a fixture that are not settled, from this place on. Returns how many there were.
+    pub(super) fn accept_all(&mut self, at: usize) -> Result<usize, Failure> {
+        let Some(fixture) = self.items.get(at).map(|item| item.fixture.clone()) else { return Ok(0) };
+        let is_open = |at: &usize| {
+            let of_it = self.items.get(*at).is_some_and(|item| item.fixture == fixture && item.probe.is_some());
+            of_it && !self.settled.contains(at)
+        };
+        let open: Vec<usize> = (at..self.items.len()).filter(is_open).collect();
+        self.begin_step(at);
+        for at in &open {
+            self.settle(*at, Decision::Accept)?;
+        }
+        Ok(open.len())
+    }
+
+    /// Takes the newest decision back, also an acceptance of many. Returns the question to show; `None` if there is none.
+    pub(super) fn undo(&mut self) -> Result<Option<usize>, Failure> {
+        let Some(step) = self.steps.last() else { return Ok(None) };
+        for file in &step.files {
+            if read_text(&file.path)? != file.after {
+                let path = self.paths.shown(&file.path);
+                return Err(Failure::input(format!("{path} was changed since, so the decision is not undone")));
+            }
+        }
+        for file in step.files.iter().rev() {
+            write_whole(&file.path, &file.before)?;
+        }
+        let Some(Step { at, items, settled, tally, .. }) = self.steps.pop() else { return Ok(None) };
+        (self.items, self.settled, self.tally, self.session) = (items, settled, tally, None);
+        Ok(Some(at))
+    }
+
+    fn begin_step(&mut self, at: usize) {
+        let (items, settled) = (self.items.clone(), self.settled.clone());
+        self.steps.push(Step { at, items, settled, tally: self.tally, files: Vec::new() });
+    }
+
+    /// Writes a file and remembers what it was. Several writes of one file are one.
+    fn write(&mut self, path: PathBuf, text: String) -> Result<(), Failure> {
+        let before = read_text(&path)?;
+        write_whole(&path, &text)?;
+        if let Some(step) = self.steps.last_mut() {
+            match step.files.iter_mut().find(|file| file.path == path) {
+                Some(file) => file.after = text,
+                None => step.files.push(WrittenFile { path, before, after: text }),
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
         let Some(item) = self.items.get(at).cloned() else { return Ok(true) };
         match (&item.probe, &decision) {
             (None, Decision::Reject) => return Err(Failure::input("a message can only be rephrased or kept")),
@@ -142,13 +228,13 @@ impl Review {
         if let Some(notes) = changed.notes.as_object_mut() {
             notes.remove(PARAPHRASE);
         }
-        write_whole(&self.fixture_path(fixture), file_text(&changed)?)?;
+        self.write(self.fixture_path(fixture), file_text(&changed)?)?;
         self.session = None;
         Ok(())
     }
 
     fn edit_bank(
-        &self,
+        &mut self,
         item: &ReviewItem,
         edit: impl FnOnce(&BankText) -> Result<BankText, Vec<Fault>>,
     ) -> Result<(), Failure> {
@@ -159,7 +245,7 @@ impl Review {
             };
             Failure::input(faults.into_iter().map(words).collect::<Vec<_>>().join("; "))
         })?;
-        Ok(write_whole(&self.paths.bank_of(&item.fixture), edited.text())?)
+        self.write(self.paths.bank_of(&item.fixture), edited.text().to_owned())
     }
 
     /// The bank as it is on disk now: somebody may edit it during the review.

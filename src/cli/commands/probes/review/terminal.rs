@@ -15,9 +15,21 @@ use base::text::one_line;
 /// Characters of a message that are shown: it can be a whole file.
 const SHOWN: usize = 1500;
 
+/// Questions after which a person is asked whether to go on.
+const AT_A_TIME: usize = 20;
+
+/// What the letters do, for who asks by `?`.
+const LEGEND: &str = "  a  accept: the probe is good          A  accept all open probes of this fixture
+  e  edit it as JSON ($EDITOR)          r  reject: it is removed from the bank
+  p  paraphrase a message               k  keep a message as it is
+  s  skip: it is asked next time        u  undo the last decision
+  q  quit; every decision is saved      ?  this list";
+
 /// What a letter means.
 enum KeyChoice {
     Decide(Decision),
+    AcceptAll,
+    Undo,
     Skip,
     Quit,
 }
@@ -25,35 +37,59 @@ enum KeyChoice {
 /// Asks until all is decided or the person leaves.
 pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failure> {
     let mut at = 0;
-    while at < review.items.len() {
+    let mut shown = 0;
+    while let Some(open) = review.next_open(at) {
+        at = open;
+        if shown > 0 && shown % AT_A_TIME == 0 && !goes_on(review, console)? {
+            return Ok(());
+        }
+        shown += 1;
         let card = review.card(at)?;
-        console.eprint(&render(&card, console));
-        match reply(&card, console)? {
+        console.eprint(&render(&card, &review.progress(), console));
+        let done = match reply(&card, console)? {
             KeyChoice::Quit => return Ok(()),
-            KeyChoice::Skip => at += 1,
-            KeyChoice::Decide(decision) => match review.decide(at, decision) {
-                Ok(is_settled) => at += usize::from(is_settled),
-                // What cannot be read is asked again; nothing was written.
-                Err(Failure::Message { message, .. }) => console.error("not written:", message),
-                Err(other) => return Err(other),
-            },
+            KeyChoice::Skip => Ok(at + 1),
+            KeyChoice::Undo => review.undo().map(|before| before.unwrap_or(at)),
+            KeyChoice::AcceptAll => review.accept_all(at).map(|_| at),
+            KeyChoice::Decide(decision) => review.decide(at, decision).map(|is_settled| at + usize::from(is_settled)),
+        };
+        match done {
+            Ok(next) => at = next,
+            // What cannot be read is asked again; nothing was written.
+            Err(Failure::Message { message, .. }) => console.error("not written:", message),
+            Err(other) => return Err(other),
         }
     }
     Ok(())
 }
 
+/// Asks after many questions whether there is time for more.
+fn goes_on(review: &Review, console: &Console) -> Result<bool, Failure> {
+    let question = format!("{}; what was decided is saved. [g]o on  [q]uit:", review.progress());
+    let answer = ask(console, &question)?;
+    Ok(answer.is_some_and(|answer| !answer.trim().to_lowercase().starts_with('q')))
+}
+
 fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
     let choices = match &card.subject {
         Subject::Probe(card) if !card.literal_forms.is_empty() => {
-            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [q]uit:"
+            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:"
         }
-        Subject::Probe(_) => "[a]ccept  [e]dit  [r]eject  [s]kip  [q]uit:",
-        Subject::Message(_) => "[p]araphrase  [k]eep as it is  [s]kip  [q]uit:",
+        Subject::Probe(_) => "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
+        Subject::Message(_) => "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
     };
     loop {
         let Some(answer) = ask(console, choices)? else { return Ok(KeyChoice::Quit) };
+        if let (Subject::Probe(_), true) = (&card.subject, answer.trim().starts_with('A')) {
+            return Ok(KeyChoice::AcceptAll);
+        }
         let letter = answer.trim().to_lowercase();
         let decision = match (&card.subject, letter.chars().next()) {
+            (_, Some('?')) => {
+                console.eprint(LEGEND);
+                None
+            }
+            (_, Some('u')) => return Ok(KeyChoice::Undo),
             (_, Some('q')) => return Ok(KeyChoice::Quit),
             (_, Some('s')) => return Ok(KeyChoice::Skip),
             (Subject::Probe(_), Some('a')) | (Subject::Message(_), Some('k')) => Some(Decision::Accept),
@@ -137,17 +173,18 @@ fn in_editor(editor: &str, text: &str, suffix: &str) -> Result<String, Failure> 
     Ok(read_text(file.path())?)
 }
 
-fn render(card: &Card, console: &Console) -> String {
+fn render(card: &Card, progress: &str, console: &Console) -> String {
     let Card { fixture, number, of, subject } = card;
+    let progress = console.paint(TextStyle::Dim, progress);
     match subject {
         Subject::Probe(probe) => {
             let head = format!("{fixture} · {number} of {of} · {}", probe.id);
-            format!("\n{}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
+            format!("\n{}  {progress}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
         }
         Subject::Message(message) => {
             let head = format!("{fixture} · {number} of {of} · message {} is in the user's own words", message.message);
             let text = base::text::shortened(&message.text, SHOWN);
-            format!("\n{}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
+            format!("\n{}  {progress}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
         }
     }
 }

@@ -1,19 +1,27 @@
-//! `compeval observe`: what sessions did after the compactions in their logs. Needs no project, key or model.
+//! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
+//! no project, key or model.
+
+mod economics;
+mod policy;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use policy::PolicyArgs;
+use serde::Serialize;
 
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word, short};
-use crate::cli::project::given;
+use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Column, Console, number, render_table};
+use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
-use base::files::write_whole;
+use base::files::write_private;
 use base::threads::each;
-use sessions::import::{ImportError, ImportIssue, Log, log_files, read_session};
+use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
+use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
 use sessions::observe::{
     FORMATS, LocalDifference, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
     SessionObservation, SideDifference, WindowFigures, combine, observe,
@@ -27,6 +35,16 @@ pub(crate) struct ObserveArgs {
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+/// What `--json` prints with `--economics`.
+#[derive(Serialize)]
+struct ObservationWithEconomics<'o> {
+    #[serde(flatten)]
+    observation: &'o SessionObservation,
+    economics: &'o Economics,
 }
 
 /// Compactions on the page.
@@ -37,20 +55,44 @@ const LISTED: usize = 30;
 const SUGGESTED: usize = 3;
 
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
+    let methods = args.policy.methods(common)?;
     let files = files_of(common, args, console)?;
-    let found = read_all(&files, console);
+    let formats: &[Format] = if args.policy.economics { &COUNTED } else { &FORMATS };
+    let found = read_all(&files, formats, console);
     found.problems.iter().for_each(|problem| console.note(problem));
     let observation = combine(found.sessions);
     let worst = worst_first(&observation);
+    let economics = args.policy.economics.then(|| {
+        let steps = without_copies(found.steps);
+        let settings = args.policy.settings();
+        let price_of = |model: &str| args.policy.price_of(model);
+        sessions::economics::economics(steps, methods, &observation.compactions, settings, &price_of)
+    });
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_whole(&path, observed_page(&observation, &cases))?;
+        write_private(&path, observed_page(&observation, &cases, economics.as_ref()))?;
         console.note(&format!("wrote {}", path.display()));
     }
-    console.report(&observation, || console.print(&text(&observation, &worst, found.others, console)));
+    let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
+    match &economics {
+        None => console.report(&observation, || {
+            console.print(&text(&observation, &worst, found.others, console));
+            if let Some(next) = next(&observation, &worst, has_project) {
+                console.print(&format!("\n{next}"));
+            }
+        }),
+        Some(economics) => {
+            let both = ObservationWithEconomics { observation: &observation, economics };
+            console.report(&both, || console.print(&economics::text(economics, found.others, console)));
+        }
+    }
     let is_empty = observation.sessions.is_empty();
-    Ok(if is_empty { Exit::EmptySelection } else { Exit::Done })
+    Ok(if is_empty && economics.is_none_or(|economics| economics.sessions == 0) {
+        Exit::EmptySelection
+    } else {
+        Exit::Done
+    })
 }
 
 /// The files to look at, each once.
@@ -78,17 +120,19 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
 #[derive(Default)]
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
+    /// The requests of these sessions, and of those whose compactions are not analysed.
+    steps: Vec<LogSteps>,
     /// Files that are no sessions of the formats.
     others: usize,
     problems: Vec<String>,
 }
 
 /// Reads the files on all processors, one session at a time on each.
-fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
+fn read_all(files: &[PathBuf], formats: &[Format], console: &Console) -> ReadSessions {
     let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
     let bar = bar(sizes.iter().sum(), console);
     let read = each(files.len(), |at| {
-        let findings = read(&files[at]);
+        let findings = read(&files[at], formats);
         bar.inc(sizes[at]);
         findings
     });
@@ -98,10 +142,11 @@ fn read_all(files: &[PathBuf], console: &Console) -> ReadSessions {
         match findings {
             Ok(None) => found.others += 1,
             Err(problem) => found.problems.push(problem),
-            Ok(Some((sessions, losses))) => {
-                found.problems.extend(losses.iter().map(ImportIssue::to_string));
+            Ok(Some(read)) => {
+                found.problems.extend(read.losses.iter().map(ImportIssue::to_string));
                 let named = |session| (file.display().to_string(), session);
-                found.sessions.extend(sessions.into_iter().map(named));
+                found.sessions.extend(read.sessions.into_iter().map(named));
+                found.steps.extend(read.steps);
             }
         }
     }
@@ -117,11 +162,32 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 }
 
 /// The sessions of a file, and what could not be read of it.
-type FileFindings = (Vec<SessionFindings>, Vec<ImportIssue>);
+struct FileFindings {
+    sessions: Vec<SessionFindings>,
+    steps: Vec<LogSteps>,
+    losses: Vec<ImportIssue>,
+}
+
+impl FileFindings {
+    fn new(file: &Path, log: ImportedLog) -> FileFindings {
+        let is_analysed = FORMATS.contains(&log.format);
+        let analysed = log.conversations.iter().filter(|_| is_analysed);
+        let steps = |conversation: &Conversation| LogSteps {
+            file: file.display().to_string(),
+            session: conversation.name_hint.clone(),
+            steps: SessionSteps::new(conversation, log.format),
+        };
+        FileFindings {
+            sessions: analysed.map(|conversation| observe(conversation, log.format)).collect(),
+            steps: log.conversations.iter().map(steps).collect(),
+            losses: log.losses,
+        }
+    }
+}
 
 /// Reads a file; `None` if it has none of the formats.
-fn read(file: &Path) -> Result<Option<FileFindings>, String> {
-    match read_session(file, &FORMATS) {
+fn read(file: &Path, formats: &[Format]) -> Result<Option<FileFindings>, String> {
+    match read_session(file, formats) {
         Ok(None) => Ok(None),
         // `fixture import` takes the name of a format; here there is none to give.
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
@@ -130,10 +196,7 @@ fn read(file: &Path) -> Result<Option<FileFindings>, String> {
             Err(format!("`{}` is in no known format{details}", file.display()))
         }
         Err(error) => Err(chain(&error)),
-        Ok(Some(log)) => {
-            let sessions = log.conversations.iter().map(|conversation| observe(conversation, log.format)).collect();
-            Ok(Some((sessions, log.losses)))
-        }
+        Ok(Some(log)) => Ok(Some(FileFindings::new(file, log))),
     }
 }
 
@@ -158,7 +221,6 @@ fn text(observation: &SessionObservation, worst: &[usize], others: usize, consol
     paragraphs.extend(reasons(observation));
     paragraphs.push(compared(observation));
     paragraphs.extend(quotations(observation));
-    paragraphs.extend(next(observation, worst));
     paragraphs.join("\n\n")
 }
 
@@ -317,14 +379,24 @@ fn quotations(observation: &SessionObservation) -> Option<String> {
     (!lines.is_empty()).then(|| format!("May be corrections by the user:\n{}", lines.join("\n")))
 }
 
-/// The command that makes fixtures of the worst sessions.
-fn next(observation: &SessionObservation, worst: &[usize]) -> Option<String> {
+/// The command that makes fixtures of the worst sessions, and first a project where there is none.
+fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) -> Option<String> {
     let mut files: Vec<&String> = Vec::new();
     for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
         if !files.contains(&file) && files.len() < SUGGESTED {
             files.push(file);
         }
     }
-    let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
-    (!files.is_empty()).then(|| format!("next: compeval fixture import {} --at-compactions", files.join(" ")))
+    if files.is_empty() {
+        return None;
+    }
+    if has_project {
+        let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
+        return Some(format!("next: compeval fixture import {} --at-compactions", files.join(" ")));
+    }
+    // The project is another folder, so the paths must be good there, too.
+    let absolute = |file: &String| std::path::absolute(file).map_or(file.clone(), |path| path.display().to_string());
+    let files: Vec<String> = files.into_iter().map(|file| shell_word(&absolute(file))).collect();
+    let import = format!("compeval -C eval fixture import {} --at-compactions", files.join(" "));
+    Some(format!("next: compeval init eval --empty && {import}"))
 }

@@ -1,0 +1,277 @@
+//! All logs together: what they cost, what can be said of other policies, and why nothing is said where it is not.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+
+use super::curve::{CostCurve, CostPoint, thresholds};
+use super::history::{BackTest, MOST_ERROR, Rewrite, TokenBill, back_test, rewrites};
+use super::method::{CompactionMethod, LifeCycle};
+use super::prices::ModelPrice;
+use super::simulate::{Policy, SimulatedSession, Trigger, simulate};
+use super::steps::{LeftOut, PricedSession, SessionSteps};
+use crate::import::Format;
+use crate::observe::{ObservedCompaction, SESSIONS_FOR_INTERVAL};
+use stats::{Estimate, interval, mean};
+
+/// The steps of a session in a log, or why there are none.
+#[derive(Clone, Debug)]
+pub struct LogSteps {
+    /// The log, as the caller names it.
+    pub file: String,
+    /// The session.
+    pub session: String,
+    /// Its requests.
+    pub steps: Result<SessionSteps, LeftOut>,
+}
+
+/// What the user says of the policies to simulate; what is not said is as the logs show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PolicySettings {
+    /// One more trigger beside the thresholds.
+    pub trigger: Option<Trigger>,
+    /// Tokens of the newest messages that stay as they are.
+    pub tail: u64,
+    /// The instruction to compact stands in front of the history, or in another system prompt.
+    pub instruction_first: bool,
+    /// Seconds for which the provider keeps a prefix.
+    pub lifetime: Option<f64>,
+}
+
+/// A session that is not simulated.
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftOutSession {
+    /// The log.
+    pub file: String,
+    /// The session.
+    pub session: String,
+    /// Why.
+    pub why: LeftOut,
+}
+
+/// A method under every threshold.
+#[derive(Clone, Debug, Serialize)]
+pub struct MethodEconomics {
+    /// The method.
+    pub method: String,
+    /// Cost by threshold.
+    pub curve: CostCurve,
+    /// At the trigger that the user named.
+    pub at_trigger: Option<SimulatedSession>,
+    /// In the middle of the flat region; null where nothing is compacted there.
+    pub life: Option<LifeCycle>,
+    /// What logs would have cost there, less what they cost as recorded, as a share of the latter: mean over logs. Null
+    /// with fewer than 8 logs.
+    pub difference: Option<Estimate>,
+    /// The most replaced tokens that the method was measured on; sizes beyond it are extrapolated. Null for sizes from
+    /// logs.
+    pub largest_measured: Option<u64>,
+}
+
+/// What logs cost, and what they would have cost.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Economics {
+    /// Sessions with counters and prices.
+    pub sessions: usize,
+    /// Those of them whose format the back-test holds for; what is said of other policies is of these.
+    pub simulated: usize,
+    /// The others.
+    pub left_out: Vec<LeftOutSession>,
+    /// What the sessions cost, at list prices.
+    pub bill: TokenBill,
+    /// The bill of the simulated sessions as it is computed, the requests of recorded compactions included, which no log counts.
+    pub as_recorded: SimulatedSession,
+    /// Recorded compactions by what they rewrote, the worst first.
+    pub rewrites: Vec<Rewrite>,
+    /// The computed bill beside the logged one.
+    pub back_test: BackTest,
+    /// Tokens read again after a compaction beyond those of the controls, as a mean; null where no compaction has
+    /// controls.
+    pub refetch: Option<f64>,
+    /// Methods, unless nothing may be said.
+    pub methods: Vec<MethodEconomics>,
+    /// Why nothing is said of other policies.
+    pub withheld: Option<String>,
+    /// Whether output is counted in part only, as in logs of Claude Code.
+    pub partial_output: bool,
+}
+
+/// Takes out what a session has in common with an earlier one of the list: a resumed or forked log begins with the
+/// requests of the log that it continues.
+pub fn without_copies(mut logs: Vec<LogSteps>) -> Vec<LogSteps> {
+    logs.sort_by(|a, b| (&a.file, &a.session).cmp(&(&b.file, &b.session)));
+    let mut seen: HashSet<u64> = HashSet::new();
+    for log in &mut logs {
+        let Ok(steps) = &mut log.steps else { continue };
+        let copied = steps.steps.iter().take_while(|step| seen.contains(&step.identity)).count();
+        seen.extend(steps.steps.iter().map(|step| step.identity));
+        steps.skip(copied);
+    }
+    logs.retain(|log| log.steps.as_ref().is_ok_and(|steps| steps.steps.len() > 1) || log.steps.is_err());
+    logs
+}
+
+/// Puts the logs together. `contexts` are methods of a result set; `compactions` are those of the same logs, for what is
+/// read again after them.
+pub fn economics(
+    logs: Vec<LogSteps>,
+    contexts: Vec<CompactionMethod>,
+    compactions: &[ObservedCompaction],
+    settings: PolicySettings,
+    price_of: &dyn Fn(&str) -> Option<ModelPrice>,
+) -> Economics {
+    let mut found = Economics { refetch: refetch(compactions), ..Economics::default() };
+    let (sessions, files) = found.add_logs(logs, price_of);
+    found.rewrites.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
+    found.sessions = sessions.len();
+    sessions.iter().for_each(|session| found.bill.add(session));
+    found.partial_output = sessions.iter().any(|session| session.steps.format == Format::ClaudeCode);
+    let tested = sessions.iter().zip(&files).filter_map(|(one, file)| back_test(file, one, settings.lifetime));
+    found.back_test = BackTest::new(tested.collect());
+    let kept = sessions.into_iter().zip(files).filter(|(session, _)| found.back_test.holds(session.steps.format));
+    let (sessions, files): (Vec<PricedSession>, Vec<String>) = kept.unzip();
+    found.simulated = sessions.len();
+    let recorded = CompactionMethod::recorded(&sessions);
+    let simulation = Simulation { sessions, files, recorded, settings, refetch: found.refetch };
+    let as_recorded = simulation.as_recorded();
+    as_recorded.iter().for_each(|session| found.as_recorded += *session);
+    found.withheld = withheld(&found, &simulation, contexts.is_empty());
+    if found.withheld.is_none() {
+        let methods = simulation.recorded.clone().into_iter().chain(contexts);
+        found.methods = methods.filter_map(|method| simulation.method(&method, &as_recorded)).collect();
+    }
+    found
+}
+
+impl Economics {
+    /// Takes in what logs show by themselves; gives back the sessions with prices, and the log of each.
+    fn add_logs(
+        &mut self,
+        logs: Vec<LogSteps>,
+        price_of: &dyn Fn(&str) -> Option<ModelPrice>,
+    ) -> (Vec<PricedSession>, Vec<String>) {
+        let (mut sessions, mut files) = (Vec::new(), Vec::new());
+        for LogSteps { file, session, steps } in logs {
+            let left_out = match steps {
+                Err(why) => Some(why),
+                Ok(steps) => match steps.prices(price_of) {
+                    Err(why) => {
+                        self.rewrites.extend(rewrites(&file, &steps, None));
+                        Some(why)
+                    }
+                    Ok(prices) => {
+                        let priced = PricedSession::new(steps, prices);
+                        self.rewrites.extend(rewrites(&file, &priced.steps, Some(&priced)));
+                        sessions.push(priced);
+                        files.push(file.clone());
+                        None
+                    }
+                },
+            };
+            self.left_out.extend(left_out.map(|why| LeftOutSession { file, session, why }));
+        }
+        (sessions, files)
+    }
+}
+
+/// Why nothing is said of other policies.
+fn withheld(found: &Economics, simulation: &Simulation, has_no_contexts: bool) -> Option<String> {
+    if found.sessions == 0 {
+        Some("no session has counters, times and prices".to_owned())
+    } else if simulation.sessions.is_empty() {
+        Some(format!(
+            "in the median session of each format the computed bill is more than {:.0}% off the logged one, so the prompt \
+             cache did not work as is assumed here, or other requests came in between",
+            100.0 * MOST_ERROR
+        ))
+    } else if simulation.recorded.is_none() && has_no_contexts {
+        Some("no log records a compaction, and --contexts names no methods".to_owned())
+    } else if thresholds(&simulation.sessions).is_empty() {
+        Some("no session grows beyond 20,000 tokens".to_owned())
+    } else {
+        None
+    }
+}
+
+/// The mean excess of tokens read again in the windows after compactions over their controls; at least 0.
+fn refetch(compactions: &[ObservedCompaction]) -> Option<f64> {
+    let excess = |one: &ObservedCompaction| {
+        let (before, after) = (one.control_before?, one.control_after?);
+        let control = (before.re_read_tokens? + after.re_read_tokens?) as f64 / 2.0;
+        Some(one.figures.re_read_tokens? as f64 - control)
+    };
+    let counted = compactions.iter().filter(|one| one.not_counted.is_none());
+    mean(&counted.filter_map(excess).collect::<Vec<f64>>()).map(|mean| mean.max(0.0))
+}
+
+struct Simulation {
+    sessions: Vec<PricedSession>,
+    /// The log of each.
+    files: Vec<String>,
+    recorded: Option<CompactionMethod>,
+    settings: PolicySettings,
+    refetch: Option<f64>,
+}
+
+impl Simulation {
+    fn policy<'p>(&self, trigger: Trigger, method: &'p CompactionMethod) -> Policy<'p> {
+        Policy {
+            trigger,
+            method,
+            tail: self.settings.tail,
+            instruction_last: !self.settings.instruction_first,
+            lifetime: self.settings.lifetime,
+            refetch: self.refetch.unwrap_or(0.0) as u64,
+        }
+    }
+
+    /// What each session costs as it was recorded.
+    fn as_recorded(&self) -> Vec<SimulatedSession> {
+        let never = CompactionMethod::none();
+        let method = self.recorded.as_ref().unwrap_or(&never);
+        let policy = Policy { tail: 0, instruction_last: true, ..self.policy(Trigger::AsLogged, method) };
+        self.sessions.iter().map(|session| simulate(session, &policy)).collect()
+    }
+
+    fn simulate(&self, trigger: Trigger, method: &CompactionMethod) -> Vec<SimulatedSession> {
+        let is_recorded = self.recorded.as_ref().is_some_and(|recorded| recorded.name == method.name);
+        let one = |session: &PricedSession| {
+            let own = CompactionMethod::recorded([session]).filter(|_| is_recorded);
+            simulate(session, &self.policy(trigger, own.as_ref().unwrap_or(method)))
+        };
+        self.sessions.iter().map(one).collect()
+    }
+
+    fn method(&self, method: &CompactionMethod, as_recorded: &[SimulatedSession]) -> Option<MethodEconomics> {
+        let sum = |trigger: Trigger| {
+            let mut sum = SimulatedSession::default();
+            self.simulate(trigger, method).into_iter().for_each(|session| sum += session);
+            sum
+        };
+        let points = thresholds(&self.sessions).into_iter();
+        let points = points.map(|threshold| CostPoint { threshold, cost: sum(Trigger::Tokens(threshold)) });
+        let curve = CostCurve::new(points.collect())?;
+        let there = self.simulate(Trigger::Tokens(curve.flat.middle), method);
+        Some(MethodEconomics {
+            method: method.name.clone(),
+            at_trigger: self.settings.trigger.map(sum),
+            life: curve.life(method.growth),
+            difference: self.difference(&there, as_recorded),
+            largest_measured: method.largest,
+            curve,
+        })
+    }
+
+    /// The relative difference of each log; a log and its sub-agents are one cluster.
+    fn difference(&self, there: &[SimulatedSession], as_recorded: &[SimulatedSession]) -> Option<Estimate> {
+        let mut by_file: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+        for ((file, there), here) in self.files.iter().zip(there).zip(as_recorded) {
+            let [a, b] = by_file.entry(file).or_default();
+            *a += there.usd;
+            *b += here.usd;
+        }
+        let shares = by_file.into_values().filter(|[_, here]| *here > 0.0).map(|[there, here]| there / here - 1.0);
+        let shares: Vec<f64> = shares.collect();
+        interval(&shares).filter(|_| shares.len() >= SESSIONS_FOR_INTERVAL)
+    }
+}

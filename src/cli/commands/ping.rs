@@ -1,0 +1,139 @@
+//! `compeval check --ping`: the smallest request to each model that the pipeline names, which shows whether its server,
+//! key and name are right before a run is paid for.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::cli::failure::Failure;
+use crate::cli::format::money;
+use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::{runtime, stage_models};
+use crate::pipeline::Pipeline;
+use base::message::Role;
+use base::units::{Tokens, Usd};
+use models::{
+    AskFailure, AttemptBudget, AttemptCost, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec,
+    RawReply, RetryPolicy, Settings, Turn, estimate,
+};
+
+/// The longest reply that is asked for: the least that every vendor takes.
+const REPLY: Tokens = Tokens(16);
+/// How long a provider may let the one request wait.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a model said to a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Ping {
+    /// `provider/model`.
+    model: String,
+    pub(super) ok: bool,
+    /// From sending to the last byte; null without a reply.
+    seconds: Option<f64>,
+    /// What it cost; null where the price is unknown.
+    usd: Option<Usd>,
+    /// Why there was no reply, and what to do.
+    message: Option<String>,
+}
+
+/// Asks each model of the pipeline once, one after the other. The built-in rules are nobody to ask.
+pub(super) fn ping_models(pipeline: &Pipeline) -> Result<Vec<Ping>, Failure> {
+    let generators = pipeline.generators.iter().map(|generator| &generator.model);
+    let mut asked: Vec<&ModelUse> = Vec::new();
+    for model in stage_models(pipeline).chain(generators).filter(|model| !model.is_lexical()) {
+        if !asked.iter().any(|known| known.reference == model.reference) {
+            asked.push(model);
+        }
+    }
+    let prices = Prices::new(pipeline.prices.clone());
+    let runtime = runtime()?;
+    Ok(asked.into_iter().map(|model| runtime.block_on(ping(model, &prices))).collect())
+}
+
+async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
+    let mut spec = ProviderSpec::clone(&model.provider);
+    spec.limits.max_attempts = 1;
+    spec.limits.timeout = spec.limits.timeout.min(PATIENCE);
+    let policy = RetryPolicy { longest_wait: PATIENCE, wait_budget: PATIENCE, ..RetryPolicy::default() };
+    let name = spec.name.clone();
+    let client = Client::new([Arc::new(spec)]).with_retry_policy(policy);
+    let call = smallest_call(model);
+    let expected = estimate(&call);
+    let replied = &Cell::new(None);
+    let store = |reply: &RawReply| {
+        let usd = prices.cost_in(reply.lane, &model.reference, &reply.usage);
+        replied.set(Some((reply.latency.as_secs_f64(), usd)));
+        async { Ok::<(), Infallible>(()) }
+    };
+    let asked = client.ask(&name, &call, expected, &Unlimited, store).await;
+    let message = match (asked, replied.get()) {
+        // A reply of so few tokens may be cut off before it says anything: it was a reply all the same.
+        (Ok(_), _) | (Err(_), Some(_)) => None,
+        (Err(AskFailure::Call(failure)), None) => Some(match failure.hint {
+            Some(hint) => format!("{} ({hint})", failure.message),
+            None => failure.message,
+        }),
+        (Err(other), None) => Some(other.to_string()),
+    };
+    let (seconds, usd) = replied.get().unzip();
+    Ping { model: model.reference.to_string(), ok: message.is_none(), seconds, usd: usd.flatten(), message }
+}
+
+/// One word is asked for, with the settings of the stage: one that the model does not take is found, too.
+fn smallest_call(model: &ModelUse) -> Call {
+    Call {
+        model: model.reference.model.clone(),
+        operation: Operation::Generate,
+        turns: vec![Turn::Text { role: Role::User, text: "Reply with the word: ok".into() }],
+        instructions: None,
+        settings: Settings { max_output_tokens: Some(REPLY), ..model.settings.clone() },
+        schema: None,
+        lane: model.lane.of_one(),
+        prefix_uses: 1,
+        cache_ttl: CacheTtl::FiveMinutes,
+    }
+}
+
+/// The user asked for exactly these requests.
+struct Unlimited;
+
+impl AttemptBudget for Unlimited {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: AttemptCost<'_>) {}
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
+}
+
+/// A line for each model.
+pub(super) fn print(pings: &[Ping], console: &Console) {
+    if pings.is_empty() {
+        return console.note("No model to ask: the built-in rules answer.");
+    }
+    let width = pings.iter().map(|ping| ping.model.chars().count()).max().unwrap_or(0);
+    for Ping { model, ok, seconds, usd, message } in pings {
+        let said = match (ok, seconds) {
+            (true, seconds) => {
+                let price = if usd.is_some() { money(*usd) } else { "its price is unknown".to_owned() };
+                let time = seconds.map(|seconds| format!("{seconds:.1} s, ")).unwrap_or_default();
+                format!("{}  {time}{price}", console.paint(TextStyle::Good, "ok"))
+            }
+            (false, _) => {
+                let why = message.as_deref().unwrap_or("no reply");
+                format!("{}  {why}", console.paint(TextStyle::Bad, "failed"))
+            }
+        };
+        console.print(&format!("{model:<width$}  {said}"));
+    }
+}

@@ -1,0 +1,71 @@
+//! `compeval run --sample`: the sample project, written and run wherever the user is.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::cli::args::Common;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::folder;
+use crate::pipeline::find_pipeline;
+
+use super::offer::{run_each, unstarted};
+
+/// The folder of the sample.
+const FOLDER: &str = "compeval-sample";
+
+/// Writes the sample project unless it is there, and runs it by the same command line in its folder, so that every
+/// command that the run suggests leads there.
+pub(super) fn run_sample(common: &Common) -> Result<Exit, Failure> {
+    let place = folder(common).join(FOLDER);
+    let place: PathBuf = place.components().filter(|part| *part != std::path::Component::CurDir).collect();
+    if !place.join("pipeline.toml").is_file() || find_pipeline(&place, None).is_err() {
+        let exit = run_each(&[&["init", &place.display().to_string(), "--quiet"]])?;
+        if exit != Exit::Done {
+            return Ok(exit);
+        }
+    }
+    let mut command = Command::new(std::env::current_exe().map_err(unstarted)?);
+    command.arg("-C").arg(&place).args(without_place(std::env::args_os().skip(1)));
+    run_in_its_place(&mut command)
+}
+
+/// The arguments without `--sample` and the folder to work in.
+fn without_place(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut arguments = arguments;
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
+        if matches!(&*text, "-C" | "--directory") {
+            arguments.next();
+        } else if argument != OsStr::new("--sample") && !text.starts_with("-C") && !text.starts_with("--directory=") {
+            kept.push(argument);
+        }
+    }
+    kept
+}
+
+/// Runs a command as this process.
+#[cfg(unix)]
+fn run_in_its_place(command: &mut Command) -> Result<Exit, Failure> {
+    Err(unstarted(std::os::unix::process::CommandExt::exec(command)))
+}
+
+/// Runs a command, and ends as it does.
+#[cfg(not(unix))]
+fn run_in_its_place(command: &mut Command) -> Result<Exit, Failure> {
+    let status = command.status().map_err(unstarted)?;
+    Ok(if status.success() { Exit::Done } else { Exit::Incomplete })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_kept_but_for_the_place() {
+        let typed = ["-C", "x", "run", "--sample", "--runs", "2", "-Cy", "--directory=z", "--label", "a"];
+        let kept = without_place(typed.into_iter().map(OsString::from));
+        assert_eq!(kept, ["run", "--runs", "2", "--label", "a"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The first minutes: the sample anywhere, a look whether the models answer, a label after a run without a reply.
+
+use super::super::brain::Wanted;
+use super::project::Project;
+use super::server::{Reply, Server};
+
+#[test]
+fn the_sample_is_written_and_run_anywhere() {
+    let project = Project::empty();
+    let ended = project.expect(0, "run --sample --runs 1 --label first");
+    assert!(ended.stdout.starts_with("Sample run with built-in rules"), "{}", ended.stdout);
+    assert!(project.exists("compeval-sample/results/first/summary.json") && !project.exists("results"));
+    let next = ended.stdout.lines().rev().find(|line| line.starts_with("next:")).unwrap_or_default().to_owned();
+    assert!(next.contains("-C compeval-sample"), "{next}");
+    let before = project.read("compeval-sample/pipeline.toml");
+    project.expect(0, "run --sample --label second --runs 1");
+    assert_eq!(project.read("compeval-sample/pipeline.toml"), before, "it is written once");
+    // Also in a project of one's own, which is left alone.
+    let own = Project::offline();
+    own.expect(0, "run --sample --runs 1");
+    assert!(own.exists("compeval-sample/results") && !own.exists("results"));
+}
+
+#[test]
+fn check_pings_each_model_once_with_the_smallest_request() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "check");
+    assert_eq!(server.count(), 0, "a check sends nothing by itself");
+    let ended = project.expect(0, "check --ping");
+    assert_eq!(server.count(), 2, "one for each model, whatever the number of its stages");
+    for model in ["mock/small-1", "mock/judge-1"] {
+        let line = ended.stdout.lines().find(|line| line.starts_with(model)).unwrap();
+        assert!(line.contains("ok") && line.contains("its price is unknown"), "{line}");
+    }
+    assert!(
+        server.asked().iter().all(|asked| asked.body.len() < 300 && asked.json.to_string().contains("16")),
+        "small requests"
+    );
+    server.forget();
+    server.script(|_| {
+        Reply::Raw(401, r#"{"error":{"message":"Incorrect API key","type":"invalid_request_error"}}"#.into())
+    });
+    let ended = project.expect(1, "check --ping --json").json();
+    assert_eq!(server.count(), 2, "each is asked once");
+    assert_eq!((&ended["ok"], &ended["ping"][0]["ok"]), (&true.into(), &false.into()), "{ended}");
+    assert!(ended["ping"][0]["message"].as_str().unwrap().contains("Incorrect API key"), "{ended}");
+    let offline = Project::offline();
+    offline.expect(1, "check --ping");
+}
+
+#[test]
+fn a_run_without_a_single_reply_does_not_lock_its_label() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let refusal =
+        || Reply::Raw(401, r#"{"error":{"message":"Incorrect API key","type":"invalid_request_error"}}"#.into());
+    server.script(move |_| refusal());
+    project.expect(5, "run --label a --runs 1");
+    assert!(project.exists("results/a/contexts.jsonl"), "what rules made is there");
+    server.script(|_| Reply::Sensible);
+    project.edit("prompts/anchored.md", "working notes", "other notes");
+    project.edit("pipeline.toml", "[[compress]]\nname     = \"twin\"\nstrategy = \"full\"\n", "");
+    project.expect(0, "run --label a --runs 1");
+    assert!(project.result("a", "manifest.json")["outcome"] == "complete");
+    // One reply is enough to keep the label.
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Grades => Reply::Raw(400, r#"{"error":{"message":"not today","type":"invalid"}}"#.into()),
+        _ => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1");
+    project.edit("prompts/answer.md", "{{", "Now: {{");
+    project.edit("pipeline.toml", "[[compress]]\nname     = \"twin\"\nstrategy = \"full\"\n", "");
+    let again = project.compeval("run --label a --runs 1");
+    assert_eq!(again.code, 2, "{again:?}");
+}

@@ -1,0 +1,165 @@
+//! How near `plan` comes to what a run takes, where nothing is cached: five layouts, each forecast, run against a server on
+//! loopback that counts tokens as compeval does, and compared.
+//!
+//! `cargo build && cargo run --example forecast`
+//!
+//! The server summarizes in about 1,800 tokens, answers in about 150, and grades in the format of the judge: what a model
+//! writes is an assumption of a forecast, what it reads is not.
+
+#![allow(unreachable_pub, reason = "the brain serves several binaries")]
+#![allow(clippy::print_stdout, reason = "a measurement prints")]
+#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use axum::Json;
+use axum::routing::post;
+use base::tokens::count_tokens;
+use serde_json::{Value, json};
+
+#[path = "../tests/support/brain.rs"]
+mod brain;
+#[path = "../tests/support/loopback.rs"]
+mod loopback;
+
+/// How far the actual number may be from the forecast.
+const MARGIN: f64 = 0.15;
+/// Tokens of a summary and of an answer.
+const SUMMARY: usize = 1800;
+const ANSWER: usize = 150;
+
+/// The flags of a plan and its run, and what is added to the shipped pipeline.
+struct Layout {
+    name: &'static str,
+    flags: &'static str,
+    added: &'static str,
+}
+
+const PRICES: &str = "\n[prices.\"loop/m\"]\ninput = 1.0\noutput = 5.0\n";
+const SECOND_JUDGE: &str = "\n[[judge]]\nname = \"second\"\nmodel = \"loop/m\"\n";
+const CONVERSATION: &str = "\n[[compress]]\nname = \"system\"\nstrategy = \"anchored-iterative\"\nmodel = \"loop/m\"\n\
+                            prompt = \"prompts/anchored.md\"\nplacement = \"system\"\n";
+
+const LAYOUTS: [Layout; 5] = [
+    Layout {
+        name: "two sessions, all methods",
+        flags: "--fixtures debug-job-queue,zh-log-cleanup --runs 1",
+        added: "",
+    },
+    Layout {
+        name: "rules only",
+        flags: "--fixtures debug-job-queue,feature-csv-export --methods extract,mask,truncate,none --runs 1",
+        added: "",
+    },
+    Layout {
+        name: "chains over all points",
+        flags: "--fixtures config-reverse-proxy --methods full,anchored,regenerative,none --runs 1",
+        added: "",
+    },
+    Layout {
+        name: "two judges, three runs",
+        flags: "--fixtures zh-log-cleanup --methods full,anchored+index,none --runs 3",
+        added: SECOND_JUDGE,
+    },
+    Layout {
+        name: "a prompt in the system message",
+        flags: "--fixtures debug-job-queue --methods full,system,none --runs 1",
+        added: CONVERSATION,
+    },
+];
+
+fn main() -> ExitCode {
+    let server = loopback::LoopbackServer::start(axum::Router::new().route("/v1/chat/completions", post(reply)));
+    println!("{:<32}{:>10}{:>10}{:>8}{:>10}{:>10}{:>8}", "layout", "input", "actual", "", "USD", "actual", "");
+    let mut is_near = true;
+    for layout in &LAYOUTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        write_project(folder.path(), &server.url(), layout.added);
+        let plan = compeval(folder.path(), &format!("plan --json --model loop/m {}", layout.flags));
+        compeval(folder.path(), &format!("run --label a --quiet --allow-weak-judge --model loop/m {}", layout.flags));
+        let manifest = std::fs::read(folder.path().join("results/a/manifest.json")).expect("a manifest");
+        let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+        let estimate = &plan["estimate"];
+        let pairs = [(&estimate["input_tokens"], &manifest["usage"]["input"]), (&estimate["usd"], &manifest["usd"])]
+            .map(|(expected, actual)| (expected.as_f64().expect("a number"), actual.as_f64().expect("a number")));
+        let [(input, actual_input), (usd, actual_usd)] = pairs;
+        if std::env::var_os("COMPEVAL_FORECAST_DETAILS").is_some() {
+            let sent = &manifest["requests_sent"];
+            println!(
+                "{} requests, {sent} sent; {} tokens of output, {}; {:#}",
+                estimate["requests"], estimate["output_tokens"], manifest["usage"]["output"], manifest["stages"]
+            );
+        }
+        let off = pairs.map(|(expected, actual)| actual / expected - 1.0);
+        is_near &= off.iter().all(|off| off.abs() <= MARGIN);
+        println!(
+            "{:<32}{input:>10.0}{actual_input:>10.0}{:>8}{usd:>10.4}{actual_usd:>10.4}{:>8}",
+            layout.name,
+            percent(off[0]),
+            percent(off[1])
+        );
+    }
+    if is_near { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn percent(off: f64) -> String {
+    format!("{:+.0}%", off * 100.0)
+}
+
+/// The shipped project with a provider on loopback.
+fn write_project(folder: &Path, url: &str, added: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for part in ["fixtures", "probes", "prompts"] {
+        std::fs::create_dir_all(folder.join(part)).expect("a folder");
+        for entry in std::fs::read_dir(root.join(part)).expect("a folder").flatten() {
+            std::fs::copy(entry.path(), folder.join(part).join(entry.file_name())).expect("a copy");
+        }
+    }
+    let pipeline = std::fs::read_to_string(root.join("pipeline.toml")).expect("the pipeline");
+    let provider =
+        format!("\n[providers.loop]\nkind = \"openai-chat\"\nbase_url = \"{url}/v1\"\nidentity = \"loop\"\n");
+    std::fs::write(folder.join("pipeline.toml"), format!("{pipeline}{added}{provider}{PRICES}")).expect("a pipeline");
+}
+
+/// Runs the program; what it printed, as JSON where it is.
+fn compeval(folder: &Path, arguments: &str) -> Value {
+    let output = Command::new(program()).args(arguments.split(' ')).current_dir(folder).output().expect("the program");
+    // A weak judge and failed cells do not matter here: the requests were sent.
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "compeval {arguments}\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// The program beside the examples of this build.
+fn program() -> PathBuf {
+    let example = std::env::current_exe().expect("a path");
+    example.parent().and_then(Path::parent).expect("a build").join("compeval")
+}
+
+async fn reply(Json(request): Json<Value>) -> Json<Value> {
+    let text = brain::text_of(&request);
+    let said = match brain::wanted(&text) {
+        brain::Wanted::Compression => of_length(&text, SUMMARY),
+        brain::Wanted::Answer => of_length(&brain::reply(&request), ANSWER),
+        brain::Wanted::Grades => brain::reply(&request),
+    };
+    let (prompt, completion) = (count_tokens(&text).0, count_tokens(&said).0);
+    Json(json!({
+        "model": request["model"],
+        "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": said}}],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": completion},
+    }))
+}
+
+/// As many words of a text as have about so many tokens; a short text is repeated.
+fn of_length(text: &str, tokens: usize) -> String {
+    let mut said = String::new();
+    while said.len() < tokens * 16 {
+        said.push_str(if text.is_empty() { "nothing " } else { text });
+        said.push('\n');
+    }
+    let counted = count_tokens(&said).0 as usize;
+    let share = tokens as f64 / counted.max(1) as f64;
+    said.chars().take((said.chars().count() as f64 * share) as usize).collect()
+}
