@@ -148,7 +148,6 @@ named_enum! {
 }
 
 impl Book {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_closed(&self) -> bool {
         *self == Book::Closed
     }
