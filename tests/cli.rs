@@ -23,6 +23,7 @@ mod cli {
     mod budgets;
     #[cfg(unix)]
     mod cluster;
+    mod chinese;
     mod commands;
     mod programs;
     mod comparison_page;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::action::{Digest, DigestBuilder, InputValue};
 use models::{Endpoint, ModelName};
 use sessions::transcript::{Message, Role, render};
@@ -38,6 +40,23 @@ impl Context {
             Context::Readable { messages } => Some(text_of(messages).into()),
             Context::Bound { text, .. } => text.as_deref().map(Into::into),
         }
+    }
+
+    /// The texts of user messages among the items of a vendor, which are kept word for word in front of what cannot be
+    /// read.
+    pub fn verbatim_user_texts(&self) -> Vec<String> {
+        let Context::Bound { items, .. } = self else { return Vec::new() };
+        let items: Vec<Value> = serde_json::from_str(items).unwrap_or_default();
+        let texts = |item: &Value| match item.get("content") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(parts)) => {
+                let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+                texts.join("\n")
+            }
+            _ => String::new(),
+        };
+        let of_user = items.iter().filter(|item| item.get("role").and_then(Value::as_str) == Some("user"));
+        of_user.map(texts).filter(|text| !text.is_empty()).collect()
     }
 
     /// The context with the artifact index behind it; a bound one stays as it is.
@@ -113,6 +132,15 @@ mod tests {
         let messages = vec![Message::text(Role::User, "a"), Message::text(Role::Assistant, "b")];
         assert_eq!(Context::Readable { messages }.text().as_deref(), Some("[user]\na\n\n[assistant]\nb"));
         assert_eq!(Context::summary("").text().as_deref(), Some(""));
+    }
+
+    #[test]
+    fn user_messages_beside_an_opaque_item_are_known() {
+        let items = r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"My code is 4711."}]},
+            {"role":"user","content":"Go on."},{"type":"compaction","encrypted_content":"gAAA"}]"#;
+        let context = Context::Bound { items: items.into(), text: None };
+        assert_eq!(context.verbatim_user_texts(), ["My code is 4711.", "Go on."]);
+        assert!(Context::summary("My code is 4711.").verbatim_user_texts().is_empty());
     }
 
     #[test]

@@ -56,6 +56,14 @@ fn compare_labels(
     Ok(comparison.among(tried))
 }
 
+/// A side of a comparison as the project names it: a path is relative to the project, or else to the current folder.
+pub(super) fn side_in(pipeline: &Pipeline, side: &str) -> String {
+    let path = pipeline.folder.join(side);
+    let whole = side.rsplit_once(':').map_or(side, |(whole, _)| whole);
+    let is_there = path.exists() || pipeline.folder.join(whole).exists();
+    if side.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() }
+}
+
 /// The comparison with the baseline that the run was given, if it was given one.
 pub(super) fn compared_to_baseline(
     pipeline: &Pipeline,
@@ -63,7 +71,7 @@ pub(super) fn compared_to_baseline(
     lines: FindTextEdit<'_>,
 ) -> Result<Option<Comparison>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
-    let (other, method) = open_side(&pipeline.results, baseline)?;
+    let (other, method) = open_side(&pipeline.results, &side_in(pipeline, baseline))?;
     let other = ResultSet::read(&other)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };

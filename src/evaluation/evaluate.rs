@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::commit::commit_of;
+use super::comparison::side_in;
 use super::cost_limit::check_cost_limit;
 use super::engine::{EngineOptions, require_prices, run_matrix};
 use super::error::EvaluationError;
@@ -150,7 +151,7 @@ impl Prepared {
             limits = limits.part(part.share());
         }
         if let Some(Baseline { side, .. }) = &request.baseline {
-            open_side(&pipeline.results, side)?;
+            open_side(&pipeline.results, &side_in(&pipeline, side))?;
         }
         let design = Design::of(&pipeline);
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace);

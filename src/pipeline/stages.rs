@@ -190,6 +190,14 @@ pub(super) fn check_answerer(
             );
             context.error(place, message, help);
         }
+        Strategy::Opaque { model } if model.reference.model != reads.reference.model => {
+            let problem = Problem::warning(format!(
+                "`{who}` ({}) answers from opaque items that {} made for `{name}`",
+                reads.reference, model.reference
+            ));
+            let help = "the vendor does not say whether another model can use them: name an answerer of the same model";
+            context.problems.push(problem.at(context.file, place.clone()).help(help));
+        }
         Strategy::ProviderCompaction { model, .. } if !same_endpoint(model, reads) => {
             let message = format!("`{who}` ({}) cannot read the compaction block of `{name}`", reads.reference);
             let help = format!(

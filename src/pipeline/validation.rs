@@ -301,16 +301,19 @@ pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
     Problem::error(format!("this prompt does not insert {{{{ {variable} }}}}")).at(prompt, 0..first_line).help(help)
 }
 
-pub(super) const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `+`, 64 at most, beginning with a letter or digit: names become \
-                         file names, JSON keys and words on the command line";
+pub(super) const NAME_HELP: &str = "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a \
+                         letter or digit: names become file names, JSON keys and words on the command line";
 
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+    let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | ' ');
     match name.chars().find(|c| !is_sound(*c)) {
         _ if name.is_empty() => Err("a name is empty".to_owned()),
         Some(c) => Err(format!("the name `{name}` holds {c:?}")),
         None if !name.starts_with(char::is_alphanumeric) => Err(format!("the name `{name}` begins with a sign")),
+        None if name.ends_with(' ') || name.contains("  ") => {
+            Err(format!("the name `{name}` ends with a blank, or holds two in a row"))
+        }
         None if name.chars().count() > 64 => Err(format!("the name `{name}` is too long")),
         None => Ok(()),
     }

@@ -3,8 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use base::locale::Locale;
 use base::{named_enum, text_name};
 use sessions::transcript::Point;
+
+impl ProbeType {
+    /// Its name in reports.
+    pub fn label(self, locale: Locale) -> &'static str {
+        match self {
+            ProbeType::Recall => locale.pick("recall", "召回"),
+            ProbeType::Artifact => locale.pick("artifact", "产物"),
+            ProbeType::Continuation => locale.pick("continuation", "连续性"),
+            ProbeType::Decision => locale.pick("decision", "决策"),
+        }
+    }
+}
 
 text_name! {
     /// The id of a probe, unique within its bank.

@@ -2,9 +2,10 @@
 
 use super::breakdowns::FigureTable;
 use super::notes::has_answers;
-use super::numbers::{UNKNOWN, brackets, count, mark, score, signed, usd};
+use super::numbers::{UNKNOWN, brackets, count, count_range, mark, score, signed, usd};
 use super::translation::Translation;
 use crate::results::{Manifest, MethodSummary, Summary};
+use base::text::grouped;
 use stats::DifferenceTest;
 
 /// Whether a figure of what was needed later may be shown: a point meets its conditions.
@@ -74,7 +75,14 @@ fn columns(tr: &Translation, shows_needed: bool) -> Vec<Column> {
         ]);
     }
     columns.extend([
-        column(tr.needed_tokens, |method, _| count(method.compression.tokens)),
+        column(tr.contexts, |method, _| {
+            let cost = &method.compression;
+            format!("{}/{}", grouped(cost.contexts), grouped(cost.expected))
+        }),
+        column(tr.needed_tokens, |method, _| {
+            let interval = method.compression.tokens_ci95.map(|ci| format!(" [{}]", count_range(ci)));
+            format!("{}{}", count(method.compression.tokens), interval.unwrap_or_default())
+        }),
         column(tr.seconds, |method, _| method.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)),
         column(tr.calls, |method, _| {
             method.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))

@@ -2,12 +2,14 @@
 
 use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval, signed, usd};
 use super::translation::{Translation, fill};
+use crate::action::BuiltInStrategy;
 use crate::measure::RecallCaveat;
 use crate::results::{
     Comparison, CostChange, CostChanges, Design, Differences, ExcludedDimension, ExclusionReason, Flip,
-    IdenticalContexts, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact,
-    Reliability, Share, ShareDifference, Summary, Weakest, underpowered_methods,
+    IdenticalContexts, LostConstraint, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause,
+    NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest, underpowered_methods,
 };
+use stats::thresholds::MARGIN;
 use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
@@ -39,10 +41,36 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     if summary.comparison.is_none() && manifest.design.has_one_sample() {
         notes.push(tr.single_run.to_owned());
     }
+    if has_answers(&manifest.design) && summary.methods.values().all(|method| method.economy.constraints_kept.is_none())
+    {
+        notes.push(tr.no_constraints.to_owned());
+    }
+    notes.extend(above_full(summary, tr));
     notes.extend(summary.needed_points.iter().filter_map(|points| points_note(points, tr)));
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
+}
+
+/// Methods that a judge grades clearly above the whole transcript in a dimension.
+fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
+    let ceiling = |answerer: &str| {
+        summary
+            .methods
+            .values()
+            .find(|method| method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer)
+    };
+    let of = |(name, method): (&String, &MethodSummary)| -> Option<Vec<String>> {
+        let full = ceiling(&method.answerer).filter(|_| !method.is_anchor())?;
+        let above = method.dimensions.iter().filter_map(|(dimension, level)| {
+            let difference = level.median? - full.dimensions.get(dimension)?.median?;
+            let label = tr.dimension_label(dimension);
+            (difference >= MARGIN).then(|| format!("{name} {label} {}", signed(difference)))
+        });
+        Some(above.collect())
+    };
+    let above: Vec<String> = summary.methods.iter().filter_map(of).flatten().collect();
+    (!above.is_empty()).then(|| fill(tr.above_full, &[&above.join(separator(tr))]))
 }
 
 /// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.
@@ -213,7 +241,8 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
     let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
     let mut parts =
         vec![fill(tr.weakest_dimension, &[&tr.dimension_label(&dimension.name), &score(Some(dimension.value))])];
-    let kind = probe_type.iter().map(|kind| fill(tr.weakest_type, &[&kind.name, &score(Some(kind.value))]));
+    let kind =
+        probe_type.iter().map(|kind| fill(tr.weakest_type, &[tr.probe_type(&kind.name), &score(Some(kind.value))]));
     let heading = heading.iter().filter_map(|found| {
         let kept = method.economy.survival_by_heading.get(&found.name)?;
         let lost = [kept.of - kept.count, kept.of].map(|n| n.to_string());
@@ -353,6 +382,9 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     let facts = |facts: &[ProbeFact]| facts.iter().map(fact).collect::<Vec<_>>();
     notes.extend(list(tr.facts_lost, &facts(&compared.differences.facts_lost), tr));
     notes.extend(list(tr.facts_gained, &facts(&compared.differences.facts_gained), tr));
+    let lost = |lost: &LostConstraint| format!("{} {}/{}", fact(&lost.fact), lost.lost, lost.chains);
+    let constraints: Vec<String> = compared.constraints_lost.iter().map(lost).collect();
+    notes.extend(list(tr.constraints_lost, &constraints, tr));
     let Differences { overclaim, fabrication, constraints, .. } = &compared.differences;
     notes.extend(share_change(tr.overclaim_change, overclaim, tr));
     notes.extend(share_change(tr.fabrication_change, fabrication, tr));

@@ -21,6 +21,11 @@ pub(super) fn count(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| grouped(value.round().max(0.0) as u64))
 }
 
+/// `1,204–2,310`, the interval of a count.
+pub(super) fn count_range(interval: Interval) -> String {
+    format!("{}–{}", count(Some(interval.low())), count(Some(interval.high())))
+}
+
 pub(super) fn usd(value: Option<f64>) -> String {
     match value {
         None => UNKNOWN.to_owned(),

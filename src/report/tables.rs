@@ -1,7 +1,5 @@
 //! Tables for the terminal, and the columns that Markdown shares with them.
 
-use serde::Serialize;
-
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
@@ -9,7 +7,9 @@ use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
 };
-use super::numbers::{UNKNOWN, brackets, count, mark, percent_range, probability, range, score, share, signed, usd};
+use super::numbers::{
+    UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
+};
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
@@ -148,7 +148,11 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     let column = |header, value| EconomyColumn { header, only: None, value };
     let only = |medium, column| EconomyColumn { only: Some(medium), ..column };
     let mut columns = vec![
-        column(tr.context_tokens, |m, _| plain(count(m.economy.context_tokens))),
+        column(tr.coverage, |m, _| coverage(m)),
+        column(tr.context_tokens, |m, _| {
+            let interval = m.economy.context_tokens_ci95.map(|ci| (TextStyle::Dim, count_range(ci)));
+            plain(count(m.economy.context_tokens)).into_iter().chain(interval).collect()
+        }),
         column(tr.removed, |m, _| plain(share(m.economy.compression_ratio))),
         column(tr.survival, |m, _| plain(share(m.economy.fact_survival))),
         only(Medium::Markdown, column(tr.placed, |m, _| plain(share(m.economy.in_context.placed)))),
@@ -192,6 +196,19 @@ fn economy(summary: &Summary, tr: &Translation) -> TextTable {
         std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
     };
     TextTable { header: header.map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
+}
+
+/// The cells that there are, of all that the design asks for: contexts where nothing is judged.
+pub(super) fn coverage(method: &MethodSummary) -> TableCell {
+    let cells = &method.cells;
+    let judged = [cells.judged, cells.judged + cells.failed + cells.missing];
+    let [present, expected] =
+        if judged[1] > 0 { judged } else { [method.compression.contexts, method.compression.expected] };
+    let style = if present < expected { TextStyle::Bad } else { TextStyle::Plain };
+    vec![(
+        style,
+        if expected == 0 { UNKNOWN.to_owned() } else { format!("{}/{}", grouped(present), grouped(expected)) },
+    )]
 }
 
 /// Answers that assert another value, of those whose context lost every expected fact.
@@ -309,26 +326,38 @@ pub(super) fn detectable(judged: &DifferenceTest) -> String {
 }
 
 /// A method that others measured on other sessions.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct PublishedMethod {
-    pub name: &'static str,
+    /// In English and in Chinese.
+    pub names: [&'static str; 2],
     pub scores: [f64; 7],
     /// Share of tokens.
     pub removed: f64,
 }
 
+impl PublishedMethod {
+    pub(super) fn name(&self, locale: Locale) -> &'static str {
+        let [english, chinese] = self.names;
+        locale.pick(english, chinese)
+    }
+}
+
 pub(super) const PUBLISHED: [PublishedMethod; 3] = [
     PublishedMethod {
-        name: "anchored iterative (Factory)",
+        names: ["anchored iterative (Factory)", "锚定式迭代（Factory）"],
         scores: [3.70, 4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
         removed: 0.986,
     },
     PublishedMethod {
-        name: "regenerative (Anthropic)",
+        names: ["regenerative (Anthropic)", "整体重写（Anthropic）"],
         scores: [3.44, 3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
         removed: 0.987,
     },
-    PublishedMethod { name: "opaque (OpenAI)", scores: [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92], removed: 0.993 },
+    PublishedMethod {
+        names: ["opaque (OpenAI)", "不透明压缩（OpenAI）"],
+        scores: [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92],
+        removed: 0.993,
+    },
 ];
 
 /// Header and rows of the published scores.
@@ -336,7 +365,7 @@ pub(super) fn published_table(tr: &Translation) -> (Vec<String>, [Vec<String>; 3
     let header = score_header(tr).into_iter().chain([tr.removed.to_owned()]).collect();
     let row = |method: PublishedMethod| {
         let scores = method.scores.map(|value| score(Some(value)));
-        [method.name.to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
+        [method.name(tr.locale).to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
     };
     (header, PUBLISHED.map(row))
 }

@@ -1,6 +1,7 @@
 //! The texts of reports in the language of the pipeline. Ids, JSON and the command line stay English.
 
 use crate::judge::Dimension;
+use crate::probe::ProbeType;
 use base::locale::Locale;
 use stats::{NoEvidenceReason, NoRetention, Verdict};
 
@@ -94,12 +95,14 @@ texts! {
         "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
+    coverage: "cells", "单元";
     failed: "failed", "失败";
     missing: "missing", "缺失";
     truncated: "truncated", "截断";
     needed: "needed later", "后续所需";
     needed_lift: "needed later, lift", "后续所需之增量";
     truncate_baseline: "newest text", "最新文本";
+    contexts: "contexts", "上下文";
     needed_tokens: "tokens", "词元";
     seconds: "seconds", "秒";
     calls: "calls", "调用";
@@ -298,6 +301,16 @@ texts! {
     good_to_bad: "probes from good to bad ({}): {}.", "由好变坏的问题（{}）：{}。";
     bad_to_good: "probes from bad to good ({}): {}.", "由坏变好的问题（{}）：{}。";
     facts_lost: "facts lost from the context ({}): {}.", "上下文中丢失的事实（{}）：{}。";
+    constraints_lost:
+        "constraints lost in most distinct chains ({}): {}.",
+        "在多数不同压缩链中丢失的约束（{}）：{}。";
+    above_full:
+        "graded above the whole transcript, which has all of it: {}. Look at what the judge rewards there: length, form, or \
+         the absence of what misleads.",
+        "评分高于包含全部内容的完整记录：{}。请查看评审在此奖励什么：长度、形式，还是没有误导内容。";
+    no_constraints:
+        "rules kept: no probe has the tag `constraint`, so nothing is known of what the user forbade or demanded.",
+        "规则保留：没有问题带有 `constraint` 标签，因此用户禁止或要求的内容无从得知。";
     facts_gained: "facts gained in the context ({}): {}.", "上下文中新增的事实（{}）：{}。";
     tested_fixtures:
         "on the {} of {} fixtures that changed: {}; on all: {}.",
@@ -391,6 +404,12 @@ impl Translation {
             other => other.to_owned(),
         };
         name.split('+').map(part).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The name of a type of probes; one that is unknown stays as it is.
+    pub(super) fn probe_type<'n>(&self, name: &'n str) -> &'n str {
+        let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == name);
+        known.map_or(name, |kind| kind.label(self.locale))
     }
 
     pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {

@@ -20,6 +20,7 @@ mod summary;
 mod findings;
 mod run_files;
 mod figures;
+mod human;
 mod worst;
 
 /// Values by name, in the order of tables. Written out as an object.
@@ -40,7 +41,8 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
 pub use comparison::costs::{CostChange, CostChanges};
-pub use comparison::gate::{Regression, newly_failing, regressions, underpowered_methods};
+pub use comparison::gate::{Regression, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
+pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use figures::{figures_digest, take_figures};
 pub use files::constraint_row::ConstraintRow;
@@ -73,6 +75,7 @@ pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
     NarrowScale,
 };
+pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};

@@ -286,7 +286,7 @@ impl SummaryBuilder<'_> {
                 overall: overall_level(&runs),
                 dimensions: dimension_levels(&runs),
                 fact_survival: answers.fact_survival(),
-                context_tokens: answers.context_tokens(),
+                context_tokens: answers.context_tokens().map(|tokens| tokens.center),
                 compression_ratio: answers.compression_ratio(),
             }
         };

@@ -201,3 +201,72 @@ fn a_rubric_in_either_language_reaches_the_judge_word_for_word() {
         assert!(sent.contains(&words), "{sent}");
     }
 }
+
+#[test]
+fn a_baseline_is_a_path_in_the_project_from_wherever_the_program_is_started() {
+    let project = offline();
+    project.expect(0, "run --label before --runs 1 --methods truncate,full,none");
+    std::fs::create_dir_all(project.path("elsewhere")).expect("a folder");
+    let mut command =
+        project.command("-C .. run --label after --runs 1 --methods truncate,full,none --compare-to results/before");
+    let output = command.current_dir(project.path("elsewhere")).output().expect("the program");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(project.result("after", "summary.json")["comparison"]["baseline"], "before");
+}
+
+#[test]
+fn a_fixture_is_scrubbed_by_its_name_and_an_empty_project_has_its_folders() {
+    let project = Project::offline();
+    project.edit("fixtures/harbor.json", "Find out why.", "Mail jane@corp-mail.com why.");
+    project.expect(0, "fixture scrub harbor");
+    assert!(!project.read("fixtures/harbor.json").contains("jane@corp-mail.com"));
+    project.expect(2, "fixture scrub no-such").says(&["name a fixture, or its file"]);
+    let empty = Project::empty();
+    empty.expect(0, "init --empty");
+    assert!(empty.path("fixtures").is_dir() && empty.path("probes").is_dir());
+}
+
+#[test]
+fn an_import_of_equal_content_leaves_the_fixture_and_its_date_alone() {
+    let project = Project::empty();
+    project.expect(0, "init --empty");
+    let log = r#"[{"role":"user","content":"Read the notes and compare both plans."},{"role":"assistant","content":"Plan B is shorter by 12 days."}]"#;
+    project.write("session.json", log);
+    project.expect(0, "fixture import session.json");
+    let dated = project.read("fixtures/session.json").replace("\"scrubbed_at\": \"2", "\"scrubbed_at\": \"1");
+    project.write("fixtures/session.json", &dated);
+    let again = project.expect(0, "fixture import session.json");
+    assert!(again.stdout.contains("unchanged: fixtures/session.json"), "{}", again.stdout);
+    assert_eq!(project.read("fixtures/session.json"), dated);
+    project.write("session.json", &log.replace("12 days", "13 days"));
+    project.expect(0, "fixture import session.json");
+    assert!(project.exists("fixtures/session-2.json"), "other content is another fixture");
+}
+
+#[test]
+fn a_method_may_be_named_by_several_words() {
+    let project = offline();
+    project.edit("pipeline.toml", "name     = \"truncate\"", "name     = \"the newest messages\"");
+    let mut command = project.command("run --label a --runs 1");
+    let output = command.args(["--methods", "the newest messages,full,none"]).output().expect("the program");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(project.rows("a").iter().any(|row| row["method"] == "the newest messages"));
+    project.edit("pipeline.toml", "the newest messages", "the  newest messages");
+    project.expect(2, "check").says(&["holds two in a row"]);
+}
+
+#[test]
+fn the_sample_of_research_work_proves_its_bank_and_runs() {
+    let project = offline();
+    let fixture = include_str!("../../examples/research/fixtures/research-compare-documents.json");
+    let bank = include_str!("../../examples/research/probes/research-compare-documents.probes.json");
+    project.write("fixtures/research-compare-documents.json", fixture);
+    project.write("probes/research-compare-documents.probes.json", bank);
+    let checked = project.expect(0, "check --json").json();
+    let warnings: Vec<&str> =
+        checked["warnings"].as_array().unwrap().iter().map(|found| found["message"].as_str().unwrap()).collect();
+    assert!(warnings.iter().all(|warning| !warning.contains("research")), "{warnings:?}");
+    project.expect(0, "run --label a --runs 1 --fixtures research-compare-documents");
+    let rows = project.rows("a");
+    assert!(rows.iter().any(|row| row["probe"] == "open-question" && row["fact_survival"].is_null()));
+}

@@ -2,7 +2,7 @@
 //! by simulation.
 //!
 //! `cargo run --release -p compeval-stats --example coverage [SIMULATIONS [SECTION …]]`, where a section is `intervals`, `findings`, `gate`,
-//! `uniform`, `detectable`, `reliability` or `looks`
+//! `uniform`, `detectable`, `shares`, `reliability` or `looks`
 //!
 //! Seeded: the same number of simulations always prints the same. Scores come from a model in which clusters (sessions),
 //! items (probes), compressions and answers all vary, and are rounded to whole points between 0 and 5 as a judge's are;
@@ -14,6 +14,7 @@ mod gate;
 mod intervals;
 mod model;
 mod reliability;
+mod shares;
 mod uniform;
 
 const SIMULATIONS: usize = 1_500;
@@ -25,7 +26,7 @@ struct Section {
     print: fn(usize) -> bool,
 }
 
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 8] = [
     Section {
         name: "intervals",
         claim: "Every cluster t interval covers in 93 to 97%",
@@ -47,6 +48,7 @@ const SECTIONS: [Section; 7] = [
         claim: "Detectable differences are detected in 77 to 84%",
         print: gate::print_detectable,
     },
+    Section { name: "shares", claim: "No more than 2.5% false regressions of shares", print: shares::print_shares },
     Section {
         name: "reliability",
         claim: "No more than 2.5% false alarms of the reliability test",

@@ -165,6 +165,6 @@ mod tests {
         let three = family_verdicts(&[even(0.5), even(0.4), even(0.3), noisy]);
         let df = |found: &FamilyVerdicts, at: usize| found.methods[at].overall.unwrap().df;
         assert_eq!((df(&two, 0), df(&two, 1)), (3, 3));
-        assert_eq!([0, 1, 2, 3].map(|at| df(&three, at)), [5, 5, 5, 3]);
+        assert_eq!([0, 1, 2, 3].map(|at| df(&three, at)), [7, 7, 7, 3]);
     }
 }

@@ -174,6 +174,26 @@ pub fn share_difference(values: &[f64]) -> Option<Estimate> {
     bounded(values, (-1.0, 1.0))
 }
 
+/// The geometric mean of one size a cluster, with the t interval of its logarithm: sizes differ by factors, so that one
+/// large cluster would decide an arithmetic mean. No p, and no interval where all are equal.
+///
+/// Where a value is 0 there is no logarithm: then it is the arithmetic mean, without an interval. `None` for no values, or
+/// if one of them is negative or no number.
+pub fn geometric_mean(values: &[f64]) -> Option<Estimate> {
+    if values.iter().any(|x| *x < 0.0) {
+        return None;
+    }
+    if values.contains(&0.0) {
+        let arithmetic = interval(values)?;
+        return Some(Estimate { ci95: None, p: None, se: None, ..arithmetic });
+    }
+    let logs: Vec<f64> = values.iter().map(|x| x.ln()).collect();
+    let found = interval(&logs)?;
+    let ci95 = found.ci95.and_then(|ci| Interval::new(ci.low().exp(), ci.high().exp()));
+    let center = if found.degenerate { mean(values)? } else { found.center.exp() };
+    Some(Estimate { center, ci95, p: None, se: None, ..found })
+}
+
 fn bounded(values: &[f64], (floor, ceiling): (f64, f64)) -> Option<Estimate> {
     if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
         return None;
@@ -203,6 +223,19 @@ mod tests {
         assert!(close(ends(&found), [0.322652, 0.627348]));
         assert!((found.p.unwrap() - 0.00217751).abs() < 5e-9);
         assert!(!found.degenerate);
+    }
+
+    #[test]
+    fn sizes_have_a_geometric_mean_and_an_interval_of_factors() {
+        let found = geometric_mean(&[100.0, 1_000.0, 10_000.0]).unwrap();
+        assert!((found.center - 1_000.0).abs() < 1e-9);
+        let [low, high] = ends(&found);
+        assert!((low * high - 1e6).abs() < 1e-3 && low > 0.0, "even on the logarithm, and never below 0");
+        let even = geometric_mean(&[7.0, 7.0]).unwrap();
+        assert_eq!((even.center, even.ci95), (7.0, None));
+        let empty = geometric_mean(&[0.0, 4.0]).unwrap();
+        assert_eq!((empty.center, empty.ci95), (2.0, None));
+        assert_eq!((geometric_mean(&[]), geometric_mean(&[-1.0])), (None, None));
     }
 
     #[test]
@@ -268,10 +301,10 @@ mod tests {
     #[test]
     fn a_usual_variance_is_shared_and_a_larger_one_is_not() {
         let usual = |usual_variance| NoiseKnowledge { floor: None, usual_variance: Some(usual_variance) };
-        // own variance .0091667; (2 · .02 + 3 · .0091667) / 5 = .0135
+        // own variance .0091667; (4 · .02 + 3 · .0091667) / 7 = .0153571
         let shared = estimate(&[0.6, 0.4, 0.4, 0.5], usual(0.02)).unwrap();
-        assert!((shared.se.unwrap().powi(2) * 4.0 - 0.0135).abs() < 1e-9);
-        assert_eq!(shared.df, 5);
+        assert!((shared.se.unwrap().powi(2) * 4.0 - 0.107_5 / 7.0).abs() < 1e-9);
+        assert_eq!(shared.df, 7);
         let noisy = estimate(&[2.0, -2.0, 1.0, -1.0], usual(0.02)).unwrap();
         assert_eq!((noisy.df, noisy.se), (3, interval(&[2.0, -2.0, 1.0, -1.0]).unwrap().se));
     }

@@ -40,7 +40,7 @@ pub use components::{Component, Components, NoComponent, components};
 pub use drift::{REGRADED_ANSWERS, Regrading};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
-pub use interval::{Estimate, Interval, interval, level, lower_bound, share, share_difference};
+pub use interval::{Estimate, Interval, geometric_mean, interval, level, lower_bound, share, share_difference};
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};

@@ -210,11 +210,14 @@ pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     judged.map(of).collect()
 }
 
-/// A share that changed by the same amount in every cluster gets the noise of two roundings to all or nothing: the same
-/// loss everywhere is more evidence than an uneven one, not less.
+/// The fewest items that a share is of: messages that need something.
+const FEWEST_ITEMS: usize = 3;
+
+/// A share that changed by the same amount in every cluster gets the noise of two roundings to all or nothing of each of
+/// the fewest items: the same loss everywhere is more evidence than an uneven one, not less.
 fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
     let Estimate { center, clusters, degenerate, .. } = paired.estimate;
-    let floor = (ROUNDING_VARIANCE / clusters.max(1) as f64).sqrt();
+    let floor = (ROUNDING_VARIANCE / (FEWEST_ITEMS * clusters.max(1)) as f64).sqrt();
     let known = NoiseKnowledge { floor: Some(floor), usual_variance: None };
     let mut paired = paired.clone();
     if let Some(floored) = estimate(&vec![center; clusters], known).filter(|_| degenerate && center != 0.0) {

@@ -57,7 +57,7 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
 
 /// Writes the files of a new project, all or none. Returns their paths, from `root`.
 fn write_starter(root: &Path, is_empty: bool) -> Result<Vec<String>, Failure> {
-    let is_sample = |path: &str| path.starts_with("fixtures/") || path.starts_with("probes/");
+    let is_sample = |path: &str| SAMPLE_FOLDERS.iter().any(|folder| path.starts_with(folder));
     let files: Vec<_> = starter_files().into_iter().filter(|(path, _)| !(is_empty && is_sample(path))).collect();
     refuse_taken(root)?;
     let mut written = Vec::new();
@@ -68,8 +68,16 @@ fn write_starter(root: &Path, is_empty: bool) -> Result<Vec<String>, Failure> {
         write_whole(&path, &text).map_err(|error| undo(&written, error))?;
         written.push(path);
     }
+    for folder in SAMPLE_FOLDERS {
+        let path = root.join(folder);
+        let made = std::fs::create_dir_all(&path);
+        made.map_err(|error| Failure::error(format!("{} cannot be created: {error}", shown(&path))))?;
+    }
     Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
 }
+
+/// What the sample session is in; a project without it has them, too.
+const SAMPLE_FOLDERS: [&str; 2] = ["fixtures", "probes"];
 
 fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     if let Some(adapter) = args.compressor {

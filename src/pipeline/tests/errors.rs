@@ -133,7 +133,7 @@ requests_per_minute = -1
     pipeline.toml:3:10: unknown locale `de` -> known: `en`, `zh`
     pipeline.toml:4:21: a number of runs is at least 1 -> write 1 or more, or leave it out for the default
     pipeline.toml:4:24: unknown key `answers` -> did you mean `answer`?
-    pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.` and `+`, 64 at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
+    pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
     pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`, `artifact_index`
     pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`

@@ -116,6 +116,16 @@ fn an_opaque_context_is_read_by_its_own_provider_only() {
 }
 
 #[test]
+fn another_model_of_the_provider_answers_from_opaque_items_under_a_warning() {
+    let text = |model: &str| format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by(model));
+    let warned = Project::new(&text("openai-responses/other")).opened();
+    let words = render(&problems_of(&warned));
+    assert!(words.contains("`agent` (openai-responses/other) answers from opaque items that"), "{words}");
+    let same = Project::new(&text("openai-responses/m")).opened();
+    assert!(!render(&problems_of(&same)).contains("opaque items"));
+}
+
+#[test]
 fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model() {
     let text = |answerer: &str| {
         format!(

@@ -16,7 +16,7 @@ use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
 use crate::report::findings::{findings_sentences, gap_row};
-use crate::report::tables::{PUBLISHED, PublishedMethod};
+use crate::report::tables::PUBLISHED;
 use crate::report::translation::translation;
 use crate::results::{ListedRow, MethodFindings, RowError, ScoredRow, Summary};
 use base::threads::both;
@@ -36,7 +36,7 @@ struct PageData<'a> {
     methods: Vec<PageMethod>,
     costs: &'a [PageCost],
     failures: &'a [PageFailure],
-    reference: &'a [PublishedMethod],
+    reference: Vec<PageReference>,
     dimensions: Vec<(&'static str, &'static str)>,
     types: Vec<&'static str>,
     criteria: Vec<(String, Option<usize>)>,
@@ -49,6 +49,21 @@ struct PageData<'a> {
     summary: &'a Summary,
     pairs: &'a [(String, String)],
     live: Option<u64>,
+}
+
+/// Scores that others published.
+#[derive(Serialize)]
+struct PageReference {
+    name: &'static str,
+    scores: [f64; 7],
+    removed: f64,
+}
+
+fn published(input: &PageInput<'_>) -> Vec<PageReference> {
+    let shown = PUBLISHED.iter().filter(|_| input.reference);
+    shown
+        .map(|method| PageReference { name: method.name(input.locale), scores: method.scores, removed: method.removed })
+        .collect()
 }
 
 /// How far methods are apart: a row under the scores, and the sentences below it. Empty on the page of a comparison.
@@ -337,7 +352,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         methods: methods(input, &tables.methods),
         costs: &input.costs,
         failures: &input.failures,
-        reference: if input.reference { &PUBLISHED } else { &[] },
+        reference: published(input),
         dimensions: Dimension::ALL.iter().map(|d| (d.name(), d.label(input.locale))).collect(),
         types: ProbeType::ALL.iter().map(|kind| kind.name()).collect(),
         criteria: tables.criteria.iter().map(|id| criterion(input, id)).collect(),

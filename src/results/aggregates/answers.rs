@@ -3,7 +3,7 @@
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::selection::Subset;
 use crate::results::result_set::set::ResultSet;
-use stats;
+use stats::{self, Estimate};
 
 /// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
 pub(in crate::results) struct Answers<'s> {
@@ -45,8 +45,10 @@ impl<'s> Answers<'s> {
         self.mean(|m| m.survival)
     }
 
-    pub(in crate::results) fn context_tokens(&self) -> Option<f64> {
-        self.mean(|m| m.context_tokens.map(|tokens| tokens as f64))
+    /// Tokens of a context: the geometric mean over fixtures of the means over probes.
+    pub(in crate::results) fn context_tokens(&self) -> Option<Estimate> {
+        let tokens = |m: &MeasuredAnswer| m.context_tokens.map(|tokens| tokens as f64);
+        stats::geometric_mean(&self.fixture_means(tokens).map(|(_, mean)| mean).collect::<Vec<_>>())
     }
 
     /// 1 − context tokens / replaced tokens.

@@ -12,6 +12,7 @@ use crate::measure::{ContextShares, DEFAULT_PROBES, FactClass, break_even, share
 use crate::results::Ordered;
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::set::ResultSet;
+use stats::Interval;
 
 /// Expected facts of all answers, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,13 +31,17 @@ pub struct FactCounts {
     pub unreadable_missed: u64,
 }
 
-/// What contexts keep, and what they cost. Means are over fixtures of the means within a fixture.
+/// What contexts keep, and what they cost. Means are over fixtures of the means within a fixture; of context tokens the
+/// geometric one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Economy {
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
-    /// Tokens of a context.
+    /// Tokens of a context, the geometric mean over fixtures.
     pub context_tokens: Option<f64>,
+    /// Of these tokens, for other sessions like these.
+    #[serde(default)]
+    pub context_tokens_ci95: Option<Interval>,
     /// Tokens of the messages it replaces.
     pub replaced_tokens: Option<f64>,
     /// Share of expected facts that occur in the context.
@@ -120,9 +125,11 @@ impl Economy {
             own.map(|(context, refetch)| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
         };
         let full = full.and_then(task_tokens);
+        let tokens = answers.context_tokens();
         Economy {
             compression_ratio: answers.compression_ratio(),
-            context_tokens: answers.context_tokens(),
+            context_tokens: tokens.map(|tokens| tokens.center),
+            context_tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
             replaced_tokens: answers.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
             fact_survival: answers.fact_survival(),
             in_context: in_context(answers),

@@ -52,8 +52,14 @@ pub struct NeededPoints {
 pub struct CompressionCost {
     /// How many compressions the means are over.
     pub contexts: u64,
-    /// Tokens of a context.
+    /// How many there would be if none had failed.
+    #[serde(default)]
+    pub expected: u64,
+    /// Tokens of a context, the geometric mean over fixtures.
     pub tokens: Option<f64>,
+    /// Of these tokens, for other sessions like these.
+    #[serde(default)]
+    pub tokens_ci95: Option<Interval>,
     /// What it took when it was executed.
     pub seconds: Option<f64>,
     /// Requests to a model.
@@ -128,11 +134,16 @@ pub(in crate::results) fn needed_points(set: &ResultSet) -> Option<NeededPoints>
 
 /// The mean over fixtures of the mean within each; `None` where no context has a value.
 fn mean_by_fixture(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> Option<f64>) -> Option<f64> {
+    stats::mean(&fixture_means(contexts, of))
+}
+
+/// The mean of each fixture whose contexts have a value.
+fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> Option<f64>) -> Vec<f64> {
     let mut fixtures: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (context, value) in contexts.iter().filter_map(|context| Some((context, of(context)?))) {
         fixtures.entry(&context.fixture).or_default().push(value);
     }
-    stats::mean_of(fixtures.values().filter_map(|values| stats::mean(values)))
+    fixtures.values().filter_map(|values| stats::mean(values)).collect()
 }
 
 /// What a compression of a method takes, at the points on which its recall rests.
@@ -140,9 +151,13 @@ pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> Com
     let counted = counted_points(set);
     let own: Vec<_> = contexts(set, method).into_iter().filter(|context| counted.contains(&at(context))).collect();
     let is_priced = own.iter().all(|context| context.usd.is_some());
+    let sizes = fixture_means(&own, |context| context.tokens.map(|tokens| tokens as f64));
+    let tokens = stats::geometric_mean(&sizes);
     CompressionCost {
         contexts: own.len() as u64,
-        tokens: mean_by_fixture(&own, |context| context.tokens.map(|tokens| tokens as f64)),
+        expected: counted.len() as u64 * u64::from(set.design().runs.compress),
+        tokens: tokens.map(|tokens| tokens.center),
+        tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
         seconds: mean_by_fixture(&own, |context| context.seconds),
         calls: mean_by_fixture(&own, |context| Some(f64::from(context.calls))),
         usd: mean_by_fixture(&own, |context| context.usd).filter(|_| is_priced),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::changes::{ComparedVariants, Differences, FixtureChanges};
 use super::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
 use super::costs::CostChanges;
+use super::lost_constraints::{LostConstraint, lost_constraints};
 use super::reliability::{ChainPairs, Reliability};
 use crate::action::Digest;
 use crate::judge::Dimension;
@@ -124,6 +125,8 @@ pub struct MethodComparison {
     pub edited_texts: Vec<TextEdit>,
     /// What it takes on both sides.
     pub costs: CostChanges,
+    /// Facts with the tag `constraint` that most contexts of the baseline have and most of this side lost.
+    pub constraints_lost: Vec<LostConstraint>,
     /// What became different in contexts, answers and scores.
     #[serde(flatten)]
     pub differences: Differences,
@@ -305,6 +308,7 @@ struct PairRow<'s> {
     chains: ChainPairs<'s>,
     edits: MethodEdits,
     costs: CostChanges,
+    constraints_lost: Vec<LostConstraint>,
     differences: Differences,
 }
 
@@ -333,6 +337,7 @@ impl<'s> PairRow<'s> {
             chains: ChainPairs::of(&matched),
             edits: method_edits(before.method, after.method, find),
             costs: CostChanges::of(&matched),
+            constraints_lost: lost_constraints(&matched),
             differences: matched.differences(),
             fixtures,
         }
@@ -480,6 +485,7 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
             edits: row.edits.lines,
             edited_texts: row.edits.texts,
             costs: row.costs,
+            constraints_lost: row.constraints_lost,
             differences: row.differences,
         };
         (row.key, compared)

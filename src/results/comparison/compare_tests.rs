@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use crate::action::Digest;
 use crate::judge::Dimension;
+use crate::measure::FactClass;
 use crate::results::fakes::{design, row};
 use crate::results::*;
 use stats::{NoEvidenceReason, Verdict};
@@ -298,6 +299,46 @@ fn the_gate_names_what_got_worse_in_a_line() {
     assert_eq!(gate.iter().map(|r| r.what.as_str()).collect::<Vec<_>>(), ["overall", "accuracy", "completeness"]);
     assert_eq!(gate[0].why, "mine: overall -0.47 [-0.63, -0.32] on 4 fixtures, p 0.002, against b");
     assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());
+}
+
+/// Rows of a constraint that contexts have or lost, whose answers get this grade from a model or from rules.
+fn constraint(class: FactClass, grade: f64, is_by_rules: bool) -> ResultSet {
+    let mut manifest = manifest("a", &[("mine", "command")]);
+    manifest.design.judges[0].lexical = is_by_rules;
+    let mut rows = rows("mine", &[[grade; 3]; 4]);
+    for row in &mut rows {
+        row.is_constraint = true;
+        row.facts[0].class = Some(class);
+    }
+    gather(manifest, rows)
+}
+
+#[test]
+fn a_constraint_that_most_chains_lost_fails_the_gate_unless_the_judge_finds_it() {
+    let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
+    let kept = constraint(FactClass::Answered, 4.0, false);
+    let lost = compared(&constraint(FactClass::Lost, 1.0, false), &kept);
+    let losses = &lost.methods.get("mine").unwrap().constraints_lost;
+    assert_eq!(losses.len(), 4);
+    assert_eq!((losses[0].lost, losses[0].chains, losses[0].is_confirmed), (3, 3, true));
+    let gate: Vec<Regression> = regressions(&lost).into_iter().filter(|found| found.what == "constraint").collect();
+    assert_eq!(
+        gate[0].why,
+        "mine: the constraint \"8081\" (f1 · point 1 · p1) is lost in 3 of 3 chains; a keeps it, and no judge finds it in \
+         an answer"
+    );
+    let reworded = compared(&constraint(FactClass::AnsweredElsewhere, 4.0, false), &kept);
+    assert!(reworded.methods.get("mine").unwrap().constraints_lost.is_empty());
+    let never_kept = compared(&constraint(FactClass::Lost, 1.0, false), &constraint(FactClass::Lost, 1.0, false));
+    assert!(never_kept.methods.get("mine").unwrap().constraints_lost.is_empty());
+}
+
+#[test]
+fn without_a_judge_a_lost_constraint_is_a_warning() {
+    let (lost, kept) = (constraint(FactClass::Lost, 1.0, true), constraint(FactClass::Answered, 1.0, true));
+    let found = compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap();
+    assert!(regressions(&found).is_empty());
+    assert_eq!(unconfirmed_losses(&found).len(), 4);
 }
 
 /// The comparison of a side whose method failed these chains with one that failed none.

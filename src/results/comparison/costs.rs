@@ -33,7 +33,7 @@ impl CostChange {
 /// What a method takes on both sides, on what both have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostChanges {
-    /// Tokens of a context, the mean over fixtures.
+    /// Tokens of a context, the geometric mean over fixtures.
     pub tokens: CostChange,
     /// Tokens of a task of ten probes.
     pub tokens_per_task: CostChange,
@@ -52,8 +52,8 @@ impl CostChanges {
         let of_task = |answers: &Answers<'_>| tokens_of_task(answers, DEFAULT_PROBES);
         CostChanges {
             tokens: CostChange {
-                before: before.context_tokens().or(paid_before.tokens),
-                after: after.context_tokens().or(paid.tokens),
+                before: before.context_tokens().map(|tokens| tokens.center).or(paid_before.tokens),
+                after: after.context_tokens().map(|tokens| tokens.center).or(paid.tokens),
             },
             tokens_per_task: CostChange { before: of_task(&before), after: of_task(&after) },
             usd: CostChange { before: paid_before.usd, after: paid.usd },

@@ -1,6 +1,8 @@
 //! The gate: what got worse, a line each.
 
+use super::changes::ProbeFact;
 use super::compare::{Comparison, MethodComparison};
+use super::lost_constraints::LostConstraint;
 use super::reliability::FailedChain;
 use crate::results::result_set::level::OVERALL;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
@@ -10,7 +12,7 @@ use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 pub struct Regression {
     /// The method; `None` for the mean over the methods tested.
     pub method: Option<String>,
-    /// `overall`, a dimension, `needed`, or `reliability`.
+    /// `overall`, a dimension, `needed`, `constraint`, or `reliability`.
     pub what: String,
     /// A sentence with the figures that decided it.
     pub why: String,
@@ -73,8 +75,34 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
     let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
     let needed = needed
         .map(|judged| regression(NEEDED, format!("needed-later recall {}", describe_difference(judged, comparison))));
-    scores.chain(needed).chain(reliability).collect()
+    let constraints = compared.constraints_lost.iter().filter(|lost| lost.is_confirmed);
+    let constraints = constraints.map(|lost| regression(CONSTRAINT, describe_loss(lost, comparison)));
+    scores.chain(needed).chain(constraints).chain(reliability).collect()
 }
+
+/// Constraints that contexts have lost by literal rules while no judge graded the answers: no regression, but worth a look.
+pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
+    let lost = comparison
+        .methods
+        .iter()
+        .flat_map(|(method, compared)| compared.constraints_lost.iter().map(move |lost| (method, lost)));
+    let unconfirmed = lost.filter(|(_, lost)| !lost.is_confirmed);
+    unconfirmed.map(|(method, lost)| format!("{method}: {}", describe_loss(lost, comparison))).collect()
+}
+
+/// `the constraint "no new dependency" (shop · point 1 · p3) is lost in 3 of 3 chains; b keeps it`.
+fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
+    let LostConstraint { fact: ProbeFact { fixture, point, probe, fact }, lost: count, chains, is_confirmed } = lost;
+    let judge = if *is_confirmed { "no judge finds it in an answer" } else { "no judge was asked" };
+    let kept = &comparison.baseline;
+    format!(
+        "the constraint \"{fact}\" ({fixture} · point {point} · {probe}) is lost in {count} of {chains} chains; {kept} keeps \
+         it, and {judge}"
+    )
+}
+
+/// The name of a lost constraint among what can regress.
+const CONSTRAINT: &str = "constraint";
 
 /// The name of the needed-later recall among what can regress.
 const NEEDED: &str = "needed";

@@ -6,6 +6,7 @@ pub(super) mod costs;
 pub(super) mod reliability;
 pub(super) mod compare;
 pub(super) mod gate;
+pub(super) mod lost_constraints;
 
 #[cfg(test)]
 mod compare_tests;

@@ -242,6 +242,33 @@ mod tests {
         assert!(arrivals.len() > 970, "{} of 1000", arrivals.len());
     }
 
+    /// The share of a declared limit that is used by calls which reserve 1,024 output tokens and use 250 of them, with 8
+    /// replies outstanding: `settles` returns what was not used, as governor cannot.
+    fn used_share(settles: bool) -> f64 {
+        const PER_MINUTE: u64 = 60_000;
+        const MINUTES: u32 = 10;
+        let (reserved, used, start) = (1024, 250, Instant::now());
+        let mut bucket = TokenBucket::new(PER_MINUTE as f64 * USED_SHARE, 1.0, start);
+        let (mut now, mut total, mut outstanding) = (start, 0, VecDeque::new());
+        while now < start + MINUTES * Duration::from_secs(60) {
+            now += bucket.wait(reserved, now) + Duration::from_micros(1);
+            bucket.take(reserved);
+            total += used;
+            outstanding.push_back(reserved);
+            if outstanding.len() > 8 && settles {
+                bucket.settle(outstanding.pop_front().unwrap_or_default(), used);
+            }
+        }
+        total as f64 / (PER_MINUTE * u64::from(MINUTES)) as f64
+    }
+
+    #[test]
+    fn only_with_refunds_a_limit_of_output_tokens_is_used() {
+        let (with, without) = (used_share(true), used_share(false));
+        assert!(with >= 0.95, "{with}");
+        assert!((0.20..0.30).contains(&without), "{without}");
+    }
+
     #[test]
     fn a_request_larger_than_the_bucket_is_admitted_and_paid_off() {
         let start = Instant::now();

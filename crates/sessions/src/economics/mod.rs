@@ -31,7 +31,8 @@ pub use steps::{LeftOut, PricedSession, SessionSteps, Step};
 use crate::import::Format;
 
 /// The formats that count the tokens of every request.
-pub const FORMATS: [Format; 5] = [Format::ClaudeCode, Format::Codex, Format::Pi, Format::Gemini, Format::OpenCode];
+pub const FORMATS: [Format; 6] =
+    [Format::ClaudeCode, Format::Codex, Format::Pi, Format::Gemini, Format::OpenCode, Format::Atif];
 
 #[cfg(test)]
 mod tests;

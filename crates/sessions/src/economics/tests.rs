@@ -240,6 +240,8 @@ fn sizes_and_costs_of_a_result_set_become_a_method() {
     assert_eq!((methods[0].growth, methods[0].largest), (Some(1000.0), Some(30_000)));
     assert!(matches!(methods[0].cost, RequestCost::Measured(usd) if close(usd, 2e-6)));
     assert_eq!(methods[0].after(50_000, 5_000, 5_000), 15_000, "4,000 × .1 + 1,000, and what stays");
+    assert!(measured_methods(&[context(1, 10_000, 0, 0)]).is_empty(), "nothing is kept");
+    assert!(measured_methods(&[context(1, 10_000, 10_000, 0)]).is_empty(), "all is kept");
     let rule = measured_methods(&[context(1, 10_000, 2_000, 0)]);
     assert_eq!((rule[0].cost, rule[0].growth), (RequestCost::Free, None));
     assert_eq!(rule[0].size, ContextSize::Line { start: 0.0, slope: 0.2 });
@@ -316,6 +318,9 @@ fn every_format_keeps_the_kinds_of_tokens_apart() {
 
     let gemini = r#"{"sessionId":"s","projectHash":"p","messages":[{"id":"a","type":"gemini","content":"hi","timestamp":"2026-01-02T10:00:00Z","model":"g","tokens":{"input":120,"output":5,"cached":100,"thoughts":4}}]}"#;
     assert_eq!(counted("a.json", gemini), [[Some(120), Some(100), None, None, Some(9)]]);
+
+    let atif = r#"{"schema_version":"ATIF-v1.4","session_id":"s","agent":{"name":"a","version":"1","model_name":"m"},"steps":[{"step_id":1,"timestamp":"2026-01-02T10:00:00Z","source":"agent","message":"hi","metrics":{"prompt_tokens":123,"completion_tokens":9,"cached_tokens":100}}]}"#;
+    assert_eq!(counted("a.json", atif), [[Some(123), Some(100), None, None, Some(9)]]);
 
     let opencode = r#"{"info":{"id":"s"},"messages":[{"info":{"role":"assistant","modelID":"m","time":{"completed":1700000000000},"tokens":{"input":3,"output":5,"reasoning":4,"cache":{"read":100,"write":20}}},"parts":[{"type":"text","text":"hi"}]}]}"#;
     assert_eq!(counted("a.json", opencode), [[Some(123), Some(100), Some(20), None, Some(9)]]);

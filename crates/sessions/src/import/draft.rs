@@ -11,6 +11,7 @@ use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, NO_RESULT, RecordedCompaction, RepairKind,
 };
 use super::scrub::held;
+use super::source::Records;
 use crate::references::references_in;
 use crate::transcript::{Message, Role, ToolCall};
 use base::units::Usage;
@@ -275,6 +276,22 @@ impl ConversationDraft {
         conversation.compactions = compactions;
         conversation
     }
+}
+
+/// A conversation from each record, or from each item of a list; several are numbered.
+pub(super) fn one_each(
+    records: &mut Records,
+    conversation: fn(&Value, String) -> ConversationDraft,
+) -> Vec<ConversationDraft> {
+    let mut drafts = Vec::new();
+    while let Some(items) = records.next_items() {
+        let several = items.len() > 1 || !drafts.is_empty();
+        for item in items {
+            let name = records.stem();
+            drafts.push(conversation(&item, if several { format!("{name}-{}", drafts.len() + 1) } else { name }));
+        }
+    }
+    drafts
 }
 
 /// Whether there is something to compact before `at`.

@@ -36,8 +36,8 @@ pub use detect::Format;
 pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
 pub use scrub::{
-    Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, full_length,
-    has_secret, record_scrubbing, scrub, scrub_texts,
+    Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit,
+    full_length, has_secret, record_scrubbing, scrub, scrub_texts,
 };
 pub use stats::{FixtureStats, stats};
 
@@ -77,7 +77,7 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, Impo
 }
 
 /// Formats that write a session as one JSON document.
-const DOCUMENTS: [Format; 2] = [Format::Gemini, Format::OpenCode];
+const DOCUMENTS: [Format; 3] = [Format::Gemini, Format::OpenCode, Format::Atif];
 /// A larger document is not read to find out whether it is a session.
 const LARGEST_SESSION: u64 = 32 << 20;
 

@@ -8,6 +8,7 @@ use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::parts::PartRecord;
 use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
+use base::locale::Locale;
 use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
@@ -21,13 +22,18 @@ pub(super) fn print_summary(
     (next, all): (&str, bool),
     console: &Console,
 ) {
+    let locale = manifest.design.locale;
     console.json(summary);
     if !console.is_quiet {
         print_results(summary, manifest, all, console);
     }
     match print_failures(&manifest.failures, SHOWN_CAUSES, console) {
         0 => {}
-        other => console.eprint(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display())),
+        other => {
+            let file = folder.file(names::MANIFEST);
+            let more = locale.pick(format!("… and {other} more in"), format!("……其余 {other} 个见"));
+            console.eprint(&format!("{more} {}", file.display()));
+        }
     }
     if console.is_quiet {
         return;
@@ -36,11 +42,12 @@ pub(super) fn print_summary(
     let lines = details.chain([unused_line(manifest), forecast_line(manifest)]).flatten();
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
-    let notes = if all || notes == 0 { String::new() } else { format!(" · {} (--all)", count(notes, "note")) };
+    let counted = locale.pick(count(notes, "note"), format!("{notes} 条说明"));
+    let notes = if all || notes == 0 { String::new() } else { format!(" · {counted} (--all)") };
     let label = console.paint(TextStyle::Strong, &manifest.label);
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
-    print_report_path(folder, console);
-    console.print(&console.labelled(TextStyle::Hint, "next:", next));
+    print_report_path(folder, locale, console);
+    console.print(&console.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), next));
 }
 
 /// Lines that follow the results on a screen: failures, totals, the report, the next command.
@@ -66,11 +73,12 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
 /// Prints label, cost, requests and duration, and where the report is.
 pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
     console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &manifest.label), totals(manifest)));
-    print_report_path(folder, console);
+    print_report_path(folder, manifest.design.locale, console);
 }
 
-fn print_report_path(folder: &ResultsFolder, console: &Console) {
-    console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
+fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) {
+    let word = console.paint(TextStyle::Dim, locale.pick("report:", "报告："));
+    console.print(&format!("{word} {}", folder.file(names::HTML).display()));
 }
 
 /// What a part did, as JSON.
@@ -112,20 +120,28 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
 
 /// Cost, cached share, requests and duration.
 fn totals(manifest: &Manifest) -> String {
-    format!(
-        "{} · {} from the cache · {} · {}",
-        cost(manifest.usd),
-        percent(manifest.cached_share()),
-        count(manifest.requests_sent, "request"),
-        duration(manifest.wall_s),
-    )
+    let locale = manifest.design.locale;
+    let (cached, requests) = (percent(manifest.cached_share()), manifest.requests_sent);
+    let cost = match manifest.usd {
+        None => locale.pick(cost(None), "费用未知".to_owned()),
+        known => cost(known),
+    };
+    let counts = locale.pick(
+        format!("{cached} from the cache · {}", count(requests, "request")),
+        format!("{cached} 来自缓存 · {requests} 次请求"),
+    );
+    format!("{cost} · {counts} · {}", duration(manifest.wall_s))
 }
 
 /// How many actions early cutoff skipped.
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
     let early_cutoff: u64 = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
-    let text =
-        || format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, "action"));
+    let text = || {
+        manifest.design.locale.pick(
+            format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, "action")),
+            format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
+        )
+    };
     (early_cutoff > 0).then(text)
 }
 
@@ -135,32 +151,49 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
     let of = |part: Tokens, all: Tokens| percent(Some(part.0 as f64 / all.0.max(1) as f64));
+    let locale = manifest.design.locale;
     let stages = manifest.stages.iter().filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
     let stages: Vec<String> = stages
         .map(|(stage, StageCounts { prompt_cache: tokens, .. })| {
             let (served, repeated) = (of(tokens.served, tokens.input), of(tokens.repeated, tokens.input));
-            format!("{} {served}, {repeated} were sent before", stage.name())
+            locale.pick(
+                format!("{} {served}, {repeated} were sent before", stage.name()),
+                format!("{} {served}，其中 {repeated} 此前发送过", stage.name()),
+            )
         })
         .collect();
     let stages = if stages.is_empty() { String::new() } else { format!(" ({})", stages.join("; ")) };
-    Some(format!(
-        "{} of the input tokens came from providers' prompt caches, which saved {saved}{stages}.",
-        percent(Some(share?))
+    let share = percent(Some(share?));
+    Some(locale.pick(
+        format!("{share} of the input tokens came from providers' prompt caches, which saved {saved}{stages}."),
+        format!("{share} 的输入词元来自服务商的提示词缓存，节省 {saved}{stages}。"),
     ))
 }
 
 /// The cost of replies without a result.
 fn unused_line(manifest: &Manifest) -> Option<String> {
     let Unused { replies, usd, unanswered, .. } = manifest.unused;
-    let lost = || match usd {
-        Some(usd) => format!("{} gave no result and cost {}", count(replies, "reply"), money(Some(usd))),
-        None => format!("{} gave no result, at unknown cost", count(replies, "reply")),
+    let locale = manifest.design.locale;
+    let lost = || match usd.map(|usd| money(Some(usd))) {
+        Some(usd) => locale.pick(
+            format!("{} gave no result and cost {usd}", count(replies, "reply")),
+            format!("{replies} 条回复没有结果，花费 {usd}"),
+        ),
+        None => locale.pick(
+            format!("{} gave no result, at unknown cost", count(replies, "reply")),
+            format!("{replies} 条回复没有结果，费用未知"),
+        ),
     };
     let replies = (replies > 0).then(lost);
     let were = format!("{} {}", count(unanswered, "request"), if unanswered == 1 { "was" } else { "were" });
-    let unanswered = (unanswered > 0).then(|| format!("{were} never answered; whether they are billed is unknown"));
+    let unanswered = (unanswered > 0).then(|| {
+        locale.pick(
+            format!("{were} never answered; whether they are billed is unknown"),
+            format!("{unanswered} 次请求没有得到回复，是否计费不得而知"),
+        )
+    });
     let text: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
-    (!text.is_empty()).then(|| format!("{}.", text.join("; ")))
+    (!text.is_empty()).then(|| format!("{}{}", text.join(locale.pick("; ", "；")), locale.pick(".", "。")))
 }
 
 /// Forecast beside outcome. None for an incomplete run, since the forecast covers all of it; without money if neither
@@ -173,13 +206,16 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
     let tokens = |tokens: Option<Tokens>| short(tokens.map(|tokens| tokens.0));
     let known = usd.or(manifest.usd).is_some();
     let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));
-    Some(format!(
-        "Forecast / actual: {requests} / {} requests, {} / {} tokens in, {} / {} out{}.",
-        manifest.requests_sent,
-        short(Some(input_tokens)),
-        tokens(manifest.usage.input),
-        short(Some(output_tokens)),
-        tokens(manifest.usage.output),
-        money.unwrap_or_default(),
+    let (sent, money) = (manifest.requests_sent, money.unwrap_or_default());
+    let (input, output) = (short(Some(input_tokens)), short(Some(output_tokens)));
+    let (used_input, used_output) = (tokens(manifest.usage.input), tokens(manifest.usage.output));
+    Some(manifest.design.locale.pick(
+        format!(
+            "Forecast / actual: {requests} / {sent} requests, {input} / {used_input} tokens in, \
+             {output} / {used_output} out{money}."
+        ),
+        format!(
+            "预计 / 实际：请求 {requests} / {sent}，输入词元 {input} / {used_input}，输出词元 {output} / {used_output}{money}。"
+        ),
     ))
 }

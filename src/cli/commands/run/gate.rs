@@ -3,7 +3,7 @@
 use super::args::RunArgs;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{Comparison, Summary, newly_failing, regressions, underpowered_methods};
+use crate::results::{Comparison, Summary, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
 
 /// The verdict of the gate on the comparison.
 pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
@@ -28,6 +28,9 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
             |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
         );
         console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{method}: {seen}")));
+    }
+    for loss in unconfirmed_losses(comparison) {
+        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{loss}")));
     }
     let worse = regressions(comparison);
     for regression in &worse {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of};
-use super::super::draft::ConversationDraft;
+use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of, time_of};
+use super::super::draft::{ConversationDraft, one_each};
 use super::super::source::Records;
-use super::one_each;
 use crate::transcript::{Role, ToolCall};
+use base::units::{Tokens, Usage};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     one_each(records, trajectory)
@@ -30,6 +30,9 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
         "system" => draft.say(Role::System, text),
         "agent" => {
             draft.set_model(str_of(step, "model_name"));
+            if let Some(metrics) = step.get("metrics") {
+                draft.step(usage_of(metrics), time_of(step));
+            }
             let calls = list_of(step, "tool_calls").iter().map(|call| read_call(call, draft)).collect();
             draft.assistant(text, calls);
         }
@@ -37,6 +40,18 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
     }
     for result in results {
         read_result(result, draft);
+    }
+}
+
+/// `prompt_tokens` include those that were read from the cache; what was written to it is an extra of some providers.
+fn usage_of(metrics: &Value) -> Usage {
+    let number = |pointer: &str| metrics.pointer(pointer).and_then(Value::as_u64).map(Tokens);
+    Usage {
+        input: number("/prompt_tokens"),
+        cached_input: number("/cached_tokens"),
+        cache_write: number("/extra/cache_creation_input_tokens"),
+        output: number("/completion_tokens"),
+        ..Usage::default()
     }
 }
 

@@ -24,8 +24,6 @@ mod swe_agent;
 pub(super) use inspect::read_sample as inspect_sample;
 pub(super) use openhands::any_event as openhands_event;
 
-use serde_json::Value;
-
 use super::detect::Format;
 use super::draft::ConversationDraft;
 use super::source::Records;
@@ -52,17 +50,4 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::OpenTelemetry => open_telemetry::read(records),
         Format::LangSmith => langsmith::read(records),
     }
-}
-
-/// A conversation from each record, or from each item of a list; several are numbered.
-fn one_each(records: &mut Records, conversation: fn(&Value, String) -> ConversationDraft) -> Vec<ConversationDraft> {
-    let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        let several = items.len() > 1 || !drafts.is_empty();
-        for item in items {
-            let name = records.stem();
-            drafts.push(conversation(&item, if several { format!("{name}-{}", drafts.len() + 1) } else { name }));
-        }
-    }
-    drafts
 }

@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, first_at, list_of, str_of, text_of};
-use super::super::draft::ConversationDraft;
+use super::super::draft::{ConversationDraft, one_each};
 use super::super::source::Records;
-use super::one_each;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {

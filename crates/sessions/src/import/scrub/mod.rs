@@ -57,10 +57,13 @@ const PASSES: [&str; 10] = [
     "tool outputs over 2000 characters cut",
 ];
 
+/// The key of a fixture that says when it was scrubbed.
+pub const SCRUBBED_AT: &str = "scrubbed_at";
+
 /// Records in the fixture that it was scrubbed, and when.
 pub fn record_scrubbing(fixture: &mut Fixture, at: &str) {
     fixture.extra.insert("scrubbing_passes".to_owned(), PASSES.to_vec().into());
-    fixture.extra.insert("scrubbed_at".to_owned(), at.into());
+    fixture.extra.insert(SCRUBBED_AT.to_owned(), at.into());
 }
 
 /// What the user may set.

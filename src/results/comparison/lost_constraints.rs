@@ -1,0 +1,100 @@
+//! Constraints of the user that contexts of the baseline have and most of the judged side lost.
+//!
+//! One lost prohibition can cost more than a lower score, so it fails the gate by itself. Literal rules overlook one
+//! rewording in ten: of twelve reworded constraints one or more looks lost in 72% of contexts. So the gate fails only
+//! where a judge graded the answers too and none of them has the constraint; otherwise the loss is a warning.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::changes::{ComparedVariants, ProbeFact};
+use crate::action::KeyHalf;
+use crate::judge::Dimension;
+use crate::results::result_set::grade::{Grade, equal_range};
+use crate::results::result_set::set::ResultSet;
+use stats::thresholds::GOOD;
+
+/// A fact of a probe with the tag `constraint` that most chains of the baseline have and most of the judged side lack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LostConstraint {
+    /// The constraint.
+    #[serde(flatten)]
+    pub fact: ProbeFact,
+    /// Distinct chains (compressions of the fixture) whose context lacks it.
+    pub lost: usize,
+    /// All distinct chains.
+    pub chains: usize,
+    /// Whether a model judged the answers of these chains and found it in none: then the gate fails.
+    pub is_confirmed: bool,
+}
+
+/// The constraints that a method lost, in the order of the matrix. What a judge finds in an answer is not lost.
+pub(super) fn lost_constraints(matched: &ComparedVariants<'_>) -> Vec<LostConstraint> {
+    matched.probes.iter().flat_map(|(probe, other)| lost_of_probe(matched, *probe, *other)).collect()
+}
+
+fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> Vec<LostConstraint> {
+    let Some(at) = matched.judged.probes.get(probe) else { return Vec::new() };
+    let Some(fixture) = matched.judged.fixture_name(at.fixture) else { return Vec::new() };
+    let own = chains(matched.judged, matched.pair.a.place, probe);
+    let theirs = chains(matched.baseline, matched.pair.b.place, other);
+    let lost = |fact: usize| own.iter().filter(move |chain| chain.lacks(fact));
+    let is_kept = |fact: usize| 2 * theirs.iter().filter(|chain| chain.has(fact)).count() > theirs.len();
+    let facts = at.facts.iter().enumerate().filter(|(fact, _)| is_kept(*fact) && 2 * lost(*fact).count() > own.len());
+    let found = facts.map(|(fact, name)| {
+        let judged: Vec<bool> = lost(fact).filter_map(|chain| chain.found_by_judge).collect();
+        let (fixture, probe) = (fixture.to_owned(), at.id.clone());
+        let constraint = LostConstraint {
+            fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
+            lost: lost(fact).count(),
+            chains: own.len(),
+            is_confirmed: !judged.is_empty(),
+        };
+        (!judged.contains(&true)).then_some(constraint)
+    });
+    found.flatten().collect()
+}
+
+/// One compression that a probe was asked of, however many runs share it.
+#[derive(Clone, Debug, Default)]
+struct Chain {
+    /// By expected fact, whether each answer's context has it; `None` where it cannot be read.
+    present: Vec<Vec<Option<bool>>>,
+    /// Whether a model judged an answer, and graded one as having what was asked for.
+    found_by_judge: Option<bool>,
+}
+
+impl Chain {
+    fn has(&self, fact: usize) -> bool {
+        self.present.iter().any(|facts| facts.get(fact) == Some(&Some(true)))
+    }
+
+    fn lacks(&self, fact: usize) -> bool {
+        let mut known = self.present.iter().filter_map(|facts| facts.get(fact).copied().flatten()).peekable();
+        known.peek().is_some() && known.all(|is_present| !is_present)
+    }
+}
+
+/// The distinct chains of a probe with the tag `constraint`; none of another.
+fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<Chain> {
+    let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
+    let mut found: BTreeMap<Option<KeyHalf>, Chain> = BTreeMap::new();
+    for measured in answers.iter().filter(|measured| measured.is_constraint) {
+        let grades = equal_range(set.grades(variant), |grade| grade.at.cell(), measured.at.cell());
+        let compression = grades.first().map(|grade| grade.keys[0]);
+        let chain = found.entry(compression).or_default();
+        chain.present.push(measured.facts.iter().map(|fact| fact.is_present()).collect());
+        let own = grades.iter().filter(|grade| grade.at == measured.at && is_by_model(set, grade));
+        for grade in own {
+            let is_found = grade.dimensions.get(Dimension::Completeness).is_some_and(|score| score >= GOOD);
+            chain.found_by_judge = Some(is_found || chain.found_by_judge == Some(true));
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The built-in rules are no judge of what literal rules overlook.
+fn is_by_model(set: &ResultSet, grade: &Grade) -> bool {
+    set.design().judges.get(grade.judge).is_some_and(|judge| !judge.lexical)
+}
