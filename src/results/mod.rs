@@ -20,6 +20,7 @@ mod summary;
 mod findings;
 mod run_files;
 mod figures;
+mod human;
 mod worst;
 
 /// Values by name, in the order of tables. Written out as an object.
@@ -73,6 +74,7 @@ pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
     NarrowScale,
 };
+pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};

@@ -30,7 +30,7 @@ pub(super) fn answer_id(row: &Row) -> String {
 ///
 /// # Errors
 /// A row that cannot be read.
-pub(super) fn blind_sheet<E>(
+pub fn blind_sheet<E>(
     design: &Design,
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<Vec<u8>, csv::Error>, E> {
