@@ -33,6 +33,7 @@ pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
 pub use aggregates::needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
+pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
 pub use aggregates::spending::{difference_variances, mean_call_costs};
@@ -47,7 +48,7 @@ pub use figures::{figures_digest, take_figures};
 pub use files::constraint_row::ConstraintRow;
 pub use files::context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use files::design::{
-    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo,
+    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RecoveryInfo, RubricInfo,
 };
 pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
@@ -67,7 +68,7 @@ pub use files::manifest::{
     StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::part_folders::PartFolder;
-pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
+pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{

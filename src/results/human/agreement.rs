@@ -121,7 +121,7 @@ impl GradedRows {
         let mut graded = GradedRows::default();
         for row in rows {
             let row = row?;
-            if design.method(&row.method).is_some_and(MethodInfo::is_anchor) {
+            if design.method(&row.method).is_some_and(MethodInfo::is_anchor) || !design.is_tested(&row) {
                 continue;
             }
             let answer = answer_of(&row);

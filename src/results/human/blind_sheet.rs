@@ -38,7 +38,7 @@ pub fn blind_sheet<E>(
     let mut seen: BTreeSet<Digest> = BTreeSet::new();
     for row in rows {
         let row = row?;
-        let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor());
+        let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor()) && design.is_tested(&row);
         if is_candidate && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
         }
