@@ -97,4 +97,7 @@ pub mod report;
 pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
+pub mod search;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod parts;

@@ -54,6 +54,8 @@ mod cli {
     mod object_stores;
     mod observe;
     mod open;
+    #[cfg(unix)]
+    mod open_book;
     mod overclaim;
     mod plan;
     mod prompt_caches;

@@ -52,7 +52,7 @@ function drawerTabs(session) {
 }
 
 function oneCell(cell, text, context) {
-  return [cellHead(cell), compareChoice(cell), questionBlock([cell], [text]), answerBlock(text), criteriaBlock(text),
+  return [cellHead(cell), compareChoice(cell), questionBlock([cell], [text]), answerBlock(text), searchesBlock(text), criteriaBlock(text),
     contextBlock(cell, context), keysBlock(text)];
 }
 
@@ -135,6 +135,13 @@ function inventedLine(text) {
 function answerBlock(text) {
   const shownText = text.answer.trim() ? h('div', { class: 'prose' }, markedText(text.answer, text.marks)) : h('p', { class: 'note' }, t('empty_answer'));
   return block(t('answer'), shownText, inventedLine(text));
+}
+
+/** What the answerer searched for, and what it got to read. */
+function searchesBlock(text) {
+  if (!text.searches) return null;
+  return block(t('searches'), text.searches.map(([query, returned]) => h('details', { class: 'search' },
+    h('summary', {}, query || t('search_misused')), h('div', { class: 'context' }, returned))));
 }
 
 function criterionName(c) {

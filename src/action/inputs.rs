@@ -12,6 +12,7 @@ use super::stage::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
 use super::work::{BuiltInStrategy, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
+use models::ToolOffer;
 
 /// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
 /// A deterministic action has none, so that all repetitions share one key and one execution.
@@ -191,6 +192,10 @@ fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visi
     if let Some(schema) = &request.schema {
         part("output schema".into(), schema.digest(), None);
     }
+    if let Some(ToolOffer { tool, is_open }) = &request.tools {
+        let declared = serde_json::json!([tool.name, tool.description, tool.parameters, is_open]).to_string();
+        part("tool".into(), Digest::of(&declared), Some(&declared));
+    }
     for (index, turn) in request.turns.iter().enumerate() {
         visit_turn(index, turn, is_computed, part);
     }
@@ -207,6 +212,10 @@ fn visit_turn(index: usize, turn: &RequestTurn, all_values: bool, part: &mut imp
         }
         RequestTurn::Messages(value) => visit_value(format!("messages {index}").into(), value, part),
         RequestTurn::Items(value) => visit_value(format!("items {index}").into(), value, part),
+        // the role is in the name here, too
+        RequestTurn::Said(role, value) => visit_value(format!("{} {index}", role.name()).into(), value, part),
+        RequestTurn::Reply(value) => visit_value(format!("reply {index}").into(), value, part),
+        RequestTurn::Results(value) => visit_value(format!("results {index}").into(), value, part),
     }
 }
 
@@ -304,6 +313,7 @@ mod tests {
             instructions: None,
             settings: Settings { max_output_tokens: limit.map(Tokens), ..Settings::default() },
             schema: None,
+            tools: None,
             lane: Default::default(),
         })
     }

@@ -15,6 +15,6 @@ mod inputs;
 pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources};
 pub use stage::{Stage, StageName};
-pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, Template, TemplateFault, Variable};
+pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
 pub use work::{BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};

@@ -22,6 +22,9 @@ use base::text::line_and_column;
 /// variables.
 pub const INSTRUCTIONS: Variable = "instructions";
 
+/// The value that tells the built-in model how many searches of the history it may still ask for.
+pub const SEARCHES_LEFT: Variable = "searches_left";
+
 /// The name of a template variable.
 pub type Variable = &'static str;
 

@@ -7,7 +7,9 @@ use super::digest::{Digest, DigestBuilder};
 use super::template::Prompt;
 use super::value::InputValue;
 use base::units::Tokens;
-use models::{Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings};
+use models::{
+    Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings, ToolOffer,
+};
 use sessions::transcript::Role;
 
 /// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
@@ -58,6 +60,8 @@ pub struct ModelRequest {
     pub settings: Settings,
     /// The JSON schema of the reply, where JSON is required.
     pub schema: Option<ReplyShape>,
+    /// The tool that the model may call, for `UseTools`.
+    pub tools: Option<ToolOffer>,
     /// How it is sent; not part of the key.
     pub lane: Lane,
 }
@@ -79,6 +83,7 @@ impl ModelRequest {
             instructions: None,
             settings: model.settings.clone(),
             schema: None,
+            tools: None,
             lane: model.lane,
         }
     }
@@ -92,6 +97,12 @@ pub enum RequestTurn {
     Messages(InputValue),
     /// A provider's own items, as a JSON array that is sent back byte for byte.
     Items(InputValue),
+    /// What was said in an earlier step of the same conversation.
+    Said(Role, InputValue),
+    /// The reply of an earlier step that called a tool, as a JSON array of the dialect's items.
+    Reply(InputValue),
+    /// What its calls returned, as a JSON array of [`models::CallResult`].
+    Results(InputValue),
 }
 
 /// The JSON schema of a reply together with its digest: hashed once, used in many requests.

@@ -1,9 +1,13 @@
 //! Context and question to work.
 
+use super::exchange::{Exchange, Round, call_ids};
+use super::recovery::{Recovery, SearchProtocol};
 use super::spec::Answerer;
-use crate::action::{ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, RequestTurn, TemplateFault, Work};
-use crate::compress::{ContextRef, SpanText};
-use models::{Endpoint, Operation};
+use crate::action::{
+    ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn, SEARCHES_LEFT, TemplateFault, Work,
+};
+use crate::compress::{CommandSpec, ContextRef, SpanText};
+use models::{CallResult, Endpoint, Lane, Operation, ToolOffer};
 use sessions::transcript::Role;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +16,10 @@ pub struct AnswerInput<'a> {
     /// The messages after the point, where the pipeline shows them verbatim.
     pub tail: Option<&'a SpanText>,
     pub question: &'a str,
+    /// What was searched for before; nothing where there is no search.
+    pub exchange: &'a Exchange,
+    /// What a program searches: a JSON array of messages.
+    pub archive: &'a InputValue,
 }
 
 /// Why no work could be made.
@@ -38,6 +46,77 @@ pub enum AnswerFault {
 /// # Errors
 /// A context bound to another provider; a prompt that fails for just this pattern of empty values.
 pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, AnswerFault> {
+    let Some(recovery) = &answerer.recovery else { return closed(answerer, input).map(Work::request) };
+    if let Some((query, spec)) = input.exchange.pending().zip(recovery.command.as_ref()) {
+        return Ok(Work::Execute(search_program(recovery, spec, query, input.archive)));
+    }
+    if answerer.model.is_lexical() {
+        return closed(answerer, input).map(Work::request);
+    }
+    let ModelRequest { turns, lane, .. } = closed(answerer, input)?;
+    let prompt = RequestTurn::Text(Role::System, recovery.prompt()?);
+    let rounds = &input.exchange.rounds;
+    let turns = std::iter::once(prompt).chain(turns).chain(turns_of(recovery, rounds)).collect();
+    let is_open = input.exchange.left(recovery) > 0;
+    let (operation, tools) = match recovery.protocol {
+        SearchProtocol::Tool => (Operation::UseTools, Some(ToolOffer { tool: recovery.tool(), is_open })),
+        SearchProtocol::Line => (Operation::Generate, None),
+    };
+    // A batch may take a day, and the steps after the first wait for one another.
+    let lane = if lane == Lane::Batch && !rounds.is_empty() && !recovery.batches_steps { Lane::Live } else { lane };
+    Ok(Work::request(ModelRequest { tools, lane, ..ModelRequest::new(&answerer.model, operation, turns) }))
+}
+
+/// What was said after the question: the replies that asked for searches, and what these returned.
+fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
+    let mut used = 0;
+    let mut turns = Vec::new();
+    for round in rounds {
+        let reply = InputValue::from(&*round.request.reply);
+        let texts = round.returned.iter().map(|returned| returned.text.to_string());
+        let calls = round.request.asked.len();
+        match recovery.protocol {
+            SearchProtocol::Tool => {
+                let results = call_ids(used, calls).zip(texts).map(|(id, text)| CallResult { id, text });
+                let results = serde_json::json!(results.collect::<Vec<_>>()).to_string();
+                turns.extend([RequestTurn::Reply(reply), RequestTurn::Results(results.into())]);
+            }
+            SearchProtocol::Line => {
+                let is_last = used + calls >= recovery.calls as usize;
+                let texts: Vec<String> = texts.chain(is_last.then(|| recovery.none_left().to_owned())).collect();
+                turns.push(RequestTurn::Said(Role::Assistant, reply));
+                turns.push(RequestTurn::Said(Role::User, texts.join("\n\n").into()));
+            }
+        }
+        used += calls;
+    }
+    turns
+}
+
+/// The work of a search by the user's own program.
+fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive: &InputValue) -> Program {
+    let stdin = ComposedValue::builder()
+        .literal("{\"version\":1,\"query\":")
+        .string("query", query.into())
+        .literal(&format!(
+            ",\"results\":{},\"excerpt_tokens\":{},\"archive\":",
+            recovery.results, recovery.excerpt_tokens.0
+        ))
+        .json("archive", archive.clone())
+        .literal("}\n")
+        .build();
+    Program {
+        argv: spec.argv.clone(),
+        files: spec.files.clone(),
+        environment: spec.environment.clone(),
+        identity: spec.identity.clone(),
+        stdin,
+    }
+}
+
+/// The request that is answered from the context alone. The stand-in for a model gets what it searched for as a part of
+/// the context: it reads values, no conversation.
+fn closed(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, AnswerFault> {
     let mut turns = Vec::new();
     let context = match input.context {
         ContextRef::Readable { text } => with_tail(InputValue::Output(*text), input.tail),
@@ -51,11 +130,29 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
             InputValue::from("")
         }
     };
+    let is_lexical = answerer.model.is_lexical();
+    let context = if is_lexical { with_excerpts(context, &input.exchange.excerpts_text()) } else { context };
     // No template can insert the instructions: only rules that stand in for a model read them.
     let instructions = (INSTRUCTIONS, answerer.template.text().into());
-    let values = vec![("context", context), ("question", input.question.into()), instructions];
+    let mut values = vec![("context", context), ("question", input.question.into()), instructions];
+    if let Some(recovery) = answerer.recovery.as_ref().filter(|_| is_lexical) {
+        // Rules have one query for a question: to ask again would return the same.
+        let left = if input.exchange.rounds.is_empty() { input.exchange.left(recovery) } else { 0 };
+        values.push((SEARCHES_LEFT, left.to_string().into()));
+    }
     turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
-    Ok(Work::request(ModelRequest::new(&answerer.model, Operation::Generate, turns)))
+    Ok(ModelRequest::new(&answerer.model, Operation::Generate, turns))
+}
+
+/// A context with what searches returned behind it; itself where they returned nothing.
+pub fn with_excerpts(context: InputValue, excerpts: &str) -> InputValue {
+    if excerpts.is_empty() {
+        context
+    } else if context.is_empty() {
+        excerpts.into()
+    } else {
+        ComposedValue::builder().json("kept", context).literal("\n\n").json("found", excerpts.into()).build()
+    }
 }
 
 fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
@@ -100,11 +197,13 @@ mod tests {
             template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES).expect("compiles"),
             prompt_path: None,
             truncated_replies: Default::default(),
+            recovery: None,
         }
     }
 
     fn turns(context: &ContextRef, tail: Option<&SpanText>) -> Result<Vec<RequestTurn>, AnswerFault> {
-        let input = AnswerInput { context, tail, question: "why?" };
+        let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
+        let input = AnswerInput { context, tail, question: "why?", exchange, archive };
         prepare(&answerer("there", "m"), &input).map(|work| match work {
             Work::Ask(request) => request.turns,
             _ => Vec::new(),

@@ -1,5 +1,6 @@
 //! Who answers the probes.
 
+use super::recovery::Recovery;
 use crate::action::Template;
 use base::{named_enum, text_name};
 use models::ModelUse;
@@ -19,6 +20,8 @@ pub struct Answerer {
     pub prompt_path: Option<String>,
     /// What is done with replies that the token limit cut off.
     pub truncated_replies: TruncatedReplies,
+    /// How it may search what its contexts replaced; `None` of one that answers from the context alone.
+    pub recovery: Option<Recovery>,
 }
 
 named_enum! {

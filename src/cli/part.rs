@@ -121,13 +121,14 @@ pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, consol
         );
         console.note(&console.labelled(TextStyle::Hint, "note:", text));
     }
+    // Also where no cell is missing: what these paid is not counted.
+    if !missing.is_empty() {
+        console.warn("parts:", format_args!("these parts are not in the remote: {}", names(missing)));
+    }
+    if !incomplete.is_empty() {
+        console.warn("parts:", format_args!("these parts have work left: {}", names(incomplete)));
+    }
     if outcome.ending != Ending::Complete {
-        if !missing.is_empty() {
-            console.warn("incomplete:", format_args!("these parts are not in the remote: {}", names(missing)));
-        }
-        if !incomplete.is_empty() {
-            console.warn("incomplete:", format_args!("these parts have work left: {}", names(incomplete)));
-        }
         console.eprint(&console.labelled(TextStyle::Hint, "hint:", way_on(outcome, coverage)));
         // The merge asks no model: what is pending in it is missing.
         exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };

@@ -47,6 +47,13 @@ impl ValueEnum for RemoteMode {
 }
 
 impl RemoteArgs {
+    /// The same for a command that uploads: whoever names a remote on its command line wants that.
+    pub(crate) fn writing(&self) -> RemoteArgs {
+        let is_meant = self.remote.is_some() && variable("COMPEVAL_REMOTE_MODE").is_none();
+        let remote_mode = self.remote_mode.or(is_meant.then_some(RemoteMode::Write));
+        RemoteArgs { remote_mode, ..self.clone() }
+    }
+
     /// What flags and environment say.
     pub(crate) fn given(&self) -> Result<GivenRemote, Failure> {
         let (flag, url) = from_either("--remote", self.remote.clone(), "COMPEVAL_REMOTE");

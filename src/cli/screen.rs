@@ -7,11 +7,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::cli::interrupts::Interrupts;
-use crate::cli::live::LiveServer;
 use crate::cli::notices::print_notice;
 use crate::cli::stop_reasons::print_stop_reasons;
 use crate::cli::terminal::{Console, Progress, TextStyle};
-use crate::evaluation::{Event, PartialResults, Started};
+use crate::evaluation::{Event, LiveServer, PartialResults, Started};
 use crate::scheduler::{Budget, BudgetLimits, StopRequest};
 
 /// Draws the events of one evaluation.

@@ -68,7 +68,7 @@ fn vendor(operation: Operation) -> Method {
 }
 
 fn reply(text: &str, items: Option<&str>) -> Completion {
-    Completion { text: text.into(), items: items.map(str::to_owned), truncated: false }
+    Completion { text: text.into(), items: items.map(str::to_owned), calls: Vec::new(), truncated: false }
 }
 
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {
@@ -96,7 +96,7 @@ fn text(work: &Work, known: &[(Digest, Arc<str>)]) -> String {
         Work::Ask(request) | Work::Compute(Computation::StandIn(request)) => match request.turns.last() {
             Some(RequestTurn::Text(_, prompt)) => prompt.text(&resolve),
             Some(RequestTurn::Messages(material) | RequestTurn::Items(material)) => material.text(&resolve),
-            None => Ok("".into()),
+            _ => Ok("".into()),
         },
         Work::Execute(program) => program.stdin.text(&resolve),
         Work::Compute(Computation::Strategy { messages, .. }) => messages.text(&resolve),

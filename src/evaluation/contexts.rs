@@ -37,7 +37,7 @@ pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressT
 pub fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_>) -> Option<Option<String>> {
     match read_output(&preparer, &Task::Compress(task), body).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
-        Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
+        _ => None,
     }
 }
 

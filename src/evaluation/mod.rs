@@ -15,7 +15,7 @@ mod engine;
 mod error;
 mod evaluate;
 mod event;
-mod live_page;
+mod live;
 mod looks;
 mod meeting;
 mod merge;
@@ -36,7 +36,7 @@ pub use engine::{EngineOptions, require_prices, run_matrix, runtime, with_engine
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
-pub use live_page::PartialResults;
+pub use live::{LiveServer, LoopbackServer, PageReply, PageRequest, PartialResults, Site};
 pub use looks::{Looks, looks};
 pub use merge::MergeCoverage;
 pub use outcome::{Ended, Ending, Outcome};

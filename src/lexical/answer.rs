@@ -16,6 +16,7 @@ use super::instructions::limit;
 use super::passages::{Origin, Passage, passages};
 use super::terms::{Term, each_term, is_ideograph, terms};
 use crate::compress::rules;
+use base::text::one_line;
 use sessions::transcript::estimate_tokens;
 
 /// What is said when the context holds nothing on the question.
@@ -42,6 +43,22 @@ pub(super) fn answer(context: &str, question: &str, instructions: &str) -> Strin
     }
     let lines: Vec<String> = passages.iter().map(|passage| form.line(&passage.text)).collect();
     lines.join("\n")
+}
+
+/// A request to search for `question`, if the best passage of `context` is weak: if it lacks more than half of what is
+/// asked, its neighbour included.
+pub(super) fn search(context: &str, question: &str) -> Option<String> {
+    let asked = terms(question);
+    let passages = passages(context);
+    let held: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
+    let shared = |at: usize| {
+        let beside =
+            held.get(at + 1).filter(|_| passages.get(at).map(|p| p.block) == passages.get(at + 1).map(|p| p.block));
+        let has = |term: &&Term| held.get(at).into_iter().chain(beside).any(|terms| terms.contains(term));
+        asked.iter().filter(has).count()
+    };
+    let best = (0..held.len()).map(shared).max().unwrap_or_default();
+    (best * 2 < asked.len()).then(|| format!("SEARCH: {}", one_line(question)))
 }
 
 /// The answer where nothing in the context is related to the question.
@@ -341,6 +358,15 @@ ValueError: delay must not be negative. The log rotates daily.";
             answer("# 决定\n- 端口改为 8081，因为防火墙只放行它。\n- 日志每天轮转。", "端口最后改成了多少？")
                 .contains("8081")
         );
+    }
+
+    #[test]
+    fn a_search_is_asked_for_where_the_best_passage_is_weak() {
+        let question = "Which port was chosen and why?";
+        assert_eq!(search("", question).as_deref(), Some("SEARCH: Which port was chosen and why?"));
+        assert_eq!(search("The dashboard is done.", question), search("", question));
+        assert_eq!(search(CONTEXT, question), None);
+        assert_eq!(search("", "端口最后\n改成了多少？").as_deref(), Some("SEARCH: 端口最后 改成了多少？"));
     }
 
     #[test]

@@ -19,11 +19,11 @@ mod judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::action::{INSTRUCTIONS, Stage};
+use crate::action::{INSTRUCTIONS, SEARCHES_LEFT, Stage};
 
 /// The reply in a stage. Values that are not given count as empty. What is read of them:
 /// - a summary, from the variables of a compress prompt and [`INSTRUCTIONS`];
-/// - an answer, from `context`, `question` and [`INSTRUCTIONS`];
+/// - an answer, or a search for one, from `context`, `question`, [`INSTRUCTIONS`] and [`SEARCHES_LEFT`];
 /// - grades, from `request`; [`INSTRUCTIONS`] say in which language;
 /// - probes, from `transcript`.
 pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
@@ -36,7 +36,12 @@ pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
             target_tokens: value("target_tokens").trim().parse().ok(),
             instructions: value(INSTRUCTIONS),
         }),
-        Stage::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
+        Stage::Answer => {
+            let (context, question) = (value("context"), value("question"));
+            let may_search = value(SEARCHES_LEFT).parse().is_ok_and(|left: u32| left > 0);
+            let search = may_search.then(|| answer::search(context, question)).flatten();
+            search.unwrap_or_else(|| answer::answer(context, question, value(INSTRUCTIONS)))
+        }
         Stage::Judge => judge::judge(value("request"), value(INSTRUCTIONS)),
         Stage::Probes => propose::propose(value("transcript")),
     }

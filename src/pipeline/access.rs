@@ -50,12 +50,14 @@ impl ExternalAccess {
             .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
             .chain(pipeline.judges.iter().map(|judge| &judge.model))
             .chain(pipeline.generators.iter().map(|generator| &generator.model));
-        let programs = pipeline.methods.iter().filter_map(|method| match &method.strategy {
-            Strategy::Command(spec) => Some(ProgramAccess {
-                command: spec.argv.clone(),
-                variables: spec.variables().map(str::to_owned).collect(),
-            }),
+        let compressors = pipeline.methods.iter().filter_map(|method| match &method.strategy {
+            Strategy::Command(spec) => Some(spec),
             _ => None,
+        });
+        let searches = pipeline.answerers.iter().filter_map(|answerer| answerer.recovery.as_ref()?.command.as_ref());
+        let programs = compressors.chain(searches).map(|spec| ProgramAccess {
+            command: spec.argv.clone(),
+            variables: spec.variables().map(str::to_owned).collect(),
         });
         ExternalAccess {
             hosts: asked_models(models).map(|model| HostAccess::of(&model.provider)).collect(),

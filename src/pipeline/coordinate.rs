@@ -28,6 +28,9 @@ pub struct CellCoordinate {
     /// Number of the answer, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_n: Option<u32>,
+    /// Number of the step of an open-book answer, from 2; none of a first step, and of whole answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<Arc<str>>,
     /// Number of the judgement, from 1.
@@ -101,6 +104,7 @@ impl CellCoordinate {
             probe: None,
             answerer: None,
             answer_n: None,
+            step: None,
             judge: None,
             judge_n: None,
         }
@@ -137,6 +141,9 @@ impl fmt::Display for CellCoordinate {
         }
         if let (Some(answerer), Some(n)) = (&self.answerer, self.answer_n) {
             write!(f, " · {answerer} {n}")?;
+        }
+        if let Some(step) = self.step {
+            write!(f, " · step {step}")?;
         }
         if let (Some(judge), Some(n)) = (&self.judge, self.judge_n) {
             write!(f, " · {judge} {n}")?;

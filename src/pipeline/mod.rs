@@ -39,7 +39,7 @@ pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
-    AnswererIx, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
+    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
     Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs, SourceFile, TailMode,
 };
 pub use open::{OpenError, OpenRequest, Opened, open};

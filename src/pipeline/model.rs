@@ -15,6 +15,7 @@ use crate::measure::{Rule, RulePosition};
 use crate::probe::{Bank, History, Probe};
 use crate::remote::DeclaredRemote;
 use base::locale::Locale;
+use base::named_enum;
 use models::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 use sessions::transcript::{Fixture, Message, Point, Role};
 
@@ -96,6 +97,8 @@ pub struct PipelineSettings {
     pub tail: TailMode,
     /// Whether the judge sees the compacted context.
     pub judge_context: bool,
+    /// The answers that are tested.
+    pub primary: Book,
     /// Which criteria grade a probe.
     pub rubric_scope: Scope,
     /// The topic that compressions should focus on (`--focus-topic`).
@@ -130,6 +133,24 @@ pub enum TailMode {
     None,
     /// All of it, word for word.
     Verbatim,
+}
+
+named_enum! {
+    /// What an answer is given from.
+    #[derive(Default)]
+    pub enum Book {
+        /// The context alone.
+        #[default]
+        Closed = "closed",
+        /// The context, and searches in what it replaced.
+        Open = "open",
+    }
+}
+
+impl Book {
+    pub fn is_closed(&self) -> bool {
+        *self == Book::Closed
+    }
 }
 
 /// A fixture with its bank.

@@ -20,6 +20,7 @@ use super::settings;
 use super::sources::SourceReader;
 use super::stages;
 use super::validation::{ValidationContext, inserts, missing_variable};
+use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::judge::draw_selftest;
@@ -183,6 +184,8 @@ impl ProjectLoader<'_> {
         let answerers = stages::answerers(context, &self.answerers_in_use(answer), overrides.answer());
         let judges = stages::judges(context, judge, overrides.judge());
         let generators = stages::generators(context, tables(&declared.probes), overrides.model.as_deref());
+        let primary = settings::primary(context, declared.gate.as_ref(), &answerers);
+        let settings = PipelineSettings { primary, ..settings };
         let (methods, method_answerers) = self.methods(context, &settings, &answerers);
         let (rubric, rubric_path) = rubric?;
         let pipeline = Pipeline {
@@ -300,6 +303,7 @@ impl ProjectLoader<'_> {
                 method_answerers.push(AnswererIx(index));
             }
         }
+        method_answerers.extend(with_search(method, &method_answerers, answerers));
         method_answerers
     }
 
@@ -345,6 +349,16 @@ fn missing_previous_summaries(
     };
     let paths = methods.iter().filter_map(prompt);
     paths.filter_map(|path| Some(missing_variable(&reader.read(&path).ok()?, PREVIOUS_SUMMARY))).collect()
+}
+
+/// Those who answer the same questions with a search; nobody where the context has everything.
+fn with_search(method: &Method, closed: &[AnswererIx], answerers: &[Answerer]) -> Vec<AnswererIx> {
+    if matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Full)) {
+        return Vec::new();
+    }
+    let names: Vec<&str> = closed.iter().filter_map(|ix| Some(&*answerers.get(ix.0)?.name.0)).collect();
+    let is_open = |answerer: &Answerer| answerer.recovery.as_ref().is_some_and(|found| names.contains(&&*found.closed));
+    answerers.iter().enumerate().filter(|(_, answerer)| is_open(answerer)).map(|(at, _)| AnswererIx(at)).collect()
 }
 
 /// The variable that carries a summary from one point to the next.

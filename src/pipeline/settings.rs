@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::file::tables::{CompressTable, PipelineTable, PriceTable, RunsTable};
+use super::file::tables::{CompressTable, GateTable, PipelineTable, PriceTable, RunsTable};
 use super::file::{Located, Map};
-use super::model::{PipelineSettings, Runs, TailMode};
+use super::model::{Book, PipelineSettings, Runs, TailMode};
 use super::problem::Problem;
 use super::select::Overrides;
 use super::validation::ValidationContext;
+use crate::answer::Answerer;
 use crate::judge::{Rubric, Scope, SelfTestDesign};
 use base::locale::Locale;
 use models::{ModelRef, Price};
@@ -33,6 +34,7 @@ pub(super) fn settings(
         locale: locale.unwrap_or_default(),
         tail: tail.unwrap_or_default(),
         judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
+        primary: Book::default(),
         rubric_scope: rubric_scope.unwrap_or_default(),
         focus_topic: focus_topic.map(Into::into),
         selftest: SelfTestDesign {
@@ -41,6 +43,22 @@ pub(super) fn settings(
         },
         compress_rows: table.compress_rows.as_ref().map(|compress| compress.value),
     }
+}
+
+/// The answers that are tested.
+pub(super) fn primary(
+    context: &mut ValidationContext<'_>,
+    table: Option<&Located<GateTable>>,
+    answerers: &[Answerer],
+) -> Book {
+    let Some(written) = table.and_then(|table| table.value.primary.as_ref()) else { return Book::default() };
+    let primary = context.choice("primary", Some(written), &Book::ALL.map(|book| (book.name(), book)));
+    let can_search = answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
+    if primary == Some(Book::Open) && !can_search {
+        let help = "add [answer.recovery] below the [[answer]] that may search";
+        context.error(&written.place, "primary = \"open\" needs an answerer that may search", help);
+    }
+    primary.unwrap_or_default()
 }
 
 /// The median size of the contexts that the declared methods make: what they are asked for, or a usual summary. It does not

@@ -4,27 +4,29 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::file::Located;
-use super::file::tables::{AnswerTable, StructuredReplyTable};
+use super::file::tables::{AnswerTable, CompressTable, RecoveryTable, StructuredReplyTable};
 use super::model::Generator;
 use super::problem::Problem;
+use super::programs;
 use super::validation::{ValidationContext, model_declaration};
-use crate::answer::{self, Answerer, AnswererName, TruncatedReplies};
+use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
+use base::units::Tokens;
 use models::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;
 
-/// The answerers, in the order of the file.
+/// The answerers, in the order of the file; behind them those that answer the same with a search.
 pub(super) fn answerers(
     context: &mut ValidationContext<'_>,
     tables: &[Located<AnswerTable>],
     override_model: Option<&str>,
 ) -> Vec<Answerer> {
     let mut taken = BTreeMap::new();
-    let mut answerers = Vec::new();
+    let (mut answerers, mut open) = (Vec::new(), Vec::new());
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
         let model = context.model(&model_declaration!(table, "answer", override_model));
@@ -34,10 +36,77 @@ pub(super) fn answerers(
         let rule = context.choice("truncated_replies", table.value.truncated_replies.as_ref(), &rules);
         let truncated_replies = rule.unwrap_or_default();
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
-            answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path, truncated_replies });
+            let recovery = table.value.recovery.as_ref().and_then(|table| recovery(context, table, &name));
+            let name = AnswererName(name);
+            let answerer = Answerer { name, model, template, prompt_path, truncated_replies, recovery: None };
+            open.extend(recovery.map(|recovery| Answerer {
+                name: AnswererName(format!("{}{OPEN_BOOK}", recovery.closed).into()),
+                recovery: Some(recovery),
+                ..answerer.clone()
+            }));
+            answerers.push(answerer);
         }
     }
+    for answerer in &open {
+        if let Some(place) = taken.get(&*answerer.name.0) {
+            let message = format!("the name `{}` is that of another answerer with a search", answerer.name);
+            context.error(&place.clone(), message, "use a different name, or take the other's [answer.recovery] away");
+        }
+    }
+    answerers.extend(open);
     answerers
+}
+
+/// How the answerer `closed` may search in its second answers.
+fn recovery(
+    context: &mut ValidationContext<'_>,
+    table: &Located<RecoveryTable>,
+    closed: &std::sync::Arc<str>,
+) -> Option<Recovery> {
+    const CALLS: u32 = 2;
+    const RESULTS: u32 = 4;
+    const EXCERPT_TOKENS: u64 = 600;
+    let RecoveryTable { calls, results, excerpt_tokens, protocol, command, batch_steps, .. } = &table.value;
+    let protocols = SearchProtocol::ALL.map(|protocol| (protocol.name(), protocol));
+    let program = CompressTable {
+        command: command.clone(),
+        inputs: table.value.inputs.clone(),
+        env: table.value.env.clone(),
+        secrets: table.value.secrets.clone(),
+        identity: table.value.identity.clone(),
+        timeout_s: table.value.timeout_s.clone(),
+        deterministic: table.value.deterministic.clone(),
+        ..CompressTable::default()
+    };
+    if command.is_none() {
+        let written = program.written();
+        written.iter().for_each(|(key, place)| {
+            context.error(
+                place,
+                format!("`{key}` is for a `command`"),
+                "add command = [\"PROGRAM\", …], or leave it out",
+            );
+        });
+    }
+    let program = Located { value: program, place: table.place.clone(), key: table.key.clone() };
+    let command = command.is_some().then(|| programs::command(context, &program, None));
+    // A program that is not sound is a problem already; the built-in search must not take its place.
+    let command = match command {
+        Some(command) => Some(command?),
+        None => None,
+    };
+    Some(Recovery {
+        closed: closed.clone(),
+        calls: context.at_least_one("the number of searches", calls.as_ref()).unwrap_or(CALLS),
+        results: context.at_least_one("the number of results", results.as_ref()).unwrap_or(RESULTS),
+        excerpt_tokens: Tokens(
+            context.at_least_one("the size of an excerpt", excerpt_tokens.as_ref()).unwrap_or(EXCERPT_TOKENS),
+        ),
+        protocol: context.choice("protocol", protocol.as_ref(), &protocols).unwrap_or_default(),
+        command,
+        batches_steps: batch_steps.as_ref().is_some_and(|yes| yes.value),
+        locale: context.locale,
+    })
 }
 
 /// The judges, in the order of the file.

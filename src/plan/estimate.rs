@@ -210,6 +210,30 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         (excess.tokens > window.0).then_some(excess)
     }
 
+    /// The steps that may follow a step of an open-book answer: one is expected, and as many as it may ask for are the
+    /// worst case.
+    pub(super) fn add_later_steps(&mut self, action: &Action) {
+        let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else { return };
+        let Some((recovery, model)) = answer.recovery(self.pipeline).zip(self.model_of(request)) else { return };
+        let left = u64::from(recovery.calls).saturating_sub(answer.exchange.used() as u64);
+        if left == 0 {
+            return;
+        }
+        let found = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
+        let input = self.input_tokens(request).map(|input| input + found);
+        let model = ModelUse { lane: if recovery.batches_steps { model.lane } else { Lane::Live }, ..model };
+        self.add(StageName::Answer, &model, input, 1);
+        let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
+        let prices = self.prices;
+        let price = |output: f64, times: f64| {
+            let tokens = |tokens: f64| Some(Tokens(tokens.round() as u64));
+            let input = tokens(input.unwrap_or_default() + found * left as f64);
+            let usage = Usage { input, output: tokens(output), ..Usage::default() };
+            prices.cost_in(model.lane, &model.reference, &usage).map(|usd| Usd(usd.0 * times))
+        };
+        self.add_worst(StageName::Answer, &model, (longest, left), price);
+    }
+
     /// Cells whose input waits for a stale action above them.
     pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, task: &Task) {
         if stage == StageName::Compress {
@@ -363,9 +387,11 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                         total += self.material_tokens(material)?;
                     }
                 }
-                RequestTurn::Messages(material) | RequestTurn::Items(material) => {
-                    total += self.material_tokens(material)?
-                }
+                RequestTurn::Messages(material)
+                | RequestTurn::Items(material)
+                | RequestTurn::Said(_, material)
+                | RequestTurn::Reply(material)
+                | RequestTurn::Results(material) => total += self.material_tokens(material)?,
             }
         }
         Some(total)

@@ -9,6 +9,7 @@ use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::reading::{Output, RawBody, read_output};
+use super::recovery::follow;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
@@ -173,7 +174,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
                 if new {
                     self.cached(stage, &record);
                 }
-                TaskOutcome::Resolved(resolved)
+                follow(self.lookup, &self.preparer, &action.task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale if self.assumptions.submitted.contains(&action.key) => {
                 let counts = self.stage(stage);
@@ -184,6 +185,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             ActionStatus::Stale => {
                 if new {
                     self.stale(action);
+                    self.estimator.add_later_steps(action);
                 }
                 TaskOutcome::Unresolved
             }

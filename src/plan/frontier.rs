@@ -12,6 +12,7 @@ use super::prepare::Preparer;
 use super::selftest::selftests;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::FixtureTexts;
+use crate::answer::Exchange;
 use crate::compress;
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pipeline};
 
@@ -142,7 +143,7 @@ impl<'p> Frontier<'p> {
                 self.resolve_context(task, context, false);
                 MatrixCounts::default()
             }
-            TaskOutcome::Unresolved => {
+            TaskOutcome::Unresolved | TaskOutcome::Searched(_) => {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
@@ -180,7 +181,8 @@ impl<'p> Frontier<'p> {
     /// Pushes the answers of a context so that they are popped in order, one right after the other: they share
     /// their prefix.
     fn push_answers(&mut self, context: &Rc<ResolvedContext>) {
-        let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone() });
+        let exchange = Rc::new(Exchange::default());
+        let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone(), exchange: exchange.clone() });
         let mut answers: Vec<Task> = self.matrix.answers(context.cell).map(task).collect();
         answers.reverse();
         let caches = |task: &Task| match task {
@@ -199,14 +201,22 @@ impl<'p> Frontier<'p> {
 
     fn resolve_answer(&mut self, task: &AnswerTask, outcome: TaskOutcome) -> MatrixCounts {
         let judgements = self.matrix.judgements(task.cell);
-        let TaskOutcome::Resolved(resolved) = outcome else {
-            return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
+        let resolved = match outcome {
+            TaskOutcome::Resolved(resolved) => resolved,
+            TaskOutcome::Searched(exchange) => {
+                self.ready.push(Task::Answer(AnswerTask { exchange, ..task.clone() }));
+                return MatrixCounts::default();
+            }
+            TaskOutcome::Unresolved => {
+                return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
+            }
         };
         let answer = Rc::new(resolved);
         let context = &task.context;
         let first = self.ready.len();
         for cell in judgements {
-            let task = JudgeTask { cell, context: context.clone(), answer: answer.clone() };
+            let exchange = task.exchange.clone();
+            let task = JudgeTask { cell, context: context.clone(), answer: answer.clone(), exchange };
             self.ready.extend(self.warm_judge(task));
         }
         if let Some(pushed) = self.ready.get_mut(first..) {

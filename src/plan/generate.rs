@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::prepare::PrepareError;
 use super::task::{GenerationTask, Task};
 use super::texts::FixtureTexts;
-use crate::action::Digest;
-use crate::answer::{self, AnswerInput};
+use crate::action::{Digest, InputValue};
+use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::pipeline::{Generator, Pipeline, PointIx};
 use crate::probe::{Probe, generation_work, probes_per_point};
@@ -29,7 +29,9 @@ pub fn asking_without_context(
 ) -> Result<Task, PrepareError> {
     let answerer = pipeline.answerers.first().ok_or(PrepareError::Coordinate)?;
     let context = ContextRef::Readable { text: Digest::of("") };
-    let work = answer::prepare(answerer, &AnswerInput { context: &context, tail: None, question: &probe.question })?;
+    let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
+    let input = AnswerInput { context: &context, tail: None, question: &probe.question, exchange, archive };
+    let work = answer::prepare(answerer, &input)?;
     let (fixture, probe) = (fixture.to_owned(), Some(probe.id.to_string()));
     Ok(Task::Generate(Rc::new(GenerationTask { fixture, point, probe, work })))
 }

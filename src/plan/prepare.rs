@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
-use crate::answer::{self, AnswerFault, AnswerInput};
+use crate::answer::{self, AnswerFault, AnswerInput, Exchange};
 use crate::compress::{self, CompressInput, ContextRef, SessionInput};
 use crate::judge::{CriterionId, GroundTruthRef, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
@@ -143,11 +143,14 @@ impl<'p> Preparer<'p> {
     }
 
     fn answer(&self, task: &AnswerTask) -> Result<Parts, PrepareError> {
-        let work = self.answer_work(&task.cell, &task.context.texts, &task.context.reference)?;
-        Ok((Stage::Answer, self.matrix.answer_repetition(&task.cell), work))
+        let work = self.answer_work(&task.cell, &task.context.texts, &task.context.reference, &task.exchange)?;
+        let command = task.recovery(self.pipeline).and_then(|recovery| recovery.command.as_ref());
+        let is_fixed = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
+        let repetition = if is_fixed { Repetition::NONE } else { self.matrix.answer_repetition(&task.cell) };
+        Ok((Stage::Answer, repetition, work))
     }
 
-    /// The work of an answer from a context.
+    /// The work of an answer from a context, or of a step of one.
     ///
     /// # Errors
     /// As [`Preparer::prepare`].
@@ -156,20 +159,23 @@ impl<'p> Preparer<'p> {
         cell: &AnswerCell,
         texts: &FixtureTexts,
         context: &ContextRef,
+        exchange: &Exchange,
     ) -> Result<Work, PrepareError> {
         let answerer = self.pipeline.answerer(cell.answerer);
         let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(cell.compress.point));
         let probe = probe_of(texts, cell)?;
-        let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question };
+        let archive = &texts.prefix(cell.compress.point).json;
+        let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question, exchange, archive };
         Ok(answer::prepare(answerer, &input)?)
     }
 
     fn judge(&self, task: &JudgeTask) -> Result<Parts, PrepareError> {
-        let work = self.judge_work(&task.cell, &task.context.texts, &task.context.reference, task.answer.out)?;
+        let (context, excerpts) = (&task.context.reference, task.exchange.excerpts_text());
+        let work = self.judge_work(&task.cell, &task.context.texts, (context, &excerpts), task.answer.out)?;
         Ok((Stage::Judge, self.matrix.judge_repetition(&task.cell), work))
     }
 
-    /// The work of a judgement of an answer, named by its digest.
+    /// The work of a judgement of an answer, named by its digest. The judge sees the context with what searches returned.
     ///
     /// # Errors
     /// As [`Preparer::prepare`].
@@ -177,11 +183,12 @@ impl<'p> Preparer<'p> {
         &self,
         cell: &JudgeCell,
         texts: &FixtureTexts,
-        context: &ContextRef,
+        (context, excerpts): (&ContextRef, &str),
         answer: Digest,
     ) -> Result<Work, PrepareError> {
         let question = self.judge_question(texts, &cell.answer, cell.judge)?;
         let shown = if self.pipeline.settings.judge_context { context.text() } else { None };
+        let shown = shown.map(|context| answer::with_excerpts(context, excerpts));
         let turns = question.with(InputValue::Output(answer), shown)?;
         let spec = self.pipeline.judge(cell.judge);
         Ok(Work::request(judge_request(spec, turns, &question)))

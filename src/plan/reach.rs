@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::frontier::Frontier;
 use super::prepare::{PrepareError, Preparer};
+use super::recovery::follow;
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
@@ -38,7 +39,9 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
         let action = preparer.prepare(&task)?;
         let is_new = reachable.keys.insert(action.key);
         let outcome = match look_up(lookup, &preparer, &action, &refresh) {
-            ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
+            ActionStatus::Cached { resolved, .. } => {
+                follow(lookup, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
+            }
             ActionStatus::Stale => {
                 reachable.stale += u64::from(is_new);
                 TaskOutcome::Unresolved

@@ -1,7 +1,7 @@
 //! Reads an output from a body. Pure and repeated at every use, so a new reading rule costs no request.
 
 use crate::action::Digest;
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Excerpt, SearchFault, SearchProtocol, SearchRequest};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::{ProbeCandidate, read_candidates};
@@ -10,7 +10,7 @@ use base::tokens::count_tokens;
 use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
-use super::task::{CompressTask, Task};
+use super::task::{AnswerTask, CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
 pub const PARSER_VERSION: u16 = 4;
@@ -19,6 +19,10 @@ pub const PARSER_VERSION: u16 = 4;
 pub enum Output {
     Context(Box<Compressed>),
     Answer(Answer),
+    /// A step of an open-book answer that asks for searches.
+    Search(SearchRequest),
+    /// What a search by a program returned.
+    Excerpts(Vec<Excerpt>),
     Grades(Vec<CriterionScore>),
     /// Of the generation of probes.
     Probes {
@@ -33,6 +37,8 @@ impl Output {
         match self {
             Output::Context(compressed) => compressed.out,
             Output::Answer(answer) => answer.out,
+            Output::Search(request) => request.digest(),
+            Output::Excerpts(excerpts) => answer::excerpts_digest(excerpts),
             Output::Grades(grades) => Digest::of_json(grades),
             Output::Probes { candidates, .. } => Digest::of_json(candidates),
         }
@@ -42,7 +48,7 @@ impl Output {
     pub fn warnings(&self) -> Vec<String> {
         match self {
             Output::Context(compressed) => compressed.warnings.iter().map(ToString::to_string).collect(),
-            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -50,7 +56,7 @@ impl Output {
     pub fn usage(&self) -> Option<ProgramUsage> {
         match self {
             Output::Context(compressed) => compressed.usage,
-            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
+            _ => None,
         }
     }
 }
@@ -65,6 +71,9 @@ pub enum Unreadable {
     Context(#[from] CompressFault),
     #[error("the judge broke its contract: {0}")]
     Grades(#[from] ReplyFault),
+    /// A search by a program.
+    #[error(transparent)]
+    Search(#[from] SearchFault),
     /// The matrix does not fit the pipeline.
     #[error(transparent)]
     Place(#[from] PrepareError),
@@ -83,17 +92,23 @@ pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> R
     match (body.dialect, task) {
         (Some(dialect), _) => {
             let reply = models::read(dialect, operation(preparer, task), body.bytes, None)?;
-            read_reply(preparer, task, &reply)
+            read_reply(preparer, task, dialect, &reply)
         }
         (None, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),
+        (None, Task::Answer(task)) => read_excerpts(preparer, task, body.bytes),
         (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
     }
 }
 
 /// Reads a model's reply to a task.
-pub fn read_reply(preparer: &Preparer<'_>, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
+pub fn read_reply(
+    preparer: &Preparer<'_>,
+    task: &Task,
+    dialect: Dialect,
+    reply: &Completion,
+) -> Result<Output, Unreadable> {
     match task {
-        Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?)),
+        Task::Answer(task) => read_answer(preparer, task, dialect, reply),
         _ if reply.truncated => Err(ReadFault::Truncated.into()),
         Task::Generate(task) if task.probe.is_some() => Ok(Output::Answer(answer::read(&reply.text, false)?)),
         Task::Generate(_) => {
@@ -109,8 +124,41 @@ pub fn read_reply(preparer: &Preparer<'_>, task: &Task, reply: &Completion) -> R
     }
 }
 
+/// Reads an answer, or what a step towards one asks for.
+fn read_answer(
+    preparer: &Preparer<'_>,
+    task: &AnswerTask,
+    dialect: Dialect,
+    reply: &Completion,
+) -> Result<Output, Unreadable> {
+    let Some(recovery) = task.recovery(preparer.pipeline()) else {
+        return Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?));
+    };
+    if let Some(request) = answer::read_request(recovery, &task.exchange, dialect, reply)? {
+        return Ok(Output::Search(request));
+    }
+    let is_call = reply.text.trim().is_empty() && !reply.calls.is_empty();
+    let text = if is_call { recovery.no_answer() } else { &reply.text };
+    Ok(Output::Answer(answer::read(text, reply.truncated)?))
+}
+
+/// Reads what the user's own search returned.
+fn read_excerpts(preparer: &Preparer<'_>, task: &AnswerTask, stdout: &[u8]) -> Result<Output, Unreadable> {
+    let recovery = task.recovery(preparer.pipeline()).ok_or(PrepareError::Coordinate)?;
+    let archive = task.context.texts.prefix_messages(task.context.cell.point);
+    let start = task.context.texts.loaded().fixture.start();
+    Ok(Output::Excerpts(answer::read_excerpts(recovery, archive, start, stdout)?))
+}
+
 fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
-    let Task::Compress(task) = task else { return Operation::Generate };
+    let task = match task {
+        Task::Compress(task) => task,
+        Task::Answer(task) => {
+            let protocol = task.recovery(preparer.pipeline()).map(|recovery| recovery.protocol);
+            return if protocol == Some(SearchProtocol::Tool) { Operation::UseTools } else { Operation::Generate };
+        }
+        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) => return Operation::Generate,
+    };
     match preparer.pipeline().method(task.cell.chain.method).strategy {
         Strategy::Opaque { .. } => Operation::Compact,
         Strategy::ProviderCompaction { .. } => Operation::Summarize,

@@ -144,13 +144,14 @@ pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinat
 
 /// A cell as the cache keeps it. Runs of a deterministic action are one place.
 pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryCoordinate {
+    let step = |name: String| place.step.map_or(name.clone(), |step| format!("{name} step {step}"));
     let rule = place.constraint.as_ref().map(|rule| format!("constraint/{rule}"));
     EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
         point: Some(place.point.0),
         method: Some(place.method.to_string()),
         probe: place.probe.as_ref().map(ToString::to_string).or(rule),
-        answerer: place.answerer.as_ref().map(ToString::to_string),
+        answerer: place.answerer.as_ref().map(ToString::to_string).map(step),
         judge: place.judge.as_ref().map(ToString::to_string),
         repetition,
     }

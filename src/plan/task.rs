@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::texts::FixtureTexts;
 use crate::action::{ActionKey, Digest, StageName, Work};
-use crate::answer::TruncatedReplies;
+use crate::answer::{Exchange, Recovery, Round, TruncatedReplies};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
@@ -66,6 +66,8 @@ pub struct AnswerTask {
     pub cell: AnswerCell,
     /// What it is answered from.
     pub context: Rc<ResolvedContext>,
+    /// What was searched for before this step; nothing where there is no search.
+    pub exchange: Rc<Exchange>,
 }
 
 /// A judgement that is due.
@@ -75,6 +77,8 @@ pub struct JudgeTask {
     /// The context behind the answer.
     pub context: Rc<ResolvedContext>,
     pub answer: Rc<Resolved>,
+    /// What was searched for before the answer.
+    pub exchange: Rc<Exchange>,
 }
 
 /// The context that a compression came to, by name.
@@ -201,7 +205,9 @@ impl Task {
                 Place::Selftest { judge: pipeline.judge(task.judge).name.0.to_string(), case: task.case.0.clone() }
             }
             Task::Compress(task) => Place::Cell(CellCoordinate::of_compress(pipeline, &task.cell)),
-            Task::Answer(task) => Place::Cell(CellCoordinate::of_answer(pipeline, &task.cell)),
+            Task::Answer(task) => {
+                Place::Cell(CellCoordinate { step: task.step(), ..CellCoordinate::of_answer(pipeline, &task.cell) })
+            }
             Task::Judge(task) => Place::Cell(CellCoordinate::of_judge(pipeline, &task.cell)),
         }
     }
@@ -217,6 +223,20 @@ impl CompressTask {
     pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
         let index = self.texts.index(method, self.cell.point).digest();
         compress::context_ref(method, out, index, self.texts.kept(method, self.cell.point).as_deref())
+    }
+}
+
+impl AnswerTask {
+    /// How its answerer may search; `None` of one that answers from the context alone.
+    pub fn recovery<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Recovery> {
+        pipeline.answerer(self.cell.answerer).recovery.as_ref()
+    }
+
+    /// The number of the step, from 2; `None` of the first one. A search by a program is a step, too.
+    fn step(&self) -> Option<u32> {
+        let of_program = |round: &Round| round.returned.iter().filter(|found| found.action.is_some()).count();
+        let steps: usize = self.exchange.rounds.iter().map(|round| 1 + of_program(round)).sum();
+        (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }
 }
 
@@ -241,14 +261,17 @@ impl JudgeTask {
 
     /// The task whose answer is graded.
     pub fn answer_task(&self) -> Task {
-        Task::Answer(AnswerTask { cell: self.cell.answer, context: self.context.clone() })
+        let (context, exchange) = (self.context.clone(), self.exchange.clone());
+        Task::Answer(AnswerTask { cell: self.cell.answer, context, exchange })
     }
 }
 
 /// What a task came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum TaskOutcome {
     Resolved(Resolved),
+    /// A step of an open-book answer asked for searches, or made one: the next step follows.
+    Searched(Rc<Exchange>),
     /// It has no output: it failed, or is not to be computed now.
     Unresolved,
 }

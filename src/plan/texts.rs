@@ -9,6 +9,7 @@ use crate::action::InputValue;
 use crate::compress::{self, Kept, KeptByShape, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
+use crate::search::SearchIndex;
 use base::units::Tokens;
 use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 
@@ -21,6 +22,8 @@ pub struct FixtureTexts {
     points: Vec<PointTexts>,
     /// The tool schemas as JSON.
     tools: OnceCell<Arc<str>>,
+    /// Of all messages, each at its index.
+    search_index: OnceCell<SearchIndex>,
     /// What does not depend on the answer in the requests to judges.
     pub(super) questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
 }
@@ -46,6 +49,7 @@ impl FixtureTexts {
             loaded: loaded.clone(),
             points,
             tools: OnceCell::new(),
+            search_index: OnceCell::new(),
             questions: RefCell::default(),
         }
     }
@@ -124,6 +128,12 @@ impl FixtureTexts {
     pub fn tools(&self) -> Arc<str> {
         let make = || serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into();
         self.tools.get_or_init(make).clone()
+    }
+
+    /// The index of all messages of the session, for searches in those before a point.
+    pub fn search_index(&self) -> &SearchIndex {
+        let texts = || self.loaded.fixture.messages.iter().map(Message::countable_text);
+        self.search_index.get_or_init(|| SearchIndex::new(texts()))
     }
 
     /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.

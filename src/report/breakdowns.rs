@@ -1,14 +1,17 @@
-//! Descriptive tables without verdicts: survival by age, and constraints. They are the same in terminal, Markdown and
+//! Descriptive tables without verdicts: open book, survival by age, and constraints. They are the same in terminal, Markdown and
 //! page.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::numbers::{UNKNOWN, count, share_with_interval};
+use super::numbers::{UNKNOWN, brackets, count, range, score, share_with_interval, signed};
+use super::open_book::archive_sentence;
 use super::translation::{Translation, fill};
 use crate::measure::RulePosition;
-use crate::results::{ConstraintShares, ConstraintSummary, MethodSummary, Ordered, Share, Summary, SurvivalByAge};
+use crate::results::{
+    ConstraintShares, ConstraintSummary, MethodSummary, OpenBookSummary, Ordered, Share, Summary, SurvivalByAge,
+};
 use base::text::grouped;
 use sessions::economics::LifeCycle;
 
@@ -53,7 +56,8 @@ impl FigureTable {
 
 /// The tables for which there is something to show.
 pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
-    let tables = [survival_by_age(summary, tr), lifetime(summary, tr), constraints(summary, tr)];
+    let tables =
+        [open_book(summary, tr), survival_by_age(summary, tr), lifetime(summary, tr), constraints(summary, tr)];
     tables.into_iter().flatten().filter_map(FigureTable::without_void).collect()
 }
 
@@ -84,6 +88,39 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
         .into_iter()
         .map(|(_, name)| name)
         .collect()
+}
+
+/// Open book beside closed book; `None` where no answerer may search.
+fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let columns = [
+        tr.closed_book, tr.open_book, tr.gain, tr.searches, tr.search_tokens, tr.gold_found, tr.lost_searched,
+        tr.kept_searched,
+    ];
+    let lead = [Some(tr.open_book_note.to_owned()), archive_sentence(summary, tr)].into_iter().flatten();
+    let rows = rows(summary, |method| method.open_book.as_ref(), |open| open_book_figures(open, tr));
+    (!rows.is_empty()).then(|| FigureTable {
+        id: "open-book",
+        title: tr.open_book_title.to_owned(),
+        lead: lead.collect::<Vec<_>>().join(" "),
+        header: header(tr, columns.map(str::to_owned)),
+        rows,
+    })
+}
+
+fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<String> {
+    let level = |median: Option<f64>, interval: String| format!("{} {interval}", score(median)).trim().to_owned();
+    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
+    let counts = open.answers;
+    vec![
+        level(open.closed.median, range(open.closed.ci95)),
+        level(open.open.median, range(open.open.ci95)),
+        if open.gain_ci95.is_some() { format!("{gain} {}", brackets(open.gain_ci95)) } else { gain },
+        open.searches.map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
+        count(open.tokens),
+        share_with_interval(&open.gold_found, tr),
+        format!("{} / {}", counts.lost_searched, counts.lost_not_searched),
+        format!("{} / {}", counts.kept_searched, counts.kept_not_searched),
+    ]
 }
 
 /// Survival by age; `None` where nothing has been through more than one compression.

@@ -13,6 +13,7 @@ use super::notes::{
     method_changes, place, scale_warning, task_formula, unchanged, weakest,
 };
 use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed, verdict_mark};
+use super::open_book::open_book_line;
 use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, question_title};
 use super::styled::TableCell;
 use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
@@ -40,6 +41,9 @@ pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> Stri
     let mut out = header(summary, manifest, tr);
     out.push('\n');
     out.push_str(&main_table(summary, manifest, tr));
+    if let Some(line) = open_book_line(summary, tr) {
+        let _ = write!(out, "\n{}\n", escape(&line));
+    }
     out.push_str(&questions(summary, tr));
     out.push_str(&edits(summary));
     for (title, body) in sections(summary, manifest, tr) {

@@ -8,6 +8,7 @@ mod styled;
 mod translation;
 mod numbers;
 mod notes;
+mod open_book;
 mod breakdowns;
 mod compressions;
 mod findings;

@@ -173,7 +173,9 @@ pub(super) fn task_formula(summary: &Summary, manifest: &Manifest, tr: &Translat
         summary.methods.iter().map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio)).collect();
     ratios.sort();
     ratios.dedup();
-    has_answers(&manifest.design).then(|| fill(tr.task_formula, &[&ratios.join(", ")]))
+    let is_measured = summary.methods.values().any(|method| method.economy.refetch_is_measured);
+    let measured = if is_measured { tr.refetch_measured } else { "" };
+    has_answers(&manifest.design).then(|| fill(tr.task_formula, &[&ratios.join(", ")]) + measured)
 }
 
 /// How far the judges of a panel agree; `None` with one judge.

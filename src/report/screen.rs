@@ -11,6 +11,7 @@ use super::notes::{
     caveats, change_text, comparison_notes, confounds, critical_warnings, has_answers, is_changed, place, unchanged,
 };
 use super::numbers::{UNKNOWN, count, mark, range, score, share, signed, usd};
+use super::open_book::open_book_line;
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable, fitted};
 use super::tables::{cost, coverage, verdict_style};
 use super::translation::{Translation, translation};
@@ -77,6 +78,9 @@ impl Screen<'_> {
         }
         out.blank_line();
         self.table(&mut out, extent.rows);
+        if let Some(line) = open_book_line(self.summary, self.tr) {
+            out.paragraph(TextStyle::Plain, &line, self.width);
+        }
         self.questions(&mut out, extent.questions);
         self.edits(&mut out, extent.diff);
         out

@@ -250,6 +250,28 @@ texts! {
          input / input; 1 if unknown), and 10 times the tokens to find what a probe lacks (on probes with facts).",
         "每任务词元（任务含 10 个问题）：上下文全价读 1 次，另 9 次按其词元的 {} 计（缓存输入价 / 输入价；未知时为 1），\
          再加 10 次为一个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
+    refetch_measured:
+        " Where answerers may search, these are the tokens that searches returned.",
+        "可检索时，找回所缺内容的词元数为检索实际返回的词元数。";
+    open_book_title: "Open book: answers with a search in what was replaced", "开卷：可检索被替换内容时的回答";
+    open_book_note:
+        "Descriptive: verdicts are on the closed answers unless [gate] primary = \"open\" was declared before the run. \
+         Gain: open − closed on the same probes. Lost and not searched: the agent did not know what it lost.",
+        "仅作描述：除非在运行前声明 [gate] primary = \"open\"，结论只针对闭卷回答。增益：同一批问题上开卷 − 闭卷。\
+         丢失而未检索：智能体不知道自己丢失了什么。";
+    open_book_line: "with a search: {}", "可检索时：{}";
+    archive_alone:
+        "A search without any context scores {}, within 1.0 of the whole transcript ({}): open scores measure the archive \
+         more than the method.",
+        "没有任何上下文、只靠检索得 {} 分，与完整会话（{}）相差不到 1.0：开卷得分更多反映的是存档，而不是方法。";
+    closed_book: "closed", "闭卷";
+    open_book: "open", "开卷";
+    gain: "gain", "增益";
+    searches: "searches", "检索次数";
+    search_tokens: "tokens returned", "返回词元";
+    gold_found: "lost fact found", "找到丢失的事实";
+    lost_searched: "lost: searched / not", "丢失：检索 / 未检索";
+    kept_searched: "kept: searched / not", "保留：检索 / 未检索";
     margin:
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",

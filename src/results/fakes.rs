@@ -22,6 +22,7 @@ pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
         prompt_path: None,
         lexical: model == "lexical",
         truncated_replies: None,
+        recovery: None,
         cached_price_ratio: None,
     }
 }
@@ -68,6 +69,7 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         runs: Runs { compress: runs, answer: 1, judge: 1 },
         locale: Locale::En,
         tail: TailMode::None,
+        primary: Default::default(),
         judge_context: true,
         focus_topic: None,
         methods: methods.iter().map(|(name, strategy)| method(name, strategy)).collect(),
@@ -129,6 +131,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         refetch_unguided: false,
         usd: RowCost { compress: Some(0.01), answer: Some(0.002), judge: None },
         truncated: false,
+        open_book: None,
         answer: "It is 8081.".into(),
     }
 }

@@ -20,6 +20,7 @@ mod summary;
 mod findings;
 mod run_files;
 mod figures;
+mod human;
 mod worst;
 
 /// Values by name, in the order of tables. Written out as an object.
@@ -32,6 +33,7 @@ pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
 pub use aggregates::needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
+pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
 pub use aggregates::spending::{difference_variances, mean_call_costs};
@@ -46,7 +48,7 @@ pub use figures::{figures_digest, take_figures};
 pub use files::constraint_row::ConstraintRow;
 pub use files::context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use files::design::{
-    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo,
+    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RecoveryInfo, RubricInfo,
 };
 pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
@@ -66,13 +68,14 @@ pub use files::manifest::{
     StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::part_folders::PartFolder;
-pub use files::row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
+pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
     NarrowScale,
 };
+pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};

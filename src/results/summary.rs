@@ -18,6 +18,7 @@ use super::aggregates::needed::{
     needed_points, needed_summary,
 };
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
+use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
 use super::files::design::MethodInfo;
@@ -28,6 +29,7 @@ use super::result_set::set::ResultSet;
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
+use crate::pipeline::Book;
 use base::threads::each;
 use sessions::economics::LifeCycle;
 use stats::{self, Components, Retention};
@@ -51,6 +53,9 @@ pub struct Summary {
     pub fixtures: Vec<String>,
     /// The built-in rules stood in for a model: every table says so.
     pub lexical: bool,
+    /// The answers that scores and verdicts are of.
+    #[serde(default, skip_serializing_if = "Book::is_closed")]
+    pub primary: Book,
     /// The dimensions that `overall` is the mean of.
     pub overall_dimensions: Vec<Dimension>,
     /// Probes that some methods have and others lack: tables leave them out.
@@ -120,6 +125,9 @@ pub struct MethodSummary {
     pub noise: Ordered<Components>,
     /// Runs that did work of their own, the fewest over fixtures; null where nothing was judged.
     pub real_runs: Option<f64>,
+    /// What a search in what was replaced brings; null where the answerer cannot search.
+    #[serde(default)]
+    pub open_book: Option<OpenBookSummary>,
     /// How many of its cells were judged, failed or are missing.
     pub cells: CellCounts,
     /// Share of the answers that the token limit cut off, whether they were graded or failed for it; null where nothing
@@ -203,6 +211,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         runs: set.design().runs.compress,
         fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),
         lexical: set.design().is_lexical(),
+        primary: set.design().primary,
         overall_dimensions: builder.whole.overall.iter().copied().collect(),
         uncommon_probes,
         variance_shares: variance_shares(&noise),
@@ -262,6 +271,7 @@ impl SummaryBuilder<'_> {
             retention: self.retention(variant),
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
+            open_book: OpenBookSummary::new(self.set, variant, &self.whole),
             cells: cell_counts(self.set, variant),
             truncated_share: truncated_share(self.set, variant),
         })

@@ -69,7 +69,8 @@ pub fn worst_rows<T, E>(
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
-        let Some(((key, grade), overall)) = ranks.place(row).zip(row.overall) else { continue };
+        let tested = Some(row).filter(|row| design.is_tested(row));
+        let Some(((key, grade), overall)) = tested.and_then(|row| ranks.place(row)).zip(row.overall) else { continue };
         let scores = probes.entry(key).or_insert(ProbeScores { scores: Vec::new(), worst: (overall, grade, at) });
         scores.scores.push((grade, overall));
         if (overall, grade) < (scores.worst.0, scores.worst.1) {

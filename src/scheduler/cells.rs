@@ -14,7 +14,9 @@ use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::cache::Refresh;
 use crate::pipeline::{CellCoordinate, Place};
-use crate::plan::{Action, CompressTask, Frontier, JudgeTask, Output, Resolved, ResolvedContext, Task, TaskOutcome};
+use crate::plan::{
+    Action, CompressTask, Frontier, JudgeTask, Output, Resolved, ResolvedContext, Task, TaskOutcome, follow,
+};
 use crate::results::FailedAction;
 use models::{ErrorClass, ReadFault};
 
@@ -89,11 +91,25 @@ impl<'r, 'e> Cells<'r, 'e> {
         if let Some(failure) = self.rejected(task, resolved.key, output.as_ref()) {
             return self.fail(task, &failure, stats);
         }
-        stats.resolved(task.stage());
         if let Task::Compress(task) = task {
+            stats.resolved(StageName::Compress);
             return self.resolve_context(task, resolved, stats);
         }
-        self.frontier.resolve(task, TaskOutcome::Resolved(resolved));
+        let outcome = match follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let place = task.place(self.executor.preparer.pipeline());
+                let failure = FailedAction::new(place, task.stage(), Some(resolved.key), error.to_string());
+                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+                return self.fail(task, &failure, stats);
+            }
+        };
+        if let TaskOutcome::Searched(_) = outcome {
+            self.frontier.resolve(task, outcome);
+            return Ok(());
+        }
+        stats.resolved(task.stage());
+        self.frontier.resolve(task, outcome);
         if let Some(Output::Answer(answer)) = &output {
             self.executor.outputs.put_answer(resolved.key, answer.clone());
         }

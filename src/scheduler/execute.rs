@@ -27,7 +27,7 @@ use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use base::units::{Tokens, Usage, Usd};
 use models::{
-    self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
+    self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
     reply_failure, truncated_call,
 };
@@ -142,7 +142,9 @@ impl Executor<'_> {
     fn unreadable(&self, action: &Action, fault: &Unreadable, message: String) -> FailedAction {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
-            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
+            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Search(_) | Unreadable::Place(_) => {
+                Blame::Infrastructure
+            }
         };
         self.failure(action, blame, message)
     }
@@ -174,7 +176,11 @@ impl Executor<'_> {
 
     /// The program that an action starts.
     fn command(&self, action: &Action) -> Option<&CommandSpec> {
-        match &action.task.method(self.preparer.pipeline())?.strategy {
+        let pipeline = self.preparer.pipeline();
+        if let Task::Answer(task) = &action.task {
+            return task.recovery(pipeline)?.command.as_ref();
+        }
+        match &action.task.method(pipeline)?.strategy {
             Strategy::Command(spec) => Some(spec),
             _ => None,
         }
@@ -219,13 +225,15 @@ impl Executor<'_> {
         let spec = self.command(action).ok_or_else(undeclared)?;
         self.budget.check().map_err(ExecutionError::OverBudget)?;
         let began = Instant::now();
+        // A method answers for its compressor; a search belongs to none.
+        let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
         match self.programs.run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
             Ok(output) => self.store_program_output(action, spec, output).await,
             Err(error) => {
                 let message = error.to_string();
                 let meta = self.describe(action, began.elapsed());
                 self.store.fail(action.key, &meta, "program", &message).await?;
-                Err(self.failure(action, Blame::Method, message).into())
+                Err(self.failure(action, blame, message).into())
             }
         }
     }
@@ -322,7 +330,7 @@ impl Executor<'_> {
                 Ok(answered) => answered,
                 Err(failure) => return Err(self.not_answered(action, (request, breakers), failure, &lease).await),
             };
-            match plan::read_reply(&self.preparer, &action.task, &completion) {
+            match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
                     self.outputs.note_model(action.work.requested_model(), reply.model);
                     let mut fresh = self.fresh(action, stored.take(), output);
@@ -390,7 +398,8 @@ impl Executor<'_> {
             Ok(completion) if completion.truncated && !takes_truncated(action) => Err(ReadFault::Truncated),
             read => read,
         };
-        let fault = match completion.map(|completion| plan::read_reply(&self.preparer, &action.task, &completion)) {
+        let read = |completion| plan::read_reply(&self.preparer, &action.task, dialect, &completion);
+        let fault = match completion.map(read) {
             Ok(Ok(output)) => {
                 self.outputs.note_model(action.work.requested_model(), read_billing(dialect, &body).model);
                 return Some(Ok(self.fresh(action, Some(record), output)));
@@ -452,6 +461,13 @@ impl Executor<'_> {
                     Turn::Text { role: *role, text: own.into() }
                 }
                 RequestTurn::Items(material) => Turn::Items(self.text(action, material)?),
+                RequestTurn::Said(role, material) => Turn::Text { role: *role, text: self.text(action, material)? },
+                RequestTurn::Reply(material) => Turn::Reply(self.text(action, material)?),
+                RequestTurn::Results(material) => {
+                    let results: Vec<CallResult> = serde_json::from_str(&self.text(action, material)?)
+                        .map_err(|error| self.unreadable_messages(action, &error))?;
+                    Turn::Results(results.into())
+                }
                 RequestTurn::Messages(material) => {
                     let messages: Vec<Message> = serde_json::from_str(&self.text(action, material)?)
                         .map_err(|error| self.unreadable_messages(action, &error))?;
@@ -470,6 +486,7 @@ impl Executor<'_> {
             instructions: instructions.map_err(|error| self.unavailable(action, &error))?,
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
+            tools: request.tools.clone(),
             lane: request.lane.of_one(),
             prefix_uses,
             cache_ttl: self.prefixes.ttl(action.task.stage(), &model, prefix_uses, self.client),

@@ -183,7 +183,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
                 self.contexts.borrow_mut().put(place, loaded.clone(), bytes);
                 Ok(loaded)
             }
-            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(context.key)),
+            _ => Err(OutputUnavailable::Gone(context.key)),
         }
     }
 
@@ -203,7 +203,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
         match self.read(task, key)? {
             Output::Answer(answer) => Ok(answer),
-            Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(*key)),
+            _ => Err(OutputUnavailable::Gone(*key)),
         }
     }
 

@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execute::Executor;
 use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Repetition, Stage, Work};
+use crate::answer::Exchange;
 use crate::cache::{EntryStatus, Lookup, Refresh};
 use crate::compress::ContextRef;
 use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
@@ -257,14 +258,20 @@ impl<'r, 'e> RowCache<'r, 'e> {
     /// Names the work of all answers and judgements below a context, with stand-ins for the context and the answers:
     /// where this name, the context, its run and the answers are the same, so are all keys. It is made once for each
     /// point of a fixture. `None` of a context that only its provider reads, whose prompts are put together in another
-    /// way, and where a prompt does not render.
+    /// way; where an answerer may search, since the work of its later steps depends on what it asked for; and where a
+    /// prompt does not render.
     fn downstream_fingerprint(&mut self, context: &ResolvedContext) -> Option<Digest> {
         let ContextRef::Readable { text } = &context.reference else { return None };
         // prompts may ask whether the context is empty, and nothing else about it
         let is_empty = *text == Digest::of("");
         let (cell, matrix) = (context.cell, self.executor.preparer.matrix());
         let is_asked = cell.chain.injection.is_none();
-        let answerers = matrix.method_answerers(cell.chain.method).iter().copied().filter(|_| is_asked).collect();
+        let answerers: Vec<AnswererIx> =
+            matrix.method_answerers(cell.chain.method).iter().copied().filter(|_| is_asked).collect();
+        let pipeline = self.executor.preparer.pipeline();
+        if answerers.iter().any(|answerer| pipeline.answerer(*answerer).recovery.is_some()) {
+            return None;
+        }
         let place = (cell.chain.fixture, cell.point, is_empty, answerers);
         if let Some(known) = self.fingerprints.get(&place) {
             return *known;
@@ -284,9 +291,9 @@ impl<'r, 'e> RowCache<'r, 'e> {
             fingerprint.field(stage.name(), Inputs::key_of(stage, Repetition::NONE, work).0.0);
         };
         for cell in matrix.answers(context.cell).filter(|cell| cell.answer_n == 1) {
-            add(Stage::Answer, &preparer.answer_work(&cell, texts, &stand_in)?);
+            add(Stage::Answer, &preparer.answer_work(&cell, texts, &stand_in, &Exchange::default())?);
             for cell in matrix.judgements(cell).filter(|cell| cell.judge_n == 1) {
-                add(Stage::Judge, &preparer.judge_work(&cell, texts, &stand_in, answer)?);
+                add(Stage::Judge, &preparer.judge_work(&cell, texts, (&stand_in, ""), answer)?);
             }
         }
         Ok(fingerprint.finish())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
 use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
-use crate::answer::Answer;
+use crate::answer::{Answer, Asked, Returned, Round};
 use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
@@ -21,10 +21,13 @@ use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
 use crate::probe::{History, Probe};
-use crate::results::{ConstraintRow, ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
-use base::units::Tokens;
+use crate::results::{
+    ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
+};
+use base::message::Message;
+use base::units::{Tokens, Usd};
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
-use sessions::transcript::count_tokens;
+use sessions::transcript::{count_tokens, fold_document};
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {
@@ -52,6 +55,8 @@ struct Measures {
     /// The exact tokens of messages that hold facts.
     distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
     noise: OnceCell<SessionNoise>,
+    /// Messages that searches returned, folded.
+    folded: RefCell<HashMap<usize, Rc<str>>>,
 }
 
 /// Fixtures in memory: the matrix goes through them one after the other, a few overlap.
@@ -80,9 +85,7 @@ impl<'e> RowBuilder<'e> {
             Some(Output::Grades(grades)) => grades,
             _ => match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
                 Output::Grades(grades) => grades,
-                Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => {
-                    return Err(OutputUnavailable::Gone(resolved.key));
-                }
+                _ => return Err(OutputUnavailable::Gone(resolved.key)),
             },
         };
         let context = self.outputs.context(&task.context)?;
@@ -109,6 +112,7 @@ impl<'e> RowBuilder<'e> {
         let measures = self.measures(texts);
         let measured = self.measured(task, (&measures, probe), context, answer);
         let context_facts = self.context_facts(task, (&measures, probe), context);
+        let open_book = self.open_book(task, (&measures, probe), context);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -149,6 +153,7 @@ impl<'e> RowBuilder<'e> {
                 judge: resolved.cost.map(|usd| usd.0),
             },
             truncated: answer.truncated,
+            open_book,
             answer: answer.text.to_string(),
         })
     }
@@ -167,6 +172,36 @@ impl<'e> RowBuilder<'e> {
         let present = context.folded().map(|folded| measure.presence(folded));
         let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
         measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text)
+    }
+
+    /// What the answerer searched for, if it could.
+    fn open_book(
+        &self,
+        task: &JudgeTask,
+        (measures, probe): (&Measures, &Probe),
+        context: &LoadedContext,
+    ) -> Option<OpenBook> {
+        let pipeline = self.preparer.pipeline();
+        let recovery = pipeline.answerer(task.cell.answer.answerer).recovery.as_ref()?;
+        let (exchange, texts, cell) = (&task.exchange, &task.context.texts, &task.cell.answer);
+        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), pipeline.settings.tail);
+        let present = context.folded().map(|folded| measure.presence(folded));
+        let found: Vec<usize> = exchange.excerpts().filter_map(|excerpt| excerpt.message).collect();
+        let is_gold = |present: Vec<bool>| {
+            let is_searched = exchange.used() > 0 && present.contains(&false);
+            let recovers = |at: &usize| {
+                let found = measure.presence(&measures.folded_message(texts, *at));
+                present.iter().zip(found).any(|(present, found)| !present && found)
+            };
+            is_searched.then(|| found.iter().any(recovers))
+        };
+        Some(OpenBook {
+            closed: recovery.closed.to_string(),
+            steps: exchange.rounds.iter().flat_map(steps_of).collect(),
+            searches: exchange.rounds.iter().flat_map(searches_of).collect(),
+            tokens: exchange.rounds.iter().flat_map(|round| &round.returned).map(|r| self.counts.text(&r.text).0).sum(),
+            gold_found: present.and_then(is_gold),
+        })
     }
 
     /// What a context says of the facts of a probe.
@@ -324,6 +359,8 @@ impl<'e> RowBuilder<'e> {
             RequestTurn::Text(_, text) => Some(self.counts.text(&text.text(&|_| Err(())).ok()?)),
             RequestTurn::Messages(_) => Some(self.tail_tokens(task)),
             RequestTurn::Items(_) => Some(Tokens(0)),
+            // Beside what was searched for, the size of the context cannot be told.
+            RequestTurn::Said(..) | RequestTurn::Reply(_) | RequestTurn::Results(_) => None,
         });
         let beside: Tokens = beside.sum::<Option<Tokens>>()?;
         prompt.0.checked_sub(beside.0).map(Tokens)
@@ -360,6 +397,7 @@ impl<'e> RowBuilder<'e> {
             probes: RefCell::default(),
             distinctive_references: RefCell::default(),
             noise: OnceCell::new(),
+            folded: RefCell::default(),
         }
     }
 }
@@ -404,6 +442,15 @@ impl Measures {
         self.distinctive_references.borrow_mut().entry(message).or_insert_with(make).clone()
     }
 
+    /// A message with its calls, folded for the search of facts.
+    fn folded_message(&self, texts: &FixtureTexts, at: usize) -> Rc<str> {
+        let fold = || {
+            let message = texts.loaded().fixture.messages.get(at);
+            fold_document(&message.map(Message::countable_text).unwrap_or_default()).into()
+        };
+        self.folded.borrow_mut().entry(at).or_insert_with(fold).clone()
+    }
+
     /// What the session needs after a point; `None` of one at the end.
     fn needed(&self, texts: &FixtureTexts, point: PointIx) -> Option<Rc<NeededAtPoint>> {
         let loaded = texts.loaded();
@@ -424,6 +471,25 @@ impl Measures {
         let (start, end) = (texts.loaded().fixture.start(), texts.end(point));
         self.tokens.iter().take(end).skip(start).copied().sum()
     }
+}
+
+/// The actions of a round: the step that asked, and searches by a program.
+fn steps_of(round: &Round) -> Vec<RowStep> {
+    let step = |key, cost: Option<Usd>| RowStep { key, usd: cost.map(|usd| usd.0) };
+    let searches = round.returned.iter().filter_map(|returned| returned.action);
+    std::iter::once(step(round.key, round.cost)).chain(searches.map(|(key, cost)| step(key, cost))).collect()
+}
+
+fn searches_of(round: &Round) -> Vec<RowSearch> {
+    let one = |(asked, returned): (&Asked, &Returned)| RowSearch {
+        query: match asked {
+            Asked::Query(query) => query.to_string(),
+            Asked::Misuse(_) => String::new(),
+        },
+        messages: returned.excerpts.iter().filter_map(|excerpt| excerpt.message).collect(),
+        returned: returned.text.to_string(),
+    };
+    round.request.asked.iter().zip(&round.returned).map(one).collect()
 }
 
 /// Counts tokens, each text once: counts are in the cache by text digest, so that a warm run never loads the tokenizer.

@@ -9,8 +9,8 @@ const NAMES: &[&str] = &[
     // methods and stages
     "anchored", "index", "regenerative", "extract", "mask", "truncate", "full", "none", "agent", "judge", "lexical",
     "rules", // files, commands, flags
-    "report", "html", "results", "details", "compeval", "show", "label", "json", "all", "allow", "weak", "unproven",
-    "selftest", "md", // vendors
+    "report", "html", "results", "details", "compeval", "show", "observe", "economics", "label", "json", "all",
+    "allow", "weak", "unproven", "selftest", "md", // vendors
     "factory", "anthropic", "openai", "gpt", // units and signs
     "kb", "min", "usd", "pareto",
 ];

@@ -201,6 +201,14 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
     }
 
+    /// Demands that standard output holds each of these.
+    pub fn stdout_says(&self, words: &[&str]) {
+        let flat = self.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(flat.contains(word), "`{word}` is missing in:\n{}", self.stdout);
+        }
+    }
+
     /// Demands that standard error holds each of these.
     pub fn says(&self, words: &[&str]) {
         let flat = self.stderr.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -246,6 +246,23 @@ fn push_and_pull_move_everything_and_sign_nothing_of_others() {
 }
 
 #[test]
+fn a_folder_on_the_command_line_takes_an_export_and_gives_an_import_without_keys() {
+    let (server, remote) = (Server::start(), Remote::new());
+    remote.create();
+    let (first, second) = (Project::new(&server), Project::new(&server));
+    first.expect(0, &format!("{RUN} --methods nothing"));
+    let pushed = first.expect(0, &format!("cache push --remote {} --json", remote.url())).json();
+    assert!(pushed["entries"].as_u64() > Some(0), "{pushed}");
+    let pulled = second.expect(0, &format!("cache pull --remote {} --json", remote.url())).json();
+    assert_eq!(pulled["entries"], pushed["entries"]);
+    server.forget();
+    second.expect(0, &format!("{RUN} --methods nothing"));
+    assert_eq!(server.count(), 0);
+    let imported = manifest(&second)["imported"][0].clone();
+    assert_eq!(imported["file"], remote.url());
+}
+
+#[test]
 fn a_pull_request_chooses_neither_place_nor_trust() {
     let (server, (ours, theirs), (ci, stranger)) = (Server::start(), (Remote::new(), Remote::new()), (key(), key()));
     for remote in [&ours, &theirs] {

@@ -91,6 +91,7 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
         refetch_unguided: false,
         usd: RowCost { compress: Some(0.031), answer: Some(0.004), judge: (at.method != 3).then_some(0.011) },
         truncated: false,
+        open_book: None,
         answer: stale.iter().fold(answer, |answer, fact| format!("{answer} It runs on {fact}.")),
         stale_facts: stale,
         context_facts: None,

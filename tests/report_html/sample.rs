@@ -347,6 +347,7 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
         prompt_path: None,
         lexical: false,
         truncated_replies: None,
+        recovery: None,
         cached_price_ratio: None,
     }
 }
@@ -371,6 +372,7 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         runs: Runs { compress: options.runs, answer: 1, judge: 1 },
         locale: options.locale,
         tail: TailMode::None,
+        primary: Default::default(),
         judge_context: true,
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),

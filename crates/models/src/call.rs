@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
-use base::message::{Message, Role};
+use super::tools::{CallResult, ToolOffer};
+use base::message::{Message, Role, ToolCall};
 use base::named_enum;
 use base::units::{Tokens, Usage};
 
@@ -19,6 +20,8 @@ use base::units::{Tokens, Usage};
 pub enum Operation {
     /// A text is generated.
     Generate,
+    /// The same, or a tool is called ([`Call::tools`]).
+    UseTools,
     /// An opaque compaction item (OpenAI's `POST /responses/compact`).
     Compact,
     /// A readable compaction block (Anthropic's compaction on demand).
@@ -39,6 +42,10 @@ pub enum Turn {
     Messages(Arc<[Message]>),
     /// Items that a provider returned earlier: a JSON array that goes back byte for byte.
     Items(Arc<str>),
+    /// An earlier reply to the same conversation that called a tool, as [`Completion::items`] has it. The results follow.
+    Reply(Arc<str>),
+    /// The results of its calls, in order.
+    Results(Arc<[CallResult]>),
 }
 
 /// Sampling settings; what the user did not write is not sent.
@@ -79,6 +86,8 @@ pub struct Call {
     pub settings: Settings,
     /// The shape of the reply, if it must be JSON.
     pub schema: Option<Arc<OutputSchema>>,
+    /// The tool that the model may call, for [`Operation::UseTools`].
+    pub tools: Option<ToolOffer>,
     /// How it is sent: this changes the price and not the reply.
     pub lane: Lane,
     /// How many requests begin with the same turns, all but the last. It decides about the provider's prompt cache, so about
@@ -99,9 +108,12 @@ pub enum CacheTtl {
 }
 
 impl Call {
-    /// All turns but the last, if other requests begin with them too.
+    /// All turns but the last, if other requests begin with them too. Later steps of a conversation share what its first
+    /// one shared.
     pub fn shared_prefix(&self) -> Option<&[Turn]> {
-        let (_, before) = self.turns.split_last()?;
+        let is_reply = |turn: &Turn| matches!(turn, Turn::Reply(_));
+        let first_step = self.turns.iter().position(is_reply).unwrap_or(self.turns.len());
+        let (_, before) = self.turns.get(..first_step)?.split_last()?;
         (self.prefix_uses > 1 && !before.is_empty()).then_some(before)
     }
 
@@ -109,10 +121,12 @@ impl Call {
     pub fn prefix_id(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         self.model.0.hash(&mut hasher);
+        self.tools.as_ref().map(|offer| offer.tool.name).hash(&mut hasher);
         for turn in self.shared_prefix()? {
             match turn {
                 Turn::Text { role, text } => (role, text).hash(&mut hasher),
-                Turn::Items(items) => items.hash(&mut hasher),
+                Turn::Items(items) | Turn::Reply(items) => items.hash(&mut hasher),
+                Turn::Results(results) => results.iter().for_each(|result| result.text.hash(&mut hasher)),
                 Turn::Messages(messages) => {
                     messages.iter().for_each(|message| (message.role, &message.content).hash(&mut hasher));
                 }
@@ -187,8 +201,11 @@ impl Billing {
 pub struct Completion {
     /// The text, without reasoning. For `Compact` empty; for `Summarize` the block's readable summary.
     pub text: String,
-    /// For `Compact` and `Summarize`: the items to send back later, a JSON array byte for byte as received.
+    /// For `Compact` and `Summarize`: the items to send back later, a JSON array byte for byte as received. For `UseTools`
+    /// where a tool is called: the reply as [`Turn::Reply`] takes it, reasoning included.
     pub items: Option<String>,
+    /// The tools that it calls, for `UseTools`; then the text may be empty.
+    pub calls: Vec<ToolCall>,
     /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
     pub truncated: bool,
 }

@@ -23,6 +23,8 @@ fn estimate_turn(turn: &Turn) -> Tokens {
     match turn {
         Turn::Text { text, .. } => estimate_text(text),
         Turn::Items(_) => Tokens(0),
+        Turn::Reply(items) => estimate_text(items),
+        Turn::Results(results) => results.iter().map(|result| estimate_text(&result.text)).sum(),
         Turn::Messages(messages) => messages
             .iter()
             .map(|m| {

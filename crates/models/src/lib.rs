@@ -13,6 +13,7 @@
 mod base_url;
 mod spec;
 mod call;
+mod tools;
 
 // A call to bytes and bytes to a completion: pure.
 mod dialects;
@@ -43,7 +44,7 @@ pub use call::{
     ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client, reply_failure, truncated_call};
-pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, request};
+pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
 pub use estimate::{estimate, estimate_prefix};
 pub use event::{ClientEvent, ClientListener};
 pub use http::{ApiKey, http_client};
@@ -51,3 +52,4 @@ pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
 pub use retry::RetryPolicy;
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};
+pub use tools::{CallResult, Tool, ToolOffer, call_id};

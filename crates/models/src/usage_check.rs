@@ -73,6 +73,7 @@ mod tests {
             settings: Settings { max_output_tokens, ..Settings::default() },
             schema: None,
             lane: Default::default(),
+            tools: None,
             prefix_uses: 1,
             cache_ttl: Default::default(),
         };

@@ -36,6 +36,9 @@ pub(crate) struct ShowArgs {
     /// The result set [default: the newest]
     #[arg(long)]
     pub(crate) label: Option<String>,
+    /// The answer with a search in what was replaced
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Look into the incomplete results of the label
     #[arg(long, requires = "label")]
     pub(crate) partial: bool,
@@ -66,6 +69,8 @@ pub(crate) struct SelectedCell {
     pub(crate) row: Row,
     /// Other repetitions of the same question to the same method.
     pub(crate) others: Vec<Row>,
+    /// The answer to the same question with a search, or without one.
+    pub(crate) other_book: Option<Row>,
     /// The compression behind it; of older result sets there is none.
     pub(crate) context: Option<ContextRow>,
 }
@@ -104,12 +109,12 @@ pub(crate) fn find_cell(
     let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
     note_partial(&folder, &manifest, console);
     check_names(&manifest, args)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut other_book) = (Vec::new(), Vec::new());
     for row in folder.rows()? {
         let row = row.map_err(|error| Failure::error(chain(&error)))?;
         let is_probe = args.probe.as_ref().is_none_or(|probe| *probe == row.probe);
         if is_probe && args.admits(&row.fixture, &row.method, row.run, row.point) {
-            rows.push(row);
+            (if row.open_book.is_some() == args.open { &mut rows } else { &mut other_book }).push(row);
         }
     }
     let contexts = contexts(&folder, args)?;
@@ -130,7 +135,9 @@ pub(crate) fn find_cell(
     let is_own =
         |context: &ContextRow| context.point == row.point && context.method == row.method && context.run == row.run;
     let context = contexts.into_iter().find(is_own);
-    Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, context })))
+    let is_same = |other: &Row| (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point);
+    let other_book = other_book.into_iter().find(is_same);
+    Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, other_book, context })))
 }
 
 /// The contexts that match; a probe is no matter of theirs.

@@ -91,6 +91,7 @@ fn smallest_call(model: &ModelUse) -> Call {
         instructions: None,
         settings: Settings { max_output_tokens: Some(REPLY), ..model.settings.clone() },
         schema: None,
+        tools: None,
         lane: model.lane.of_one(),
         prefix_uses: 1,
         cache_ttl: CacheTtl::FiveMinutes,

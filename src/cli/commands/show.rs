@@ -114,6 +114,7 @@ impl Page<'_> {
         if let Some(context) = self.selected.context.as_ref().filter(|context| context.needed.is_some()) {
             text.push_str(&needed_of_cell(context, self.console));
         }
+        self.searches(&mut text);
         self.section(&mut text, "Answer", &format!("by {}", row.answerer));
         self.body(&mut text, &self.marked(&row.answer));
         self.answer_notes(&mut text);
@@ -212,6 +213,32 @@ impl Page<'_> {
         marked
     }
 
+    /// What an open-book answer searched for, and what it got to read.
+    fn searches(&self, text: &mut String) {
+        let Some(open) = &self.selected.row.open_book else { return };
+        for (number, search) in (1..).zip(&open.searches) {
+            let query = if search.query.is_empty() { "(asked for wrongly)" } else { &search.query };
+            self.section(text, &format!("Search {number}"), query);
+            self.body(text, &self.marked(&search.returned));
+        }
+        if open.searches.is_empty() {
+            self.section(text, "Searches", "none");
+        }
+    }
+
+    /// The same question with a search, or without one.
+    fn other_book(&self, text: &mut String) {
+        let Some(other) = &self.selected.other_book else { return };
+        let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
+        let of = &self.selected.row;
+        let command = command_for("show", [&of.fixture, &of.method, &of.probe], of.run);
+        let line = match &other.open_book {
+            Some(open) => format!("with a search: {score}, searches: {}   {command} --open", open.searches.len()),
+            None => format!("without a search: {score}   {command}"),
+        };
+        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &line));
+    }
+
     fn answer_notes(&self, text: &mut String) {
         let row = &self.selected.row;
         let mut list = |what: &str, names: &[String]| {
@@ -261,6 +288,7 @@ impl Page<'_> {
             let all = if row.refetch_unguided { ": nothing in the context says where they were" } else { "" };
             let _ = writeln!(text, "\nRecovering the lost facts costs {}{all}.", count(tokens, "token"));
         }
+        self.other_book(text);
         if !self.selected.others.is_empty() {
             let other = |row: &Row| {
                 let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));

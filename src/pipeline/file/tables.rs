@@ -31,6 +31,8 @@ table! {
         judge: TableArray<StructuredReplyTable>,
         /// Rules of the user that are put into sessions and looked for in the contexts.
         constraints: ConstraintsTable,
+        /// What verdicts are given on.
+        gate: GateTable,
         /// US dollars per million tokens, by `PROVIDER/MODEL`.
         prices: Map<PriceTable>,
     }
@@ -215,6 +217,46 @@ table! {
         lane: String,
         /// What happens to an answer that the token limit cut off. Default: "grade".
         truncated_replies: String,
+        /// Answers each question a second time, with a search in what the context replaced.
+        recovery: RecoveryTable,
+    }
+}
+
+table! {
+    /// `[answer.recovery]`
+    RecoveryTable {
+        /// Searches that an answer may ask for. Default: 2.
+        calls: u32,
+        /// Messages that a search returns at most. Default: 4.
+        results: u32,
+        /// Tokens of each of them at most. Default: 600.
+        excerpt_tokens: u64,
+        /// How a model asks: "tool", or "line" for a model without tools. Default: "tool".
+        protocol: String,
+        /// Whether the steps after the first go by batch, too, where the first does. Default: false.
+        batch_steps: bool,
+        /// The product's own search in place of the built-in one: program and arguments.
+        command: StringList,
+        /// The files that its output depends on.
+        inputs: StringList,
+        /// Variables that its output depends on.
+        env: StringList,
+        /// Variables with keys that it sees.
+        secrets: StringList,
+        /// The account or server that it uses.
+        identity: String,
+        /// Seconds for one search. Default: 180.
+        timeout_s: f64,
+        /// Whether it returns the same each time. Default: false.
+        deterministic: bool,
+    }
+}
+
+table! {
+    /// `[gate]`
+    GateTable {
+        /// The answers that are tested: "closed", from the context alone, or "open", with searches. Default: "closed".
+        primary: String,
     }
 }
 

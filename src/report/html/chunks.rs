@@ -22,7 +22,7 @@ use base::redaction::redact_bytes;
 use sessions::transcript::MappedFold;
 
 /// The version of the content of chunks: raised when equal rows, contexts and facts would give other texts or marks.
-const CHUNK_VERSION: u32 = 3;
+const CHUNK_VERSION: u32 = 4;
 /// Texts of many cells compress to a fraction of what each takes by itself. With all cells in one chunk the page would
 /// decompress everything to show one cell, and one row that changed would mean to compress everything again.
 pub(super) const CELLS_IN_CHUNK: usize = 256;
@@ -98,6 +98,9 @@ struct CellText<'r> {
     stale: &'r [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     invented: &'r [String],
+    /// Searches, with what they returned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    searches: Vec<(&'r str, &'r str)>,
     keys: [String; 3],
 }
 
@@ -145,6 +148,7 @@ fn cell_text<'r>(row: &'r Row, matcher: Option<&FactMatcher>, criteria: &IndexSe
             .collect(),
         stale: &row.stale_facts,
         invented: &row.invented,
+        searches: row.open_book.iter().flat_map(|open| &open.searches).map(|s| (&*s.query, &*s.returned)).collect(),
         keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
     }
 }

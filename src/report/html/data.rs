@@ -12,6 +12,7 @@ use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactOutcome};
+use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
 use crate::report::findings::{findings_sentences, gap_row};
@@ -262,10 +263,18 @@ impl<'a> NameTables<'a> {
     }
 }
 
-/// The name of a row's method in the summary: with several answerers it includes the answerer.
+/// The name of a row's method: in the summary, where with several answerers it includes the answerer, or beside it.
 fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
-    let with_answerer = format!("{}/{}", row.method, row.answerer);
-    if summary.methods.get(&with_answerer).is_some() { with_answerer } else { row.method.clone() }
+    let with_answerer = format!("{}/{}", row.method, row.closed_answerer());
+    let name = if summary.methods.get(&with_answerer).is_some() { with_answerer } else { row.method.clone() };
+    let is_open = row.open_book.is_some();
+    let has_both = summary.methods.get(&name).is_some_and(|method| method.open_book.is_some());
+    // The answers that are not tested are a method of their own: no figure of the page may mix the two.
+    match (has_both, summary.primary, is_open) {
+        (true, Book::Closed, true) => format!("{name} + search"),
+        (true, Book::Open, false) => format!("{name} − search"),
+        _ => name,
+    }
 }
 
 /// All data elements of the page.

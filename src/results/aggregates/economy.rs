@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
+use super::open_book::measured_tokens;
 use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
 use crate::measure::{ContextShares, DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
@@ -61,6 +62,9 @@ pub struct Economy {
     pub task_context_tokens: Option<f64>,
     /// Tokens of finding again what one probe needs and the context lost: r̄.
     pub refetch_tokens: Option<f64>,
+    /// Whether r̄ was measured, as what searches returned; else it is what reading the messages with the lost facts takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refetch_is_measured: bool,
     /// The price of a cached input token of the answerer as a part of that of another one: ρ; 1 where it is not known.
     pub cached_price_ratio: f64,
     /// C·(1 + ρ(k−1)) + k·r̄ tokens for a task of k probes with a context of C tokens, by k.
@@ -135,6 +139,7 @@ impl Economy {
             answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             task_context_tokens: own.map(|(context, _)| context),
             refetch_tokens: own.map(|(_, refetch)| refetch),
+            refetch_is_measured: measured(answers).is_some(),
             cached_price_ratio: cached,
             tokens_per_task: PROBES_OF_TASK.into_iter().filter_map(per_task).collect(),
             break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
@@ -179,7 +184,14 @@ fn cached_price_ratio(answers: &Answers<'_>) -> f64 {
 fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
     let known = |m: &MeasuredAnswer| m.context_tokens.zip(m.refetch);
     let context = answers.mean(|m| known(m).map(|(context, _)| context as f64))?;
-    Some((context, answers.mean(|m| known(m).map(|(_, refetch)| refetch as f64))?))
+    let assumed = || answers.mean(|m| known(m).map(|(_, refetch)| refetch as f64));
+    Some((context, measured(answers).or_else(assumed)?))
+}
+
+/// The tokens that searches returned a probe, where there was a search.
+fn measured(answers: &Answers<'_>) -> Option<f64> {
+    let kept = answers.measured.iter().map(|measured| measured.at.probe).collect();
+    measured_tokens(answers.set, answers.variant, &kept)
 }
 
 impl FactCounts {

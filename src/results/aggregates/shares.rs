@@ -96,7 +96,7 @@ impl ShareDifference {
 }
 
 /// Whether an answer counts towards a share; `None` of one that does not belong to it.
-type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
+pub(super) type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
 
 fn is_overclaim(measured: &MeasuredAnswer) -> Option<bool> {
     measured.has_lost_all().then(|| measured.when_lost == Some(AnswerWhenLost::OtherValue))
@@ -107,7 +107,7 @@ fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
 }
 
 /// Of the answers for which `counts` says so, the share.
-fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
+pub(super) fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
     let by_fixture: Vec<f64> = fixture_shares(answers, counts).into_values().collect();
     let (mut count, mut of) = (0, 0);
     for counted in answers.measured.iter().filter_map(|measured| counts(measured)) {

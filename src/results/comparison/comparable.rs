@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::action::StageName;
 use crate::answer::TruncatedReplies;
+use crate::pipeline::Book;
 use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::failure::FailedAction;
 use crate::results::files::manifest::ComparisonScope;
@@ -131,6 +132,13 @@ fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -
     if left.tail != right.tail {
         found.push(Incompatibility::new("what answerers see after the point (`tail`)"));
     }
+    if left.primary != right.primary {
+        let how = format!("`[gate] primary`: {} against {}", left.primary, right.primary);
+        found.push(Incompatibility::new(format!("which answers are tested ({how})")));
+    }
+    if left.primary == Book::Open && recoveries(pairs) {
+        found.push(Incompatibility::new("how answerers may search (`[answer.recovery]`)"));
+    }
     found.extend(answerers(pairs));
     found.extend(truncated_replies(a, b, pairs));
     found
@@ -153,6 +161,12 @@ fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Optio
     } else {
         None
     }
+}
+
+/// Whether answerers may search in different ways.
+fn recoveries(pairs: &[VariantPair<'_>]) -> bool {
+    let of = |variant: &VariantRef<'_>| variant.answerer.and_then(|answerer| answerer.recovery.clone());
+    pairs.iter().any(|pair| of(&pair.a) != of(&pair.b))
 }
 
 /// Answerers that differ where the user did not ask for these very methods.

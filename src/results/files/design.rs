@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::row::Row;
 use crate::action::{BuiltInStrategy, Digest};
-use crate::answer::TruncatedReplies;
+use crate::answer::{Recovery, SearchProtocol, TruncatedReplies};
 use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
-use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
+use crate::pipeline::{Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
 use crate::probe::ProbeType;
 use base::locale::Locale;
 use models::{Endpoint, ModelUse, Prices, Settings};
@@ -24,6 +25,9 @@ pub struct Design {
     pub tail: TailMode,
     /// Whether judges saw the compacted context.
     pub judge_context: bool,
+    /// The answers that scores and verdicts are of.
+    #[serde(default, skip_serializing_if = "Book::is_closed")]
+    pub primary: Book,
     /// The topic that compressions focus on.
     pub focus_topic: Option<String>,
     /// The methods that compress, ceiling and floor among them.
@@ -121,6 +125,37 @@ pub struct ModelInfo {
     /// Of an answerer, the price of a cached input token as a part of that of another one; `None` where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_price_ratio: Option<f64>,
+    /// Of an answerer, how it may search in its second answers; `None` of one that may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryInfo>,
+}
+
+/// How an answerer may search what its contexts replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryInfo {
+    /// Searches that an answer may ask for.
+    pub calls: u32,
+    /// Messages that a search returns at most.
+    pub results: u32,
+    /// Tokens of each of them at most.
+    pub excerpt_tokens: u64,
+    /// How a model asks for one.
+    pub protocol: SearchProtocol,
+    /// The product's own search; `None` for the built-in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramInfo>,
+}
+
+impl RecoveryInfo {
+    fn new(recovery: &Recovery) -> RecoveryInfo {
+        RecoveryInfo {
+            calls: recovery.calls,
+            results: recovery.results,
+            excerpt_tokens: recovery.excerpt_tokens.0,
+            protocol: recovery.protocol,
+            program: recovery.command.as_ref().map(ProgramInfo::of),
+        }
+    }
 }
 
 /// The rubric, as far as grades depend on it.
@@ -182,7 +217,8 @@ impl Design {
     pub fn of(pipeline: &Pipeline) -> Design {
         let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
         let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
-            readers.iter().filter_map(|ix| Some(pipeline.answerers.get(ix.0)?.name.0.to_string())).collect()
+            let closed = readers.iter().filter_map(|ix| pipeline.answerers.get(ix.0)).filter(|a| a.recovery.is_none());
+            closed.map(|answerer| answerer.name.0.to_string()).collect()
         };
         let methods = pipeline.methods.iter().zip(&pipeline.method_answerers);
         Design {
@@ -190,10 +226,12 @@ impl Design {
             locale: settings.locale,
             tail: settings.tail,
             judge_context: settings.judge_context,
+            primary: settings.primary,
             focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
             methods: methods.map(|(method, readers)| MethodInfo::of(method, names(readers))).collect(),
-            answerers: (pipeline.answerers.iter())
+            answerers: (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
+                    recovery: recovery_of(pipeline, &a.name.0),
                     truncated_replies: Some(a.truncated_replies),
                     cached_price_ratio: prices.cached_ratio(&a.model.reference),
                     ..ModelInfo::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
@@ -211,6 +249,19 @@ impl Design {
     /// The method of this name.
     pub fn method(&self, name: &str) -> Option<&MethodInfo> {
         self.methods.iter().find(|method| method.name == name)
+    }
+
+    /// Whether the answers that are tested, of this method by this answerer, are those with a search.
+    fn tests_open_book(&self, method: &str, answerer: &str) -> bool {
+        let can_search = |info: &ModelInfo| info.name == answerer && info.recovery.is_some();
+        self.primary == Book::Open
+            && self.answerers.iter().any(can_search)
+            && self.method(method).is_some_and(|method| !method.is_ceiling())
+    }
+
+    /// Whether scores and verdicts are of this row: where an answerer may search, there are two answers to each question.
+    pub fn is_tested<T>(&self, row: &Row<T>) -> bool {
+        row.open_book.is_some() == self.tests_open_book(&row.method, row.closed_answerer())
     }
 
     /// The fixture of this name.
@@ -236,12 +287,20 @@ impl Design {
         is_asked && self.runs.compress == 1
     }
 
-    /// Cells of the judge stage that each method should have.
+    /// Cells of the judge stage that each method should have, of answers with a search, too.
     pub fn cells_of(&self, method: &MethodInfo) -> u64 {
         let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
         let runs = u64::from(self.runs.compress) * u64::from(self.runs.answer) * u64::from(self.runs.judge);
-        probes * runs * method.readers.len() as u64 * self.judges.len() as u64
+        let can_search = |info: &&ModelInfo| info.recovery.is_some() && method.readers.contains(&info.name);
+        let open = if method.is_ceiling() { 0 } else { self.answerers.iter().filter(can_search).count() };
+        probes * runs * (method.readers.len() + open) as u64 * self.judges.len() as u64
     }
+}
+
+/// How the answerer of this name may search in its second answers.
+fn recovery_of(pipeline: &Pipeline, closed: &str) -> Option<RecoveryInfo> {
+    let all = pipeline.answerers.iter().filter_map(|answerer| answerer.recovery.as_ref());
+    all.filter(|recovery| *recovery.closed == *closed).map(RecoveryInfo::new).next()
 }
 
 impl MethodInfo {
@@ -321,6 +380,7 @@ impl ModelInfo {
             lexical: model.is_lexical(),
             truncated_replies: None,
             cached_price_ratio: None,
+            recovery: None,
         }
     }
 

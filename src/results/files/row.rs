@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u32 = 10;
+pub const ROWS: u32 = 11;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].
@@ -96,8 +96,60 @@ pub struct Row<T = String> {
     /// Whether the token limit cut the answer off.
     #[serde(default)]
     pub truncated: bool,
+    /// What the answerer searched for; null where it could not search.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub open_book: Option<OpenBook<T>>,
     /// The answer as it was graded.
     pub answer: T,
+}
+
+fn none<T>() -> Option<OpenBook<T>> {
+    None
+}
+
+/// What an open-book answer was given besides its context.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct OpenBook<T = String> {
+    /// The answerer that answers the same questions without a search.
+    pub closed: String,
+    /// The actions before the one that answered: earlier steps, and searches by a program.
+    pub steps: Vec<RowStep>,
+    /// The searches that were asked for, in order.
+    pub searches: Vec<RowSearch<T>>,
+    /// Tokens of all that they returned.
+    pub tokens: u64,
+    /// Whether a message with a fact that the context lost was among the results; null where nothing was lost, nothing was
+    /// searched for, or the context cannot be read.
+    pub gold_found: Option<bool>,
+}
+
+/// An action before the one that answered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowStep {
+    /// Its key.
+    pub key: ActionKey,
+    /// What it cost when it was executed, in dollars; null where no price is known.
+    pub usd: Option<f64>,
+}
+
+/// A search that an answerer asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct RowSearch<T = String> {
+    /// The words searched for; empty where the search was asked for wrongly.
+    pub query: T,
+    /// The indices of the messages that were returned, best first.
+    pub messages: Vec<usize>,
+    /// What the answerer got to read: excerpts, or why nothing was searched for.
+    pub returned: T,
+}
+
+impl<T> Row<T> {
+    /// Its answerer as designs name it: with or without a search, it is the same model with the same prompt.
+    pub fn closed_answerer(&self) -> &str {
+        self.open_book.as_ref().map_or(self.answerer.as_str(), |open| open.closed.as_str())
+    }
 }
 
 /// A row as figures are made of it: question, answer and reasons, which are most of it, are passed over.

@@ -128,6 +128,17 @@ pub(in crate::results) struct MeasuredAnswer {
     pub stale: u64,
     pub invented: u64,
     pub truncated: bool,
+    /// What it searched for, where it could.
+    pub reach: Option<Reach>,
+}
+
+/// What an open-book answer searched for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::results) struct Reach {
+    pub searches: u64,
+    /// Tokens of what was returned.
+    pub tokens: u64,
+    pub gold_found: Option<bool>,
 }
 
 impl MeasuredAnswer {
@@ -154,6 +165,11 @@ impl MeasuredAnswer {
             stale: row.stale_facts.len() as u64,
             invented: row.invented.len() as u64,
             truncated: row.truncated,
+            reach: row.open_book.as_ref().map(|open| Reach {
+                searches: open.searches.len() as u64,
+                tokens: open.tokens,
+                gold_found: open.gold_found,
+            }),
         }
     }
 }

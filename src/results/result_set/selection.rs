@@ -71,6 +71,11 @@ impl<'s> Selection<'s> {
         Selection::new(self.scores, &self.kept & group, &self.due & group, &self.excluded)
     }
 
+    /// The same probes of other answers.
+    pub(in crate::results) fn with_scores<'o>(&self, scores: &'o Scores) -> Selection<'o> {
+        Selection::new(scores, self.kept.clone(), self.due.clone(), &self.excluded).with_overall_of(self)
+    }
+
     /// The same with `overall` over the dimensions of `other`: both sides of a comparison take the same.
     pub(in crate::results) fn with_overall_of(self, other: &Selection<'_>) -> Selection<'s> {
         Selection { overall: other.overall.clone(), ..self }

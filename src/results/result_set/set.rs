@@ -75,6 +75,8 @@ pub struct ResultSet {
     pub(in crate::results) contexts: Vec<ContextFigures>,
     /// Every compression of a session with a rule in it.
     pub(in crate::results) constraints: Vec<ConstraintRow>,
+    /// The same set of the answers that are not tested: those with a search, or those without where those with one are.
+    pub(in crate::results) other_book: Option<Box<ResultSet>>,
 }
 
 /// Why rows make no result set.
@@ -143,15 +145,26 @@ impl ResultSet {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
         let mut gathered = RowTotals::new(variants.len(), probes.len());
+        let mut other = RowTotals::new(variants.len(), probes.len());
         let index = DesignIndex::of(&manifest, &variants, &probes);
         for row in rows {
-            gathered.take(&index, row?.borrow())?;
+            let row = row?;
+            let row = row.borrow();
+            (if design.is_tested(row) { &mut gathered } else { &mut other }).take(&index, row)?;
         }
-        let RowTotals { grades, answers, costs, facts, .. } = gathered.sorted();
-        probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
-        let scores = Scores::of(design, variants.len(), &grades);
-        let (contexts, constraints) = (Vec::new(), Vec::new());
-        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints })
+        let gathered = gathered.sorted();
+        probes.iter_mut().zip(&gathered.facts).for_each(|(probe, facts)| probe.facts.clone_from(facts));
+        let other = Some(other.sorted()).filter(|other| !other.grades.is_empty());
+        let other = other.map(|other| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), other));
+        let set = ResultSet::new(manifest, variants, probes, gathered);
+        Ok(ResultSet { other_book: other.map(Box::new), ..set })
+    }
+
+    fn new(manifest: Manifest, variants: Vec<MethodVariant>, probes: Vec<ProbeAt>, totals: RowTotals) -> ResultSet {
+        let RowTotals { grades, answers, costs, .. } = totals;
+        let scores = Scores::of(&manifest.design, variants.len(), &grades);
+        let (contexts, constraints, other_book) = (Vec::new(), Vec::new(), None);
+        ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints, other_book }
     }
 
     /// The design.
@@ -242,11 +255,14 @@ impl RowTotals {
             self.answers.push(MeasuredAnswer::of(at, row, heading));
         }
         if let Some(costs) = self.costs.get_mut(at.variant) {
-            for (stage, key, usd) in [
+            let steps = row.open_book.iter().flat_map(|open| &open.steps);
+            let steps = steps.map(|step| (StageName::Answer, step.key, step.usd));
+            let last = [
                 (StageName::Compress, row.keys.compress, row.usd.compress),
                 (StageName::Answer, row.keys.answer, row.usd.answer),
                 (StageName::Judge, row.keys.judge, row.usd.judge),
-            ] {
+            ];
+            for (stage, key, usd) in steps.chain(last) {
                 let (known, key) = (costs.entry(stage).or_default(), key.half());
                 // so do the rows that stand on one action
                 if known.last().is_none_or(|(last, _)| *last != key) {
@@ -340,7 +356,7 @@ impl<'m> DesignIndex<'m> {
 
     fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
         let stranger = |what, name: String| SetError::UnknownCell { label: self.label.to_owned(), what, name };
-        let variant = self.variants.get(&(row.method.as_str(), row.answerer.as_str()));
+        let variant = self.variants.get(&(row.method.as_str(), row.closed_answerer()));
         let variant =
             *variant.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;
         let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()));

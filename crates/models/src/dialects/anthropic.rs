@@ -15,6 +15,8 @@ use crate::base_url::{self, is_below};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
+use crate::tools::{CallResult, ToolOffer};
+use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
 /// Sent where the user set no limit: the API demands one, and thinking counts towards it.
@@ -38,6 +40,10 @@ struct MessagesRequest<'a> {
     output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compaction: Option<Compaction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +63,12 @@ enum RequestBlock<'a> {
         cache_control: Option<Value>,
     },
     Stored(&'a RawValue),
+    Result {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        tool_use_id: &'a str,
+        content: &'a str,
+    },
 }
 
 #[derive(Serialize)]
@@ -116,6 +128,8 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
     let cached = (!summarize).then_some(call.cache_ttl);
     let (system, messages) = prompt(conversation, cached, call.prefix_uses > 1);
     MessagesRequest {
+        tools: call.tools.as_ref().map(tools),
+        tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| json!({"type": "none"})),
         model: &call.model.0,
         max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         system,
@@ -127,6 +141,11 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
             instructions: call.instructions.as_deref().filter(|text| !text.trim().is_empty()),
         }),
     }
+}
+
+fn tools(offer: &ToolOffer) -> Value {
+    let tool = &offer.tool;
+    json!([{"name": tool.name, "description": tool.description, "input_schema": tool.parameters}])
 }
 
 /// System blocks and messages, with cache breakpoints at the end of the system text, which most requests of a stage share,
@@ -167,6 +186,8 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
             });
             return;
         }
+        ConversationPart::Reply(items) => ("assistant", items.into_iter().map(RequestBlock::Stored).collect()),
+        ConversationPart::Results(results) => ("user", results.iter().map(result).collect()),
         // Calls are rendered as text in this dialect: a foreign history brings no tool definitions.
         ConversationPart::Calls(text, _) => ("assistant", vec![block(text)]),
         ConversationPart::Result { text, .. } => ("user", vec![block(Cow::Borrowed(text))]),
@@ -181,6 +202,10 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
         }
         _ => messages.push(AnthropicMessage { role, content: blocks }),
     }
+}
+
+fn result(result: &CallResult) -> RequestBlock<'_> {
+    RequestBlock::Result { kind: "tool_result", tool_use_id: &result.id, content: &result.text }
 }
 
 fn block(text: Cow<'_, str>) -> RequestBlock<'_> {
@@ -269,6 +294,21 @@ struct ContentBlock {
     text: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     content: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    name: Option<String>,
+    #[serde(default)]
+    input: Value,
+}
+
+impl ContentBlock {
+    /// The call of a tool that it is.
+    fn call(&self) -> Option<ToolCall> {
+        let is_call = self.kind.as_deref() == Some("tool_use");
+        let (id, name) = self.id.as_deref().zip(self.name.as_deref()).filter(|_| is_call)?;
+        Some(ToolCall::new(id, name, self.input.to_string()))
+    }
 }
 
 pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
@@ -307,22 +347,30 @@ impl MessagesReply<'_> {
             .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
         if operation == Operation::Summarize {
             let (text, items) = compacted(&blocks, raw)?;
-            return Ok(Completion { text, items: Some(items), truncated });
+            return Ok(Completion { text, items: Some(items), calls: Vec::new(), truncated });
         }
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
         let text = text.trim().to_owned();
+        let is_open = operation == Operation::UseTools && !truncated;
+        let calls: Vec<ToolCall> = blocks.iter().filter(|_| is_open).filter_map(ContentBlock::call).collect();
+        if !calls.is_empty() {
+            let items = format!("[{}]", raw.iter().map(|block| block.get()).collect::<Vec<_>>().join(","));
+            return Ok(Completion { text, items: Some(items), calls, truncated });
+        }
         match (text.is_empty(), truncated) {
             (true, true) => Err(ReadFault::Truncated),
             (true, false) => Err(ReadFault::Empty),
-            (false, _) => Ok(Completion { text, items: None, truncated }),
+            (false, _) => Ok(Completion { text, items: None, calls, truncated }),
         }
     }
 
     /// Whether the reply was cut off by the token limit. A compaction block that was cut off is none.
     fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
         match (self.stop_reason.as_deref(), operation) {
-            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate) => Ok(true),
+            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate | Operation::UseTools) => {
+                Ok(true)
+            }
             (Some("max_tokens" | "model_context_window_exceeded"), _) => Err(ReadFault::Truncated),
             (Some("refusal"), _) => {
                 let details = self.stop_details.as_ref();
@@ -333,6 +381,7 @@ impl MessagesReply<'_> {
                 "no compaction took place: stop_reason `{}`",
                 reason.unwrap_or("null")
             ))),
+            (Some("tool_use"), Operation::UseTools) => Ok(false),
             (Some("tool_use"), _) => Err(ReadFault::Malformed("the model called a tool instead of answering".into())),
             _ => Ok(false),
         }

@@ -4,6 +4,7 @@
 //! and never left out.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
@@ -12,12 +13,14 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
+use crate::tools::{CallResult, ToolOffer};
+use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
 #[derive(Serialize)]
 struct ChatRequest<'a> {
     model: &'a str,
-    messages: Vec<ChatMessage<'a>>,
+    messages: Vec<ChatTurn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<Tokens>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,6 +32,10 @@ struct ChatRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     plugins: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<Value>,
@@ -36,6 +43,13 @@ struct ChatRequest<'a> {
     service_tier: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ChatTurn<'a> {
+    Message(ChatMessage<'a>),
+    Stored(&'a RawValue),
 }
 
 #[derive(Serialize)]
@@ -50,7 +64,7 @@ struct ChatMessage<'a> {
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
-    if call.operation != Operation::Generate {
+    if !matches!(call.operation, Operation::Generate | Operation::UseTools) {
         return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiChat, operation: call.operation });
     }
     let host = host(&spec.base_url);
@@ -67,6 +81,8 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         temperature: call.settings.temperature,
         reasoning_effort: call.settings.effort.as_deref(),
         response_format: call.schema.as_deref().map(response_format),
+        tools: call.tools.as_ref().map(tools),
+        tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| "none"),
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
         service_tier: request::service_tier(call),
@@ -84,11 +100,18 @@ fn response_format(schema: &OutputSchema) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": schema.name, "strict": true, "schema": schema.schema}})
 }
 
-fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatMessage<'a>>, BuildFault> {
+fn tools(offer: &ToolOffer) -> Value {
+    let tool = &offer.tool;
+    let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+    json!([{"type": "function", "function": function}])
+}
+
+fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'a>>, BuildFault> {
     let said = |role, text: &'a str| ChatMessage { role, content: Some(text), tool_calls: &[], tool_call_id: None };
-    let mut messages: Vec<ChatMessage<'a>> = conversation.system.iter().map(|text| said("system", text)).collect();
+    let system = conversation.system.iter().map(|text| ChatTurn::Message(said("system", text)));
+    let mut messages: Vec<ChatTurn<'a>> = system.collect();
     for part in &conversation.parts {
-        messages.push(match part {
+        messages.push(ChatTurn::Message(match part {
             ConversationPart::Text(speaker, text) => said(speaker.name(), text),
             ConversationPart::Calls(text, calls) => ChatMessage {
                 content: Some(text.as_ref()).filter(|text| !text.is_empty()),
@@ -97,7 +120,19 @@ fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatMessag
             },
             ConversationPart::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
             ConversationPart::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
-        });
+            ConversationPart::Reply(items) => {
+                messages.extend(items.iter().copied().map(ChatTurn::Stored));
+                continue;
+            }
+            ConversationPart::Results(results) => {
+                let result = |result: &'a CallResult| ChatMessage {
+                    tool_call_id: Some(&result.id),
+                    ..said("tool", result.text.as_str())
+                };
+                messages.extend(results.iter().map(result).map(ChatTurn::Message));
+                continue;
+            }
+        }));
     }
     Ok(messages)
 }
@@ -129,7 +164,13 @@ struct ChatReplyMessage {
     content: Option<ChatContent>,
     #[serde(default, deserialize_with = "lenient")]
     refusal: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    tool_calls: Option<Vec<ToolCall>>,
 }
+
+/// The fields of a message that go back with its calls. Reasoning is named in different ways by different servers; what
+/// else a reply has, some servers refuse in a request.
+const SENT_BACK: [&str; 6] = ["role", "content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
 
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
@@ -181,18 +222,40 @@ impl ChatReply {
         self.system_fingerprint.as_deref() == Some("fp_ollama")
     }
 
-    pub(crate) fn completion(self) -> Result<Completion, ReadFault> {
+    pub(crate) fn completion(self, operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let choice = self.choices.into_iter().flatten().next();
         let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
-        let (text, truncated) = choice.answer()?;
-        Ok(Completion { text, items: None, truncated })
+        let calls = choice.calls(operation);
+        if calls.is_empty() {
+            let (text, truncated) = choice.answer()?;
+            return Ok(Completion { text, items: None, calls, truncated });
+        }
+        let text = choice.answer().map(|(text, _)| text).unwrap_or_default();
+        Ok(Completion { text, items: Some(sent_back(body)?), calls, truncated: false })
     }
 }
 
+/// The message of a reply as the next request has it, alone in a JSON array.
+fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
+    let mut reply: Value = parse(body)?;
+    let message = reply.pointer_mut("/choices/0/message").and_then(Value::as_object_mut);
+    let message = message.ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
+    message.retain(|name, value| SENT_BACK.contains(&name.as_str()) && (name == "content" || !value.is_null()));
+    message.entry("role").or_insert_with(|| "assistant".into());
+    Ok(json!([message]).to_string())
+}
+
 impl ChatChoice {
+    /// The tools that are called, where they may be; none where a call was cut off.
+    fn calls(&self, operation: Operation) -> Vec<ToolCall> {
+        let is_whole = operation == Operation::UseTools && self.finish_reason.as_deref() != Some("length");
+        let calls = self.message.as_ref().filter(|_| is_whole).and_then(|said| said.tool_calls.clone());
+        calls.unwrap_or_default()
+    }
+
     /// The text, and whether it was cut off.
     fn answer(self) -> Result<(String, bool), ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
@@ -255,14 +318,14 @@ mod tests {
     }
 
     fn read(body: &str) -> Result<Completion, ReadFault> {
-        open(body.as_bytes())?.completion()
+        open(body.as_bytes())?.completion(Operation::Generate, body.as_bytes())
     }
 
     #[test]
     fn odd_fields_do_not_spoil_a_good_answer() {
         let body = r#"{"model":null,"usage":"n/a","choices":[{"finish_reason":null,
             "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret"}}]}"#;
-        assert_eq!(read(body), Ok(Completion { text: "a".into(), items: None, truncated: false }));
+        assert_eq!(read(body), Ok(Completion { text: "a".into(), items: None, calls: Vec::new(), truncated: false }));
         assert_eq!(read_billing(Dialect::OpenaiChat, body.as_bytes()), Billing::default());
     }
 

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::request::{BuildFault, elements};
 use crate::call::{Call, Turn};
+use crate::tools::CallResult;
 use base::message::{Function, Message, Role, ToolCall};
 
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ pub(crate) struct FlatConversation<'a> {
     /// The system texts before anything else, joined.
     pub system: Option<String>,
     pub parts: Vec<ConversationPart<'a>>,
-    /// Where the last turn begins in `parts`: what is before is shared with other questions.
+    /// Where the last turn of the first step begins in `parts`: what is before is shared with other questions.
     pub last_turn: usize,
 }
 
@@ -32,6 +33,9 @@ pub(crate) enum ConversationPart<'a> {
         text: &'a str,
     },
     Items(Vec<&'a RawValue>),
+    /// What the model said in an earlier step, with the calls whose results follow.
+    Reply(Vec<&'a RawValue>),
+    Results(&'a [CallResult]),
 }
 
 /// How a dialect takes a history.
@@ -48,6 +52,7 @@ pub(crate) enum HistoryStyle {
 pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConversation<'_>, BuildFault> {
     let mut whole = FlatConversation::default();
     let mut was_text = false;
+    let mut is_first_step = true;
     for turn in &call.turns {
         let begin = whole.parts.len();
         let after_text = std::mem::replace(&mut was_text, matches!(turn, Turn::Text { .. }));
@@ -60,8 +65,13 @@ pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConve
             }
             Turn::Messages(messages) => whole.recorded(messages, style),
             Turn::Items(items) => whole.parts.push(ConversationPart::Items(elements(items)?)),
+            Turn::Reply(items) => {
+                is_first_step = false;
+                whole.parts.push(ConversationPart::Reply(elements(items)?));
+            }
+            Turn::Results(results) => whole.parts.push(ConversationPart::Results(results)),
         }
-        if whole.parts.len() > begin {
+        if whole.parts.len() > begin && is_first_step {
             whole.last_turn = begin;
         }
     }
@@ -170,6 +180,7 @@ mod tests {
             instructions: None,
             settings: Settings::default(),
             schema: None,
+            tools: None,
             lane: Default::default(),
             prefix_uses: 1,
             cache_ttl: Default::default(),
@@ -194,7 +205,8 @@ mod tests {
                 format!("calls {:?} {text}", calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>())
             }
             ConversationPart::Result { call, text } => format!("result {call}: {text}"),
-            ConversationPart::Items(items) => format!("items {}", items.len()),
+            ConversationPart::Items(items) | ConversationPart::Reply(items) => format!("items {}", items.len()),
+            ConversationPart::Results(results) => format!("results {}", results.len()),
         };
         conversation.parts.iter().map(one).collect()
     }

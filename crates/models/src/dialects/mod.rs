@@ -5,6 +5,7 @@ mod anthropic;
 mod chat;
 mod conversation;
 mod json;
+mod renumber;
 mod request;
 mod responses;
 
@@ -19,6 +20,7 @@ use json::lenient;
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
 pub(crate) use json::{beginning, error_text};
+pub use renumber::renumber_calls;
 pub use request::{Auth, BuildFault, HttpRequest};
 
 /// The header in which the key travels to an endpoint.
@@ -56,14 +58,14 @@ pub fn read(
             {
                 return Err(ReadFault::PromptCut { reported: reported.0, expected: expected.0 });
             }
-            reply.completion()
+            reply.completion(operation, body)
         }
         Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
         Dialect::Anthropic => anthropic::open(body)?.completion(operation),
         // The built-in rules write their words as they are.
         Dialect::Lexical => {
             let text = std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
-            Ok(Completion { text: text.to_owned(), items: None, truncated: false })
+            Ok(Completion { text: text.to_owned(), items: None, calls: Vec::new(), truncated: false })
         }
     }
 }

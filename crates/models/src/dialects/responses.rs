@@ -12,6 +12,8 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
+use crate::tools::ToolOffer;
+use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
 #[derive(Serialize)]
@@ -30,6 +32,12 @@ struct ResponsesRequest<'a> {
     reasoning: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +70,7 @@ enum InputItem<'a> {
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     let path = match call.operation {
-        Operation::Generate => "/responses",
+        Operation::Generate | Operation::UseTools => "/responses",
         Operation::Compact => "/responses/compact",
         operation @ Operation::Summarize => {
             return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
@@ -82,7 +90,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let settings = &call.settings;
     // The compact endpoint takes no setting at all.
-    let generate = call.operation == Operation::Generate;
+    let generate = call.operation != Operation::Compact;
     request::body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
@@ -92,6 +100,10 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
         temperature: settings.temperature.filter(|_| generate),
         reasoning: settings.effort.as_ref().filter(|_| generate).map(|effort| json!({"effort": effort})),
         text: call.schema.as_deref().filter(|_| generate).map(text_format),
+        tools: call.tools.as_ref().map(tools),
+        tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| "none"),
+        // What is not stored at the vendor must come back with the next step.
+        include: call.tools.as_ref().map(|_| ["reasoning.encrypted_content"]),
         service_tier: request::service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
     })
@@ -99,6 +111,12 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
 
 fn text_format(schema: &OutputSchema) -> Value {
     json!({"format": {"type": "json_schema", "name": schema.name, "strict": true, "schema": schema.schema}})
+}
+
+fn tools(offer: &ToolOffer) -> Value {
+    let tool = &offer.tool;
+    let (name, description, parameters) = (tool.name, &tool.description, &tool.parameters);
+    json!([{"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false}])
 }
 
 fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
@@ -122,7 +140,14 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
             ConversationPart::Result { call, text } => {
                 items.push(InputItem::Result { kind: "function_call_output", call_id: call, output: text });
             }
-            ConversationPart::Items(kept) => items.extend(kept.iter().copied().map(InputItem::Stored)),
+            ConversationPart::Items(kept) | ConversationPart::Reply(kept) => {
+                items.extend(kept.iter().copied().map(InputItem::Stored));
+            }
+            ConversationPart::Results(results) => items.extend(results.iter().map(|result| InputItem::Result {
+                kind: "function_call_output",
+                call_id: &result.id,
+                output: &result.text,
+            })),
         }
     }
     items
@@ -164,6 +189,21 @@ struct OutputItem {
     content: Option<Vec<OutputPart>>,
     #[serde(default, deserialize_with = "lenient")]
     encrypted_content: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    call_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    arguments: Option<String>,
+}
+
+impl OutputItem {
+    /// The call of a function that it is.
+    fn call(&self) -> Option<ToolCall> {
+        let is_call = self.kind.as_deref() == Some("function_call");
+        let (id, name) = self.call_id.as_deref().zip(self.name.as_deref()).filter(|_| is_call)?;
+        Some(ToolCall::new(id, name, self.arguments.as_deref().unwrap_or_default()))
+    }
 }
 
 #[derive(Deserialize)]
@@ -197,12 +237,18 @@ impl ResponsesReply<'_> {
             serde_json::from_str(raw.get()).map_err(|e| ReadFault::Malformed(format!("its `output`: {e}")))?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
-            return Ok(Completion { text: String::new(), items: Some(items), truncated: false });
+            return Ok(Completion { text: String::new(), items: Some(items), calls: Vec::new(), truncated: false });
         }
         let truncated = self.is_truncated()?;
+        let is_open = operation == Operation::UseTools && !truncated;
+        let calls: Vec<ToolCall> = output.iter().filter(|_| is_open).filter_map(OutputItem::call).collect();
+        if !calls.is_empty() {
+            let text = answer(&output).unwrap_or_default();
+            return Ok(Completion { text, items: Some(sent_back(raw)?), calls, truncated });
+        }
         match answer(&output) {
             Err(ReadFault::Empty) if truncated => Err(ReadFault::Truncated),
-            text => Ok(Completion { text: text?, items: None, truncated }),
+            text => Ok(Completion { text: text?, items: None, calls, truncated }),
         }
     }
 
@@ -227,6 +273,27 @@ fn upstream(error: &Value) -> ReadFault {
         }
         _ => ReadFault::Upstream(error_text(error)),
     }
+}
+
+/// The items of a reply as the next request has them. The vendor's ids of calls and messages would tie them to a reply
+/// that it has not stored.
+fn sent_back(raw: &RawValue) -> Result<String, ReadFault> {
+    let malformed = |error: serde_json::Error| ReadFault::Malformed(format!("its `output`: {error}"));
+    let items: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(malformed)?;
+    let mut texts = Vec::with_capacity(items.len());
+    for raw in items {
+        let mut item: Value = serde_json::from_str(raw.get()).map_err(malformed)?;
+        let is_tied = item["type"] == "function_call" || item["type"] == "message";
+        match item.as_object_mut().filter(|_| is_tied) {
+            Some(item) => {
+                item.remove("id");
+                item.remove("status");
+                texts.push(json!(item).to_string());
+            }
+            None => texts.push(raw.get().to_owned()),
+        }
+    }
+    Ok(format!("[{}]", texts.join(",")))
 }
 
 fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault> {

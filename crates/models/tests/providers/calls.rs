@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::message::{Message, Role, ToolCall};
 use base::units::Tokens;
 use compeval_models::{
-    ApiKeyVariable, AttemptBudget, AttemptCost, Call, Dialect, Limits, Operation, OutputSchema, ProviderSpec, Settings,
-    Turn,
+    ApiKeyVariable, AttemptBudget, AttemptCost, Call, CallResult, Dialect, Limits, Operation, OutputSchema,
+    ProviderSpec, Settings, Tool, ToolOffer, Turn,
 };
 use serde_json::json;
 
@@ -54,6 +54,7 @@ pub fn ask(text: &str) -> Call {
         settings: Settings::default(),
         schema: None,
         lane: Default::default(),
+        tools: None,
         prefix_uses: 2,
         cache_ttl: Default::default(),
     }
@@ -90,6 +91,18 @@ pub fn generations() -> Vec<Call> {
         Call { turns: replay, settings: tuned, ..ask("") },
         Call { turns: system, settings, ..ask("") },
     ]
+}
+
+/// The first and the last step of a conversation with a tool; `reply` is what the model said in between.
+pub fn steps(reply: &str) -> [Call; 2] {
+    let parameters = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
+    let tool = Arc::new(Tool { name: "search", description: "Searches.".into(), parameters });
+    let offer = |is_open| Some(ToolOffer { tool: tool.clone(), is_open });
+    let first = Call { operation: Operation::UseTools, tools: offer(true), ..ask("Which port?") };
+    let results: Arc<[CallResult]> = Arc::new([CallResult { id: "call_1".into(), text: "8081".into() }]);
+    let turns = first.turns.iter().cloned().chain([Turn::Reply(reply.into()), Turn::Results(results)]).collect();
+    let last = Call { turns, tools: offer(false), ..first.clone() };
+    [first, last]
 }
 
 pub const OPENAI_ITEMS: &str = r#"[{"id":"msg_0","type":"message","status":"completed","role":"user","content":[{"type":"input_text","text":"My locker code is 4711."}]}, {"id":"cmp_1" ,"type":"compaction","encrypted_content":"gA\u0041"}]"#;

@@ -1,12 +1,15 @@
 //! Every request that an adapter can build is one that the vendor's schema allows.
 
 use base::message::{Message, Role, ToolCall};
-use compeval_models::{BuildFault, CacheTtl, Call, Dialect, HttpRequest, Operation, ProviderSpec, Turn, request};
+use compeval_models::{
+    BuildFault, CacheTtl, Call, Completion, Dialect, HttpRequest, Operation, ProviderSpec, Turn, read, renumber_calls,
+    request,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
-use super::calls::{ANTHROPIC_ITEMS, OPENAI_ITEMS, ask, compaction, from_items, generations, say, spec};
+use super::calls::{ANTHROPIC_ITEMS, OPENAI_ITEMS, ask, compaction, from_items, generations, say, spec, steps};
 
 pub const OPENAI: &str = include_str!("../schemas/openai.schema.json");
 pub const ANTHROPIC: &str = include_str!("../schemas/anthropic.schema.json");
@@ -253,4 +256,64 @@ fn any_history_however_torn_becomes_an_allowed_request() {
         Ok(())
     });
     outcome.unwrap();
+}
+
+/// The reply of a model that calls the tool, its request after it, and what is said to be withdrawn.
+fn with_a_tool(dialect: Dialect, url: &str, reply: &Value) -> (Completion, [Value; 2]) {
+    let body = reply.to_string();
+    let completion = read(dialect, Operation::UseTools, body.as_bytes(), None).unwrap();
+    assert_eq!(completion.calls.len(), 1, "{completion:?}");
+    assert_eq!(completion.calls[0].function.name, "search");
+    let items = renumber_calls(dialect, completion.items.as_deref().unwrap(), 1).unwrap();
+    let bodies = steps(&items).map(|call| built(&spec(dialect, url), &call).1);
+    (completion, bodies)
+}
+
+#[test]
+fn a_conversation_with_a_tool_is_allowed_in_every_dialect() {
+    let chat = json!({"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
+        "refusal": null, "annotations": [], "reasoning_content": "hm", "tool_calls": [
+        {"id": "x1", "type": "function", "function": {"name": "search", "arguments": "{\"query\":\"port\"}"}}]}}]});
+    let (_, [first, last]) = with_a_tool(Dialect::OpenaiChat, "https://api.openai.com/v1", &chat);
+    for body in [&first, &last] {
+        allowed(OPENAI, "CreateChatCompletionRequest", body);
+    }
+    assert_eq!((first.get("tool_choice"), last["tool_choice"].as_str()), (None, Some("none")));
+    assert_eq!(last["messages"][1]["tool_calls"][0]["id"], "call_1");
+    assert_eq!(last["messages"][1]["reasoning_content"], "hm");
+    assert_eq!(last["messages"][2], json!({"role": "tool", "tool_call_id": "call_1", "content": "8081"}));
+
+    let reasoning = json!({"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAA"});
+    let responses = json!({"status": "completed", "output": [reasoning, {"id": "fc_1", "status": "completed",
+        "type": "function_call", "call_id": "x1", "name": "search", "arguments": "{\"query\":\"port\"}"}]});
+    let (_, [first, last]) = with_a_tool(Dialect::OpenaiResponses, "https://api.openai.com/v1", &responses);
+    for body in [&first, &last] {
+        allowed(OPENAI, "CreateResponse", body);
+    }
+    assert_eq!(last["input"][1], reasoning);
+    assert_eq!((last["input"][2]["call_id"].clone(), last["input"][2].get("id")), (json!("call_1"), None));
+    assert_eq!(last["input"][3], json!({"type": "function_call_output", "call_id": "call_1", "output": "8081"}));
+
+    let thinking = json!({"type": "thinking", "thinking": "", "signature": "Es"});
+    let messages = json!({"type": "message", "stop_reason": "tool_use", "content": [thinking,
+        {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "port"}}]});
+    let (completion, [first, last]) = with_a_tool(Dialect::Anthropic, "https://api.anthropic.com", &messages);
+    for body in [&first, &last] {
+        allowed(ANTHROPIC, "MessagesRequest", body);
+    }
+    assert_eq!(completion.calls[0].function.arguments, r#"{"query":"port"}"#);
+    assert_eq!(last["messages"][1]["content"][0], thinking);
+    assert_eq!(last["messages"][1]["content"][1]["id"], "call_1");
+    assert_eq!(last["messages"][2]["content"][0]["tool_use_id"], "call_1");
+    assert_eq!(last["tool_choice"], json!({"type": "none"}));
+}
+
+#[test]
+fn a_call_is_no_answer_where_no_tool_was_offered() {
+    let chat = br#"{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f"}}]}}]}"#;
+    assert!(read(Dialect::OpenaiChat, Operation::Generate, chat, None).is_err());
+    let responses = br#"{"output":[{"type":"function_call","call_id":"a","name":"f","arguments":""}]}"#;
+    assert!(read(Dialect::OpenaiResponses, Operation::Generate, responses, None).is_err());
+    let messages = br#"{"type":"message","stop_reason":"tool_use","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#;
+    assert!(read(Dialect::Anthropic, Operation::Generate, messages, None).is_err());
 }

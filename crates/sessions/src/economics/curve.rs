@@ -5,10 +5,11 @@ use serde::Serialize;
 use super::method::LifeCycle;
 use super::simulate::SimulatedSession;
 use super::steps::PricedSession;
+use stats::median;
 
 /// Thresholds of a curve.
 const POINTS: usize = 24;
-/// The lowest. Below it system prompt and tools alone take most of a context.
+/// The lowest, unless system prompt and tools alone would take more than half of it.
 const LOWEST: f64 = 20_000.0;
 /// Costs within this share of the least are the same for all that such a simulation can tell.
 const FLAT: f64 = 0.02;
@@ -65,6 +66,11 @@ impl CostCurve {
         Some(CostCurve { points, flat })
     }
 
+    /// Whether the least is at the lowest threshold: only what is lost, which has no price here, speaks against a lower one.
+    pub fn is_least_at_lowest(&self) -> bool {
+        self.points.first().is_some_and(|point| point.threshold == self.flat.from)
+    }
+
     /// The point in the middle of the flat region.
     pub fn middle(&self) -> Option<&CostPoint> {
         self.points.iter().find(|point| point.threshold == self.flat.middle)
@@ -83,11 +89,13 @@ impl CostCurve {
 /// equal factors. Empty where no session grows beyond the lowest.
 pub(super) fn thresholds(sessions: &[PricedSession]) -> Vec<u64> {
     let largest = sessions.iter().map(uncompacted_size).max().unwrap_or(0) as f64;
-    if largest <= LOWEST {
+    let fixed: Vec<f64> = sessions.iter().map(|session| session.fixed as f64).collect();
+    let lowest = LOWEST.max(2.0 * median(&fixed).unwrap_or(0.0));
+    if largest <= lowest {
         return Vec::new();
     }
-    let factor = (largest / LOWEST).powf(1.0 / (POINTS - 1) as f64);
-    let exact = (0..POINTS).map(|at| LOWEST * factor.powi(at as i32));
+    let factor = (largest / lowest).powf(1.0 / (POINTS - 1) as f64);
+    let exact = (0..POINTS).map(|at| lowest * factor.powi(at as i32));
     let mut rounded: Vec<u64> = exact.map(|exact| ((exact / 1000.0).ceil() * 1000.0) as u64).collect();
     rounded.dedup();
     rounded

@@ -129,12 +129,18 @@ pub struct MeasuredContext {
     pub calls: u32,
 }
 
-/// The methods of a result set, by name.
+/// Whether contexts keep all or nothing: what methods are measured by, and no policy.
+fn is_reference(contexts: &[&MeasuredContext]) -> bool {
+    contexts.iter().all(|one| one.tokens == 0) || contexts.iter().all(|one| one.tokens >= one.replaced)
+}
+
+/// The methods of a result set, by name; without those that keep all or nothing.
 pub fn measured_methods(contexts: &[MeasuredContext]) -> Vec<CompactionMethod> {
     let mut by_method: BTreeMap<&str, Vec<&MeasuredContext>> = BTreeMap::new();
     for context in contexts.iter().filter(|context| context.replaced > 0) {
         by_method.entry(&context.method).or_default().push(context);
     }
+    by_method.retain(|_, contexts| !is_reference(contexts));
     by_method.into_iter().map(|(name, contexts)| measured_method(name, &contexts)).collect()
 }
 

@@ -187,7 +187,7 @@ fn withheld(found: &Economics, simulation: &Simulation, has_no_contexts: bool) -
     } else if simulation.recorded.is_none() && has_no_contexts {
         Some("no log records a compaction, and --contexts names no methods".to_owned())
     } else if thresholds(&simulation.sessions).is_empty() {
-        Some("no session grows beyond 20,000 tokens".to_owned())
+        Some("no session grows much beyond its system prompt and tools".to_owned())
     } else {
         None
     }

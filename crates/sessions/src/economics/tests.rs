@@ -240,6 +240,8 @@ fn sizes_and_costs_of_a_result_set_become_a_method() {
     assert_eq!((methods[0].growth, methods[0].largest), (Some(1000.0), Some(30_000)));
     assert!(matches!(methods[0].cost, RequestCost::Measured(usd) if close(usd, 2e-6)));
     assert_eq!(methods[0].after(50_000, 5_000, 5_000), 15_000, "4,000 × .1 + 1,000, and what stays");
+    assert!(measured_methods(&[context(1, 10_000, 0, 0)]).is_empty(), "nothing is kept");
+    assert!(measured_methods(&[context(1, 10_000, 10_000, 0)]).is_empty(), "all is kept");
     let rule = measured_methods(&[context(1, 10_000, 2_000, 0)]);
     assert_eq!((rule[0].cost, rule[0].growth), (RequestCost::Free, None));
     assert_eq!(rule[0].size, ContextSize::Line { start: 0.0, slope: 0.2 });

@@ -37,7 +37,7 @@ pub(super) fn push(
 ) -> Result<Exit, Failure> {
     let snapshot = snapshot(&paths.cache, console)?;
     let keys = keys_to_share(&snapshot, &paths.results, label)?;
-    let shared = args.required(&paths.remote)?;
+    let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
         return Err(Failure::input("the remote is only read").hinted(format!("--remote-mode write; {NEW_KEY}")));
     }

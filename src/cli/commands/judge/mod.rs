@@ -1,10 +1,7 @@
 //! `compeval judge`: what a judge grades, and whether it can be trusted.
 
 mod agreement;
-mod agreement_table;
-mod blind_sheet;
 mod grade;
-mod human_grades;
 mod selftest;
 
 use std::path::PathBuf;
@@ -66,8 +63,8 @@ pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) ->
             selftest::run(common, judge_model.as_deref(), budget, cases.as_deref(), remote, console)
         }
         JudgeCommand::Agreement { labels, label, blind_sheet } => match (labels, blind_sheet) {
-            (_, Some(sheet)) => agreement_table::write_sheet(common, sheet, label.as_deref(), console),
-            (Some(labels), None) => agreement_table::run(common, labels, label.as_deref(), console),
+            (_, Some(sheet)) => agreement::write_sheet(common, sheet, label.as_deref(), console),
+            (Some(labels), None) => agreement::run(common, labels, label.as_deref(), console),
             (None, None) => Err(Failure::input("no file of human grades is named")),
         },
     }

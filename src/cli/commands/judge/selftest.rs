@@ -16,7 +16,7 @@ use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, r
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
-use crate::remote::{RemoteMode, SharedCache};
+use crate::remote::SharedCache;
 use crate::results::FailedAction;
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use base::files::{FileError, read_text};
@@ -86,9 +86,7 @@ pub(super) fn run(
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    // Whoever names a remote here wants the replies there.
-    let mode = remote.remote_mode.or(remote.remote.as_ref().map(|_| RemoteMode::Write));
-    let remote = RemoteArgs { remote_mode: mode, ..remote.clone() };
+    let remote = remote.writing();
     let shared = remote.of_run(&pipeline.remote, console)?;
     let mut hearing = RunLog::new(console);
     let orders = EngineOptions {

@@ -201,6 +201,14 @@ fn notes(economics: &Economics) -> String {
             grouped(tokens)
         ));
     }
+    let lowest = economics.methods.iter().filter(|one| one.curve.is_least_at_lowest()).map(|one| one.method.as_str());
+    let lowest: Vec<&str> = lowest.collect();
+    if !lowest.is_empty() {
+        lines.push(format!(
+            "Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.",
+            lowest.join(", ")
+        ));
+    }
     lines.push("Accounting only: an agent that is compacted elsewhere acts differently afterwards.".to_owned());
     if economics.partial_output {
         lines.push("Logs of Claude Code count output in part only, so it costs more than is shown.".to_owned());

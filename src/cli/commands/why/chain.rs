@@ -9,7 +9,7 @@ use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, SourceText, StaleExplanation, StaleReason,
-    TaskOutcome, cell_coordinate, hunks, look_up, reason, touches_messages, touches_probe,
+    TaskOutcome, cell_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
 
@@ -17,6 +17,8 @@ use crate::results::FailedAction;
 pub(crate) struct ChainStep<'a> {
     pub(crate) stage: Stage,
     pub(crate) point: u32,
+    /// The number of the step of an open-book answer, from 2.
+    pub(crate) step: Option<u32>,
     /// The recorded action; `None` if it is no longer known.
     pub(crate) key: Option<ActionKey>,
     pub(crate) entry: Option<(Record, EntryMeta)>,
@@ -45,6 +47,14 @@ pub(crate) struct StepDifference {
     pub(crate) files: Vec<FileDiff>,
 }
 
+/// A place of the chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ChainPlace {
+    stage: Stage,
+    point: u32,
+    step: Option<u32>,
+}
+
 /// An action of the current project.
 struct CurrentAction<'p> {
     point: u32,
@@ -66,10 +76,10 @@ pub(crate) fn chain_of<'a>(
     let comparison = StepComparison { snapshot, explainer: Explainer::new(&read_text), edited };
     let mut steps = Vec::new();
     let mut is_stale = false;
-    for (stage, point) in places(pipeline, subject) {
+    for ChainPlace { stage, point, step } in places(pipeline, subject) {
         let is_own = point == subject.place.point.0;
-        let current = now.get(&(stage, point));
-        let recorded = if is_own { subject.keys.of(stage) } else { None };
+        let current = now.get(&ChainPlace { stage, point, step });
+        let recorded = if is_own { subject.key_of(stage, step) } else { None };
         let key = recorded.or_else(|| latest(snapshot, stage, current?));
         let record = key.and_then(|key| snapshot.find(&key));
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
@@ -80,13 +90,13 @@ pub(crate) fn chain_of<'a>(
         };
         is_stale |= matches!(state, StepState::Stale(_));
         let failure = if is_own { subject.failure_in(stage) } else { None };
-        steps.push(ChainStep { stage, point, key, entry, state, failure });
+        steps.push(ChainStep { stage, point, step, key, entry, state, failure });
     }
     steps
 }
 
 /// The places of the chain, in order.
-fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<(Stage, u32)> {
+fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<ChainPlace> {
     let CellCoordinate { point: own, run, .. } = subject.place;
     let matrix = pipeline.map(Matrix::new);
     let chain = matrix.as_ref().and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
@@ -95,8 +105,12 @@ fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<(Stag
         let points = matrix.compressions(chain).map(|cell| cell.point.number());
         points.filter(|point| keeps_state && *point < own).collect::<Vec<_>>()
     });
-    let before: Vec<_> = before.map(|point| (Stage::Compress, point.0)).collect();
-    before.into_iter().chain(subject.stages().map(|stage| (stage, own.0))).collect()
+    let before = before.map(|point| ChainPlace { stage: Stage::Compress, point: point.0, step: None });
+    let own = subject.stages().flat_map(|stage| {
+        let steps = if stage == Stage::Answer { subject.answer_steps() } else { vec![None] };
+        steps.into_iter().map(move |step| ChainPlace { stage, point: own.0, step })
+    });
+    before.chain(own).collect()
 }
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.
@@ -109,7 +123,7 @@ fn walk<'p>(
     snapshot: &CacheSnapshot,
     pipeline: &'p Pipeline,
     cell: &CellCoordinate,
-) -> HashMap<(Stage, u32), CurrentAction<'p>> {
+) -> HashMap<ChainPlace, CurrentAction<'p>> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
@@ -122,15 +136,18 @@ fn walk<'p>(
             continue;
         };
         let outcome = match look_up(snapshot, &preparer, &action, &refresh) {
-            ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
+            ActionStatus::Cached { resolved, .. } => {
+                follow(snapshot, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
+            }
             ActionStatus::Stale => TaskOutcome::Unresolved,
         };
+        let is_cached = !matches!(outcome, TaskOutcome::Unresolved);
         frontier.resolve(&task, outcome);
         let coordinate = cell_coordinate(place, action.repetition);
-        let is_cached = matches!(outcome, TaskOutcome::Resolved(_));
         let current = CurrentSources::of(pipeline, &task);
         let point = place.point.0;
-        found.insert((action.stage, point), CurrentAction { point, action, coordinate, is_cached, current });
+        let of_chain = ChainPlace { stage: action.stage, point, step: place.step };
+        found.insert(of_chain, CurrentAction { point, action, coordinate, is_cached, current });
     }
     found
 }

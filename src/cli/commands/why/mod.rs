@@ -166,6 +166,7 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
 fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
     let (state, differs, style, meaning) = describe(&step.state);
     let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
+    let at = step.step.map_or(at.clone(), |step| format!("{at} step {step}"));
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
         "{}{}  {}  {}",

@@ -12,6 +12,8 @@ use sessions::transcript::Point;
 pub(crate) struct ExplainedCell<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) place: CellCoordinate,
+    /// The actions before the one that answered, of an open-book answer.
+    pub(crate) steps: Vec<ActionKey>,
     pub(crate) keys: CellKeys,
     pub(crate) overall: Option<f64>,
     /// What failed, where nothing was judged for it.
@@ -38,6 +40,21 @@ impl CellKeys {
 }
 
 impl<'a> ExplainedCell<'a> {
+    /// The recorded action of a stage at its point, or of a step towards the answer.
+    pub(crate) fn key_of(&self, stage: Stage, step: Option<u32>) -> Option<ActionKey> {
+        let at = step.map_or(0, |step| step as usize - 1);
+        match self.steps.get(at) {
+            Some(key) if stage == Stage::Answer => Some(*key),
+            _ => self.keys.of(stage),
+        }
+    }
+
+    /// The numbers of the steps of the answer, the last of which is the answer itself; none of a first step.
+    pub(crate) fn answer_steps(&self) -> Vec<Option<u32>> {
+        let later = (2..).take(self.steps.len());
+        std::iter::once(None).chain(later.map(Some)).collect()
+    }
+
     pub(crate) fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
         let row = &selected.row;
         let place = CellCoordinate {
@@ -49,12 +66,14 @@ impl<'a> ExplainedCell<'a> {
             probe: Some(row.probe.as_str().into()),
             answerer: Some(row.answerer.as_str().into()),
             answer_n: Some(row.answer_n),
+            step: None,
             judge: Some(row.judge.as_str().into()),
             judge_n: Some(row.judge_n),
         };
         let keys = &row.keys;
         let keys = CellKeys { compress: Some(keys.compress), answer: Some(keys.answer), judge: Some(keys.judge) };
-        ExplainedCell { manifest: &selected.manifest, place, keys, overall: row.overall, failure: None }
+        let steps = row.open_book.iter().flat_map(|open| &open.steps).map(|step| step.key).collect();
+        ExplainedCell { manifest: &selected.manifest, place, keys, steps, overall: row.overall, failure: None }
     }
 
     /// The cell that failed; `None` where nothing did.
@@ -67,7 +86,8 @@ impl<'a> ExplainedCell<'a> {
             StageName::Judge => CellKeys { judge: key, ..CellKeys::default() },
             StageName::Probes | StageName::Selftest => CellKeys::default(),
         };
-        Some(ExplainedCell { manifest: &missing.manifest, place, keys, overall: None, failure: Some(failure) })
+        let steps = Vec::new();
+        Some(ExplainedCell { manifest: &missing.manifest, place, keys, steps, overall: None, failure: Some(failure) })
     }
 
     /// The stages at its point, in order, down to what failed.

@@ -13,8 +13,8 @@ use super::card::Card;
 use super::session::{Decision, Review, ReviewTally};
 use crate::cli::browser::open_in_browser;
 use crate::cli::failure::{Failure, chain};
-use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
 use crate::cli::terminal::Console;
+use crate::evaluation::{LoopbackServer, PageReply, PageRequest, Site};
 use crate::probe::ProbeId;
 use base::files::temporary_file;
 
@@ -62,7 +62,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
 }
 
 impl Site for ReviewSite {
-    fn reply(&self, request: &Request) -> PageReply {
+    fn reply(&self, request: &PageRequest) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/") => PageReply::of("200 OK", "text/html", PAGE.to_owned()),
             ("GET", path) => match path.strip_prefix("/card/").and_then(|at| at.parse().ok()) {

@@ -30,7 +30,7 @@ pub(super) fn answer_id(row: &Row) -> String {
 ///
 /// # Errors
 /// A row that cannot be read.
-pub(super) fn blind_sheet<E>(
+pub fn blind_sheet<E>(
     design: &Design,
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<Vec<u8>, csv::Error>, E> {
@@ -38,7 +38,7 @@ pub(super) fn blind_sheet<E>(
     let mut seen: BTreeSet<Digest> = BTreeSet::new();
     for row in rows {
         let row = row?;
-        let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor());
+        let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor()) && design.is_tested(&row);
         if is_candidate && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
         }

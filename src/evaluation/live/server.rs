@@ -9,12 +9,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::cli::loopback::{LoopbackServer, PageReply, Request, Site};
-use crate::evaluation::PartialResults;
+use super::loopback::{LoopbackServer, PageReply, PageRequest, Site};
+use crate::evaluation::contexts::{find_contexts, page_contexts};
+use crate::evaluation::project::open_snapshot;
+use crate::evaluation::publish::{gather, page};
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::Preparer;
+use crate::report::html::{self, ChunkCache, PageInput, ReadRows};
+use crate::results::{ResultsFolder, names, summarize};
 use base::files::read_text;
 
-/// The results so far.
-pub(crate) trait LivePage: Send + Sync {
+/// Something that a browser may look at while it grows.
+pub trait LivePage: Send + Sync {
     /// A number that changes when there is more to show.
     fn version(&self) -> u64;
 
@@ -22,13 +28,37 @@ pub(crate) trait LivePage: Send + Sync {
     fn page(&self, version: u64) -> Option<String>;
 }
 
+/// The results of a run in progress.
+#[derive(Clone, Debug)]
+pub struct PartialResults {
+    pub pipeline: Pipeline,
+    pub folder: ResultsFolder,
+}
+
 impl LivePage for PartialResults {
+    /// The length of the file of rows, which only grows.
     fn version(&self) -> u64 {
-        PartialResults::version(self)
+        std::fs::metadata(self.folder.file(names::CELLS)).map_or(0, |found| found.len())
     }
 
     fn page(&self, version: u64) -> Option<String> {
-        PartialResults::page(self, version)
+        let PartialResults { pipeline, folder } = self;
+        let rows = folder.few_rows().ok()?;
+        let manifest = folder.manifest().ok()?;
+        let design = manifest.design.clone();
+        let set = gather(folder, manifest, rows.as_deref()).ok()?;
+        let summary = summarize(&set, None);
+        let rows = rows.unwrap_or_default();
+        let matrix = Matrix::new(pipeline);
+        let preparer = Preparer::new(pipeline, &matrix);
+        // The run writes to the cache meanwhile, so this reads it as another process would.
+        let cache = open_snapshot(&pipeline.cache).ok()?;
+        let found = find_contexts(&rows, &design, preparer, &cache);
+        let read_rows: &ReadRows<'_> = &|range| folder.rows_at(range);
+        let input = page(pipeline, &summary, &set.manifest, (&rows, read_rows));
+        let chunks: &(dyn ChunkCache + Sync) = &cache;
+        let contexts = page_contexts(&found, preparer, &cache);
+        html::render(&PageInput { contexts, chunks, live: Some(version), ..input }).ok()
     }
 }
 
@@ -44,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The server of one run. It ends with the run.
-pub(crate) struct LiveServer {
+pub struct LiveServer {
     site: Arc<LiveSite>,
     server: LoopbackServer,
 }
@@ -54,23 +84,23 @@ impl LiveServer {
     ///
     /// # Errors
     /// No port is free, or no thread can be started.
-    pub(crate) fn start(source: impl LivePage + 'static) -> io::Result<LiveServer> {
+    pub fn start(source: impl LivePage + 'static) -> io::Result<LiveServer> {
         let site = Arc::new(LiveSite::new(Box::new(source)));
         let server = LoopbackServer::start(site.clone())?;
         Ok(LiveServer { site, server })
     }
 
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.server.address()
     }
 
     /// Where the run puts its progress, as JSON.
-    pub(crate) fn progress(&self) -> watch::Sender<String> {
+    pub fn progress(&self) -> watch::Sender<String> {
         self.site.progress.clone()
     }
 
     /// The run is over: an open browser gets the finished page, then the server stops.
-    pub(crate) fn finish(self, page: PathBuf) {
+    pub fn finish(self, page: PathBuf) {
         let mut visits = lock(&self.site.visits);
         if visits.last.is_some_and(|last| last.elapsed() <= LOOKING) {
             visits.finished = Some(page);
@@ -107,7 +137,7 @@ struct LiveSite {
 }
 
 impl Site for LiveSite {
-    fn reply(&self, request: &Request) -> PageReply {
+    fn reply(&self, request: &PageRequest) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/") => self.page(),
             ("GET", "/progress") => self.progress_reply(),
@@ -201,7 +231,7 @@ mod tests {
     }
 
     fn ask(site: &LiveSite, method: &str, path: &str) -> PageReply {
-        site.reply(&Request { method: method.to_owned(), path: path.to_owned(), ..Request::default() })
+        site.reply(&PageRequest { method: method.to_owned(), path: path.to_owned(), ..PageRequest::default() })
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn graded(fixture: &str, method: &str, run: u32, points: u8) -> Row {
 
 fn compared(human: &HumanGrades, design: &Design, rows: Vec<Row>) -> Result<AgreementResult, Vec<String>> {
     let rows = rows.into_iter().map(Ok::<_, Infallible>);
-    let Ok(compared) = compare(human, design, rows);
+    let Ok(compared) = compare_judges(human, design, rows);
     compared.map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
 }
 

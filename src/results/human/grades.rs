@@ -1,10 +1,8 @@
 //! Human grades from a CSV file: every row checked, every fault with its line.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::blind_sheet::answer_id;
-use crate::cli::failure::Failure;
 use crate::pipeline::{Problem, Problems, list};
 use crate::results::{Design, Row};
 use base::fault::suggestion;
@@ -25,7 +23,7 @@ const MAX_FAULTS: usize = 20;
 
 /// What a grade is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GradeTarget {
+pub enum GradeTarget {
     /// One criterion.
     Criterion(String),
     /// A whole dimension.
@@ -34,18 +32,18 @@ pub(super) enum GradeTarget {
 
 /// The answer that a person graded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct GradedAnswer {
+pub struct GradedAnswer {
     /// What a blind sheet calls the answer; the other fields are then empty until [`HumanGrades::resolve`] fills them.
-    pub(super) id: Option<String>,
-    pub(super) fixture: String,
-    pub(super) point: u32,
-    pub(super) method: String,
-    pub(super) run: u32,
-    pub(super) probe: String,
-    pub(super) answerer: Option<String>,
+    pub id: Option<String>,
+    pub fixture: String,
+    pub point: u32,
+    pub method: String,
+    pub run: u32,
+    pub probe: String,
+    pub answerer: Option<String>,
     /// Needed where a run holds several answers to the probe.
-    pub(super) answer_n: Option<u32>,
-    pub(super) graded: GradeTarget,
+    pub answer_n: Option<u32>,
+    pub graded: GradeTarget,
 }
 
 impl GradedAnswer {
@@ -72,33 +70,30 @@ impl GradedAnswer {
 
 /// One line of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct HumanGrade {
+pub struct HumanGrade {
     /// From 1, the heading included.
-    pub(super) line: u64,
-    pub(super) subject: GradedAnswer,
+    pub line: u64,
+    pub subject: GradedAnswer,
     /// Who graded, if the file says.
-    pub(super) rater: Option<String>,
+    pub rater: Option<String>,
     /// From 0 to 5.
-    pub(super) score: f64,
+    pub score: f64,
 }
 
 /// A file of human grades.
 #[derive(Clone, Debug)]
-pub(super) struct HumanGrades {
+pub struct HumanGrades {
     file: String,
-    pub(super) grades: Vec<HumanGrade>,
+    /// In the order of the file.
+    pub grades: Vec<HumanGrade>,
 }
 
 impl HumanGrades {
-    pub(super) fn read(path: &Path) -> Result<HumanGrades, Failure> {
-        let bytes = std::fs::read(path).map_err(|error| {
-            Failure::input(format!("cannot read {}: {error}", path.display())).hinted("a CSV file of human grades")
-        })?;
-        HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
-    }
-
     /// Reads the bytes of `file`.
-    pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<HumanGrades, Problems> {
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<HumanGrades, Problems> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
         let fault = |error: &csv::Error| {
             let line = error.position().map_or(1, csv::Position::line);
@@ -127,7 +122,7 @@ impl HumanGrades {
     }
 
     /// The grades, unless something is wrong with them.
-    pub(super) fn ok_or_problems(self, mut problems: Problems) -> Result<HumanGrades, Problems> {
+    pub fn ok_or_problems(self, mut problems: Problems) -> Result<HumanGrades, Problems> {
         if problems.is_empty() {
             return Ok(self);
         }
@@ -140,7 +135,7 @@ impl HumanGrades {
     }
 
     /// Whether a line names its answer by the id of a blind sheet.
-    pub(super) fn is_blind(&self) -> bool {
+    pub fn is_blind(&self) -> bool {
         self.grades.iter().any(|grade| grade.subject.id.is_some())
     }
 
@@ -148,10 +143,7 @@ impl HumanGrades {
     ///
     /// # Errors
     /// A row that cannot be read; ids that no answer has, with their lines.
-    pub(super) fn resolve<E>(
-        self,
-        rows: impl Iterator<Item = Result<Row, E>>,
-    ) -> Result<Result<HumanGrades, Problems>, E> {
+    pub fn resolve<E>(self, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Result<HumanGrades, Problems>, E> {
         let mut answers: BTreeMap<String, Row> = BTreeMap::new();
         for row in rows {
             let row = row?;
@@ -175,7 +167,7 @@ impl HumanGrades {
     }
 
     /// Takes `METHOD/ANSWERER`, which is what tables call a method with several answerers, for both names.
-    pub(super) fn with_answerers(&self, design: &Design) -> HumanGrades {
+    pub fn with_answerers(&self, design: &Design) -> HumanGrades {
         let is_method = |name: &str| design.methods.iter().any(|method| method.name == name);
         let mut human = self.clone();
         for GradedAnswer { method, answerer, .. } in human.grades.iter_mut().map(|grade| &mut grade.subject) {
@@ -189,7 +181,7 @@ impl HumanGrades {
     }
 
     /// A fault on a line of the file.
-    pub(super) fn at(&self, line: u64, message: String) -> Problem {
+    pub fn at(&self, line: u64, message: String) -> Problem {
         Problem::error(message).at_position(&self.file, usize::try_from(line).unwrap_or(usize::MAX), 1)
     }
 

@@ -27,8 +27,8 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What is served below the token.
-pub(crate) trait Site: Send + Sync + 'static {
-    fn reply(&self, request: &Request) -> PageReply;
+pub trait Site: Send + Sync + 'static {
+    fn reply(&self, request: &PageRequest) -> PageReply;
 
     /// The reply was sent.
     fn sent(&self, _reply: &PageReply) {}
@@ -36,30 +36,30 @@ pub(crate) trait Site: Send + Sync + 'static {
 
 /// The parts of a request that are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) method: String,
+pub struct PageRequest {
+    pub method: String,
     /// Below the token.
-    pub(crate) path: String,
-    pub(crate) host: String,
-    pub(crate) is_json: bool,
-    pub(crate) body: Vec<u8>,
+    pub path: String,
+    pub host: String,
+    pub is_json: bool,
+    pub body: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PageReply {
-    pub(crate) status: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) body: String,
+pub struct PageReply {
+    pub status: &'static str,
+    pub kind: &'static str,
+    pub body: String,
     /// Whether nothing is served after it.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 impl PageReply {
-    pub(crate) fn of(status: &'static str, kind: &'static str, body: String) -> PageReply {
+    pub fn of(status: &'static str, kind: &'static str, body: String) -> PageReply {
         PageReply { status, kind, body, is_last: false }
     }
 
-    pub(crate) fn refused(status: &'static str) -> PageReply {
+    pub fn refused(status: &'static str) -> PageReply {
         PageReply::of(status, "text/plain", status.to_owned())
     }
 
@@ -79,7 +79,7 @@ impl PageReply {
 }
 
 /// A running server; it ends when dropped.
-pub(crate) struct LoopbackServer {
+pub struct LoopbackServer {
     shared: Arc<Shared>,
     socket: SocketAddr,
     thread: Option<JoinHandle<()>>,
@@ -106,7 +106,7 @@ impl LoopbackServer {
     ///
     /// # Errors
     /// No port is free, or no thread can be started.
-    pub(crate) fn start(site: Arc<dyn Site>) -> io::Result<LoopbackServer> {
+    pub fn start(site: Arc<dyn Site>) -> io::Result<LoopbackServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let socket = listener.local_addr()?;
         let shared =
@@ -116,7 +116,7 @@ impl LoopbackServer {
         Ok(LoopbackServer { shared, socket, thread: Some(thread) })
     }
 
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         format!("http://{}/{}/", self.socket, self.shared.token)
     }
 }
@@ -176,7 +176,7 @@ impl Shared {
 
     fn exchange(&self, number: u64, mut stream: TcpStream) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
-        let request = Request::read(TimedStream { stream: &stream, until: Instant::now() + PATIENCE });
+        let request = PageRequest::read(TimedStream { stream: &stream, until: Instant::now() + PATIENCE });
         self.connections().silent.remove(&number);
         let Some(request) = request? else { return Ok(()) };
         let reply = self.reply(request);
@@ -186,7 +186,7 @@ impl Shared {
         Ok(())
     }
 
-    fn reply(&self, mut request: Request) -> PageReply {
+    fn reply(&self, mut request: PageRequest) -> PageReply {
         if !is_loopback(&request.host) {
             return PageReply::refused("403 Forbidden");
         }
@@ -214,15 +214,15 @@ impl Read for TimedStream<'_> {
     }
 }
 
-impl Request {
+impl PageRequest {
     /// Reads a request; `None` if there is none. One that is too long is cut off, and so it is refused.
-    fn read(from: impl Read) -> io::Result<Option<Request>> {
+    fn read(from: impl Read) -> io::Result<Option<PageRequest>> {
         let mut reader = BufReader::new(from.take(LONGEST_REQUEST));
         let mut line = String::new();
         reader.read_line(&mut line)?;
         let mut words = line.split(' ');
         let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
-        let mut request = Request { method: method.to_owned(), path: path.to_owned(), ..Request::default() };
+        let mut request = PageRequest { method: method.to_owned(), path: path.to_owned(), ..PageRequest::default() };
         let mut length = 0;
         loop {
             line.clear();
@@ -261,8 +261,8 @@ mod tests {
     struct Echo;
 
     impl Site for Echo {
-        fn reply(&self, request: &Request) -> PageReply {
-            let Request { method, path, is_json, body, .. } = request;
+        fn reply(&self, request: &PageRequest) -> PageReply {
+            let PageRequest { method, path, is_json, body, .. } = request;
             let body = String::from_utf8_lossy(body);
             PageReply::of("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
         }
@@ -275,7 +275,7 @@ mod tests {
             connections: Mutex::default(),
             closed: AtomicBool::new(false),
         };
-        let request = Request::read(format!("{request}\r\n\r\n").as_bytes()).unwrap().unwrap();
+        let request = PageRequest::read(format!("{request}\r\n\r\n").as_bytes()).unwrap().unwrap();
         let PageReply { status, body, .. } = shared.reply(request);
         (status, body)
     }
@@ -318,10 +318,10 @@ mod tests {
         let head =
             "POST /t0ken/decide HTTP/1.1\r\nHOST: localhost\r\nContent-Type: application/json\r\nContent-Length: 4";
         assert_eq!(ask(&format!("{head}\r\n\r\nabcdefg")).1, "POST /decide true abcd");
-        assert_eq!(Request::read(b"".as_slice()).unwrap(), None);
-        assert_eq!(Request::read(b"\r\n\r\n".as_slice()).unwrap(), None);
+        assert_eq!(PageRequest::read(b"".as_slice()).unwrap(), None);
+        assert_eq!(PageRequest::read(b"\r\n\r\n".as_slice()).unwrap(), None);
         let endless = io::repeat(b'x').take(LONGEST_REQUEST * 4);
-        let read = Request::read(b"GET / HTTP/1.1\r\nHost: ".chain(endless)).unwrap().unwrap();
+        let read = PageRequest::read(b"GET / HTTP/1.1\r\nHost: ".chain(endless)).unwrap().unwrap();
         assert!((read.host.len() as u64) < LONGEST_REQUEST);
     }
 }

@@ -1,0 +1,251 @@
+//! The steps of an open-book answer: what the answerer asked for, and what it got.
+//!
+//! Invariants: an exchange is a value, and the next step of an answer depends on it and on the context alone. A search that
+//! the model asks for wrongly gets a text that says so and uses up one search: to leave such answers out would flatter the
+//! method. No exchange goes on without end: who calls once more after being told that no search is left has answered.
+
+use std::sync::Arc;
+
+use super::recovery::{LINE, Recovery, SearchProtocol, TOOL};
+use crate::action::{ActionKey, Digest};
+use base::locale::Locale;
+use base::units::Usd;
+use models::{Completion, Dialect, ReadFault, call_id, renumber_calls};
+
+/// What an answerer said and got before its present step.
+#[derive(Clone, Debug, Default)]
+pub struct Exchange {
+    pub rounds: Vec<Round>,
+}
+
+/// A step in which the answerer asked for searches, with what they returned.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// The action of the step.
+    pub key: ActionKey,
+    /// What it cost; `None` where no price is known.
+    pub cost: Option<Usd>,
+    pub request: SearchRequest,
+    /// What its searches returned, in order; fewer than it asks for while some are still to be made.
+    pub returned: Vec<Returned>,
+}
+
+/// A reply that asks for searches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchRequest {
+    /// The reply as the next step has it: a text, or the dialect's items.
+    pub reply: Arc<str>,
+    /// At least one.
+    pub asked: Vec<Asked>,
+}
+
+/// One search that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Query(Arc<str>),
+    /// It is not made; the text says why.
+    Misuse(String),
+}
+
+/// What one search returned.
+#[derive(Clone, Debug)]
+pub struct Returned {
+    /// What the answerer gets to read.
+    pub text: Arc<str>,
+    /// Best first; none of a misuse.
+    pub excerpts: Vec<Excerpt>,
+    /// The action of a search by a program, with its cost.
+    pub action: Option<(ActionKey, Option<Usd>)>,
+}
+
+/// A part of a message that a search returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// What it is shown as: `message 12 · user`.
+    pub label: String,
+    pub text: String,
+    /// The message's index in the session; `None` of a method's own archive.
+    pub message: Option<usize>,
+}
+
+impl SearchRequest {
+    /// Names the reply.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&*self.reply)
+    }
+}
+
+impl Exchange {
+    /// Searches that were asked for, misuse included.
+    pub fn used(&self) -> usize {
+        self.rounds.iter().map(|round| round.request.asked.len()).sum()
+    }
+
+    /// Searches that may still be asked for.
+    pub(super) fn left(&self, recovery: &Recovery) -> usize {
+        (recovery.calls as usize).saturating_sub(self.used())
+    }
+
+    /// Whether the next reply is the answer, whatever it is: it asked again after it was told that no search is left.
+    pub(super) fn must_end(&self, recovery: &Recovery) -> bool {
+        self.used() > recovery.calls as usize
+    }
+
+    /// The search that is to be made next.
+    pub fn pending(&self) -> Option<&Arc<str>> {
+        let round = self.rounds.last()?;
+        match round.request.asked.get(round.returned.len())? {
+            Asked::Query(query) => Some(query),
+            Asked::Misuse(_) => None,
+        }
+    }
+
+    /// The exchange after a step that asked for searches. Misuses have returned already.
+    pub fn after(&self, key: ActionKey, cost: Option<Usd>, request: SearchRequest) -> Exchange {
+        let mut rounds = self.rounds.clone();
+        rounds.push(Round { key, cost, request, returned: Vec::new() });
+        Exchange { rounds }.with_misuses()
+    }
+
+    /// The exchange after its pending search.
+    pub fn returned(
+        &self,
+        recovery: &Recovery,
+        found: Vec<Excerpt>,
+        action: Option<(ActionKey, Option<Usd>)>,
+    ) -> Exchange {
+        let mut rounds = self.rounds.clone();
+        if let Some(round) = rounds.last_mut() {
+            let text = text_of(recovery, &found).into();
+            round.returned.push(Returned { text, excerpts: found, action });
+        }
+        Exchange { rounds }.with_misuses()
+    }
+
+    fn with_misuses(mut self) -> Exchange {
+        if let Some(round) = self.rounds.last_mut() {
+            while let Some(Asked::Misuse(why)) = round.request.asked.get(round.returned.len()) {
+                let text = why.as_str().into();
+                round.returned.push(Returned { text, excerpts: Vec::new(), action: None });
+            }
+        }
+        self
+    }
+
+    /// Everything that searches returned, each excerpt once, without labels; empty where there was none.
+    pub fn excerpts_text(&self) -> String {
+        let mut texts: Vec<&str> = Vec::new();
+        for excerpt in self.excerpts() {
+            if !texts.contains(&excerpt.text.as_str()) {
+                texts.push(&excerpt.text);
+            }
+        }
+        texts.join("\n\n")
+    }
+
+    /// All excerpts, in the order in which they came.
+    pub fn excerpts(&self) -> impl Iterator<Item = &Excerpt> {
+        self.rounds.iter().flat_map(|round| &round.returned).flat_map(|returned| &returned.excerpts)
+    }
+}
+
+/// What an answerer gets to read of a search.
+fn text_of(recovery: &Recovery, found: &[Excerpt]) -> String {
+    if found.is_empty() {
+        return recovery.nothing_found().to_owned();
+    }
+    let one = |excerpt: &Excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text);
+    found.iter().map(one).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The searches that a reply asks for; `None` of an answer.
+///
+/// # Errors
+/// Calls that are not what the dialect promises.
+pub fn read_request(
+    recovery: &Recovery,
+    exchange: &Exchange,
+    dialect: Dialect,
+    reply: &Completion,
+) -> Result<Option<SearchRequest>, ReadFault> {
+    if exchange.must_end(recovery) {
+        return Ok(None);
+    }
+    let mut left = exchange.left(recovery);
+    let mut count = |asked: Result<Arc<str>, Fault>| {
+        let is_left = left > 0;
+        left = left.saturating_sub(1);
+        match asked {
+            Ok(query) if is_left => Asked::Query(query),
+            Ok(_) => Asked::Misuse(Fault::NoneLeft.text(recovery.locale)),
+            Err(fault) => Asked::Misuse(fault.text(recovery.locale)),
+        }
+    };
+    if let Some(items) = reply.items.as_deref().filter(|_| !reply.calls.is_empty()) {
+        let asked = reply.calls.iter().map(|call| count(query_of(&call.function.name, &call.function.arguments)));
+        let asked = asked.collect();
+        let reply = renumber_calls(dialect, items, exchange.used() + 1)?.into();
+        return Ok(Some(SearchRequest { reply, asked }));
+    }
+    let is_line = recovery.protocol == SearchProtocol::Line || dialect == Dialect::Lexical;
+    let queries = if is_line { lines(&reply.text) } else { Vec::new() };
+    if queries.is_empty() {
+        return Ok(None);
+    }
+    let query = |query: &str| if query.is_empty() { Err(Fault::NoQuery) } else { Ok(query.into()) };
+    let asked = queries.into_iter().map(|text| count(query(text))).collect();
+    Ok(Some(SearchRequest { reply: reply.text.trim().into(), asked }))
+}
+
+/// The ids of the calls of a round that begins after `used` searches.
+pub(super) fn call_ids(used: usize, calls: usize) -> impl Iterator<Item = String> {
+    (used + 1..=used + calls).map(call_id)
+}
+
+/// The queries of a reply whose first line asks for a search; none of an answer.
+fn lines(reply: &str) -> Vec<&str> {
+    let mut written = reply.lines().filter(|line| !line.trim().is_empty()).peekable();
+    if written.peek().is_none_or(|first| query_in(first).is_none()) {
+        return Vec::new();
+    }
+    written.filter_map(query_in).collect()
+}
+
+/// The query of a line that asks for a search, out of the marks that models put around such lines.
+fn query_in(line: &str) -> Option<&str> {
+    let bare = line.trim().trim_start_matches(['*', '`', '>', ' ']);
+    Some(bare.strip_prefix(LINE)?.trim_matches(['*', '`', ' ']))
+}
+
+/// How a model misused the search.
+enum Fault {
+    OtherTool(String),
+    NoQuery,
+    NoneLeft,
+}
+
+fn query_of(tool: &str, arguments: &str) -> Result<Arc<str>, Fault> {
+    if tool != TOOL {
+        return Err(Fault::OtherTool(tool.to_owned()));
+    }
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let query = arguments["query"].as_str().map(str::trim).filter(|query| !query.is_empty());
+    query.map(Into::into).ok_or(Fault::NoQuery)
+}
+
+impl Fault {
+    fn text(&self, locale: Locale) -> String {
+        match (self, locale) {
+            (Fault::OtherTool(name), Locale::En) => {
+                format!("Error: there is no tool `{name}`; the only one is `{TOOL}`. This used up one search.")
+            }
+            (Fault::OtherTool(name), Locale::Zh) => {
+                format!("错误：没有工具 `{name}`，唯一的工具是 `{TOOL}`。已计为一次检索。")
+            }
+            (Fault::NoQuery, Locale::En) => "Error: the query is empty. This used up one search.".to_owned(),
+            (Fault::NoQuery, Locale::Zh) => "错误：检索词为空。已计为一次检索。".to_owned(),
+            (Fault::NoneLeft, Locale::En) => "Error: no searches are left. Answer from what you have.".to_owned(),
+            (Fault::NoneLeft, Locale::Zh) => "错误：检索次数已用完。请根据已有内容作答。".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Open book: how an answerer may search what its context replaced, and what it is told of that.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::json;
+
+use crate::action::{BuiltInTemplate, Prompt, TemplateFault};
+use crate::compress::CommandSpec;
+use base::locale::Locale;
+use base::named_enum;
+use base::units::Tokens;
+use models::Tool;
+
+/// How an answerer may search.
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    /// The name of the answerer that answers the same questions without a search.
+    pub closed: Arc<str>,
+    /// Searches that it may ask for; at least 1.
+    pub calls: u32,
+    /// Messages that one search returns at most; at least 1.
+    pub results: u32,
+    /// Tokens of each of them at most; at least 1.
+    pub excerpt_tokens: Tokens,
+    pub protocol: SearchProtocol,
+    /// The product's own search; `None` for the built-in one.
+    pub command: Option<CommandSpec>,
+    /// Whether the steps after the first go by batch, too, where the first does.
+    pub batches_steps: bool,
+    pub locale: Locale,
+}
+
+named_enum! {
+    /// How an answerer asks for a search.
+    #[derive(Default)]
+    pub enum SearchProtocol {
+        /// By a call of the tool `search`.
+        #[default]
+        Tool = "tool",
+        /// By a line `SEARCH: …`, for models without tools.
+        Line = "line",
+    }
+}
+
+/// What the name of an answerer is followed by where it may search.
+pub const OPEN_BOOK: &str = "+search";
+
+/// The name of the tool.
+pub(super) const TOOL: &str = "search";
+
+/// What a line that asks for a search begins with.
+pub(super) const LINE: &str = "SEARCH:";
+
+static TOOL_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/search-tool.md"),
+    include_str!("../../assets/prompts/zh/search-tool.md"),
+    &["calls"],
+);
+static LINE_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/search-line.md"),
+    include_str!("../../assets/prompts/zh/search-line.md"),
+    &["calls"],
+);
+
+impl Recovery {
+    /// What the answerer is told before the question: that it may search, how, and how often.
+    pub(super) fn prompt(&self) -> Result<Prompt, TemplateFault> {
+        let template = match self.protocol {
+            SearchProtocol::Tool => TOOL_PROMPT.get(self.locale),
+            SearchProtocol::Line => LINE_PROMPT.get(self.locale),
+        };
+        template.fill("search prompt", vec![("calls", self.calls.to_string().into())])
+    }
+
+    /// The tool as it is declared to a model.
+    pub(super) fn tool(&self) -> Arc<Tool> {
+        static TOOLS: LazyLock<[Arc<Tool>; 2]> =
+            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::new(declared(locale))));
+        let [english, chinese] = &*TOOLS;
+        match self.locale {
+            Locale::En => english.clone(),
+            Locale::Zh => chinese.clone(),
+        }
+    }
+
+    /// What stands behind the results of the last search where no tool is withdrawn with it.
+    pub(super) fn none_left(&self) -> &'static str {
+        match self.locale {
+            Locale::En => "No searches are left. Answer now.",
+            Locale::Zh => "检索次数已用完。请现在作答。",
+        }
+    }
+
+    /// The answer of a model that called the tool once more instead of answering.
+    pub fn no_answer(&self) -> &'static str {
+        match self.locale {
+            Locale::En => "(no answer: another search was asked for instead)",
+            Locale::Zh => "（没有作答：又一次要求检索）",
+        }
+    }
+
+    /// What a search without a match returns.
+    pub(super) fn nothing_found(&self) -> &'static str {
+        match self.locale {
+            Locale::En => "No message matches.",
+            Locale::Zh => "没有匹配的消息。",
+        }
+    }
+}
+
+fn declared(locale: Locale) -> Tool {
+    let (description, query) = match locale {
+        Locale::En => (
+            "Searches the earlier messages of this session, which were taken out of your memory, and returns excerpts \
+             of those that match best.",
+            "Words to look for, as they stood in the messages.",
+        ),
+        Locale::Zh => {
+            ("在本次会话中已从你的记忆里移除的较早消息里检索，返回最匹配的消息摘录。", "要查找的词，按消息中的原文写。")
+        }
+    };
+    let query = json!({"type": "string", "description": query});
+    let parameters =
+        json!({"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": false});
+    Tool { name: TOOL, description: description.into(), parameters }
+}

@@ -1,0 +1,118 @@
+//! From an output to what follows from it: an answer goes to its judges; a step that asks for searches goes on with what
+//! they return. The one place where the built-in search is made, for everything that walks the matrix.
+
+use std::rc::Rc;
+
+use super::prepare::Preparer;
+use super::reading::{Output, RawBody, Unreadable, read_output};
+use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
+use crate::action::ActionKey;
+use crate::answer::{Excerpt, Exchange, Recovery};
+use crate::cache::{Damage, Lookup};
+use crate::search::excerpt;
+use sessions::transcript::{Message, estimate_tokens};
+
+/// Why it is not known what follows from an output.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfollowed {
+    #[error("the cache entry {} is gone; run again to make it anew", .0.0.short())]
+    Gone(ActionKey),
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+/// What follows from the output of a task. `output` is that output where it was just read; it is read again only of
+/// answerers that may search.
+///
+/// # Errors
+/// An output, or the context of the answer, that the cache does not have any more.
+pub fn follow<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &Task,
+    resolved: Resolved,
+    output: Option<&Output>,
+) -> Result<TaskOutcome, Unfollowed> {
+    let Task::Answer(answer) = task else { return Ok(TaskOutcome::Resolved(resolved)) };
+    let Some(recovery) = answer.recovery(preparer.pipeline()) else { return Ok(TaskOutcome::Resolved(resolved)) };
+    let read;
+    let output = match output {
+        Some(output) => output,
+        None => {
+            read = read_entry(lookup, preparer, task, resolved.key)?;
+            &read
+        }
+    };
+    let exchange = match output {
+        Output::Search(request) => answer.exchange.after(resolved.key, resolved.cost, request.clone()),
+        Output::Excerpts(found) => {
+            answer.exchange.returned(recovery, found.clone(), Some((resolved.key, resolved.cost)))
+        }
+        Output::Answer(_) | Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => {
+            return Ok(TaskOutcome::Resolved(resolved));
+        }
+    };
+    let exchange = match recovery.command {
+        Some(_) => exchange,
+        None => search(lookup, preparer, answer, recovery, exchange)?,
+    };
+    Ok(TaskOutcome::Searched(Rc::new(exchange)))
+}
+
+fn read_entry<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &Task,
+    key: ActionKey,
+) -> Result<Output, Unfollowed> {
+    let record = lookup.find(&key).ok_or(Unfollowed::Gone(key))?;
+    let bytes = lookup.body(&record)?;
+    Ok(read_output(preparer, task, RawBody { dialect: record.dialect, bytes: &bytes })?)
+}
+
+/// Makes all searches that are pending.
+fn search<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &AnswerTask,
+    recovery: &Recovery,
+    mut exchange: Exchange,
+) -> Result<Exchange, Unfollowed> {
+    if exchange.pending().is_none() {
+        return Ok(exchange);
+    }
+    let context = match read_entry(lookup, preparer, &task.context.task(), task.context.key)? {
+        Output::Context(compressed) => compressed.context.text(),
+        _ => None,
+    };
+    while let Some(query) = exchange.pending() {
+        let found = built_in(&task.context, context.as_deref().unwrap_or_default(), recovery, query);
+        exchange = exchange.returned(recovery, found, None);
+    }
+    Ok(exchange)
+}
+
+/// What the built-in search finds: of the messages that a context replaced, those that do not stand in it word for word.
+fn built_in(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str) -> Vec<Excerpt> {
+    let (texts, point) = (&context.texts, context.cell.point);
+    let messages = &texts.loaded().fixture.messages;
+    let ranking = texts.search_index().rank(query, texts.loaded().fixture.start()..texts.end(point));
+    let hidden = ranking.positions.iter().filter_map(|at| Some((*at, messages.get(*at)?)));
+    let hidden = hidden.filter(|(_, message)| !stands_in(message, text));
+    let limit = recovery.excerpt_tokens.0;
+    let found = hidden.take(recovery.results as usize).map(|(at, message)| {
+        let whole = message.countable_text();
+        // Estimated: the lines of a long message are too many for the tokenizer.
+        let text = excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0);
+        Excerpt { label: format!("message {} · {}", at + 1, message.role.name()), text, message: Some(at) }
+    });
+    found.collect()
+}
+
+/// Whether a message stands in a context word for word, its calls included.
+fn stands_in(message: &Message, context: &str) -> bool {
+    let calls = message.tool_calls.iter().map(|call| call.function.arguments.as_str());
+    std::iter::once(message.content.as_str()).chain(calls).all(|part| context.contains(part.trim()))
+}
