@@ -12,6 +12,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Json;
 use axum::routing::post;
@@ -29,6 +30,9 @@ const MARGIN: f64 = 0.15;
 const SUMMARY: usize = 1800;
 const ANSWER: usize = 150;
 
+/// Answers so far.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
 /// The flags of a plan and its run, and what is added to the shipped pipeline.
 struct Layout {
     name: &'static str,
@@ -37,7 +41,7 @@ struct Layout {
 }
 
 const PRICES: &str = "\n[prices.\"loop/m\"]\ninput = 1.0\noutput = 5.0\n";
-const SECOND_JUDGE: &str = "\n[[judge]]\nname = \"second\"\nmodel = \"loop/m\"\n";
+const SECOND_JUDGE: &str = "\n[[judge]]\nname = \"second\"\nmodel = \"loop/m\"\ntemperature = 0.5\n";
 const CONVERSATION: &str = "\n[[compress]]\nname = \"system\"\nstrategy = \"anchored-iterative\"\nmodel = \"loop/m\"\n\
                             prompt = \"prompts/anchored.md\"\nplacement = \"system\"\n";
 
@@ -84,13 +88,6 @@ fn main() -> ExitCode {
         let pairs = [(&estimate["input_tokens"], &manifest["usage"]["input"]), (&estimate["usd"], &manifest["usd"])]
             .map(|(expected, actual)| (expected.as_f64().expect("a number"), actual.as_f64().expect("a number")));
         let [(input, actual_input), (usd, actual_usd)] = pairs;
-        if std::env::var_os("COMPEVAL_FORECAST_DETAILS").is_some() {
-            let sent = &manifest["requests_sent"];
-            println!(
-                "{} requests, {sent} sent; {} tokens of output, {}; {:#}",
-                estimate["requests"], estimate["output_tokens"], manifest["usage"]["output"], manifest["stages"]
-            );
-        }
         let off = pairs.map(|(expected, actual)| actual / expected - 1.0);
         is_near &= off.iter().all(|off| off.abs() <= MARGIN);
         println!(
@@ -141,7 +138,11 @@ async fn reply(Json(request): Json<Value>) -> Json<Value> {
     let text = brain::text_of(&request);
     let said = match brain::wanted(&text) {
         brain::Wanted::Compression => of_length(&text, SUMMARY),
-        brain::Wanted::Answer => of_length(&brain::reply(&request), ANSWER),
+        // A model does not repeat itself word for word: equal answers would be graded once.
+        brain::Wanted::Answer => {
+            let nth = ASKED.fetch_add(1, Ordering::Relaxed);
+            format!("{nth}. {}", of_length(&brain::reply(&request), ANSWER))
+        }
         brain::Wanted::Grades => brain::reply(&request),
     };
     let (prompt, completion) = (count_tokens(&text).0, count_tokens(&said).0);
