@@ -223,11 +223,11 @@ fn enlarge(project: &Project, entries: u64, words: u64) {
     let store = Store::open(&project.0.path().join("cache"), &LockHolder { command: "run".into() }).unwrap();
     let meta = store.meta(&store.records().remove(0)).unwrap();
     let body =
-        |n: u64| (0..words).map(|m: u64| Digest::of([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
+        |n: u64| (0..words).map(|m: u64| Digest::hash([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let puts =
-            (0..entries).map(|n: u64| store.put_reply(ActionKey(Digest::of(n.to_le_bytes())), &meta, body(n).into()));
+            (0..entries).map(|n: u64| store.put_reply(ActionKey(Digest::hash(n.to_le_bytes())), &meta, body(n).into()));
         futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
     });
     store.close().unwrap();
@@ -259,7 +259,7 @@ fn failed_call(project: &Project) -> (String, String) {
     let like = store.records().remove(0);
     let meta = store.meta(&like).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let key = ActionKey(Digest::of("a call that failed"));
+    let key = ActionKey(Digest::hash("a call that failed"));
     runtime.block_on(store.fail(key, &meta, "overloaded", "529 from the provider")).unwrap();
     store.close().unwrap();
     (key.to_string(), like.key.to_string())

@@ -90,7 +90,7 @@ fn fuzz(name: &str, samples: &[Vec<u8>], target: impl Fn(&[u8]) + std::panic::Re
         let ended = std::panic::catch_unwind(|| target(bytes));
         if ended.is_err() || began.elapsed() > Duration::from_secs(20) {
             let folder = root().join("target/fuzz");
-            let file = folder.join(format!("{name}-{}", compeval::action::Digest::of(bytes).short()));
+            let file = folder.join(format!("{name}-{}", compeval::action::Digest::hash(bytes).short()));
             base::files::write_whole(&file, bytes).unwrap();
             panic!("{name}: {} makes it fail; copy it to tests/fuzz/{name}", file.display());
         }
@@ -325,7 +325,7 @@ fn pushed_entries() {
     let frames = zstd::decode_all(sound.as_slice()).unwrap();
     let into = Store::open(&folder.path().join("target"), &support::holder()).unwrap();
     let origin =
-        ImportOrigin { file: "fs:///shared".to_owned(), digest: compeval::action::Digest::of("pack"), writer: None };
+        ImportOrigin { file: "fs:///shared".to_owned(), digest: compeval::action::Digest::hash("pack"), writer: None };
     let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| drop(into.add_packed(&support::key(0).0, bytes, &origin)));
     fuzz("pushed entries", &[frames, sound], |bytes| {
         let add = &add;

@@ -46,14 +46,14 @@ impl Visitor<'_> for HexVisitor {
 }
 
 impl Digest {
-    pub fn of(bytes: impl AsRef<[u8]>) -> Digest {
+    pub fn hash(bytes: impl AsRef<[u8]>) -> Digest {
         Digest(*blake3::hash(bytes.as_ref()).as_bytes())
     }
 
     /// The digest of plain data as compact JSON.
     pub fn of_json(data: &impl Serialize) -> Digest {
         // Text keys, numbers and lists: serializing them cannot fail.
-        Digest::of(serde_json::to_vec(data).unwrap_or_else(|error| unreachable!("plain data: {error}")))
+        Digest::hash(serde_json::to_vec(data).unwrap_or_else(|error| unreachable!("plain data: {error}")))
     }
 
     pub fn hex(&self) -> String {
@@ -129,11 +129,11 @@ impl DigestBuilder {
     }
 
     pub fn finish(&self) -> Digest {
-        Digest::of(&self.0)
+        Digest::hash(&self.0)
     }
 }
 
-/// Hashes a stream of bytes: the result equals `Digest::of` the whole.
+/// Hashes a stream of bytes: the result equals `Digest::hash` the whole.
 #[derive(Clone, Debug, Default)]
 pub struct StreamDigest(blake3::Hasher);
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn text_formats_have_digits_and_binary_ones_bytes() {
-        let digest = Digest::of("x");
+        let digest = Digest::hash("x");
         let json = serde_json::to_string(&digest).unwrap();
         assert_eq!(json, format!("\"{}\"", digest.hex()));
         assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);

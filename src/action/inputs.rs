@@ -82,7 +82,7 @@ const SHORT: usize = 160;
 
 impl Inputs {
     /// Collects the inputs of `work`.
-    pub fn of(stage: Stage, repetition: Repetition, work: &Work) -> Inputs {
+    pub fn new(stage: Stage, repetition: Repetition, work: &Work) -> Inputs {
         let mut parts = Vec::new();
         visit(work, &mut |name, digest, text| {
             let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
@@ -99,7 +99,7 @@ impl Inputs {
         ActionKey(builder.finish())
     }
 
-    /// The same key as `Inputs::of(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
+    /// The same key as `Inputs::new(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
     pub fn key_of(stage: Stage, repetition: Repetition, work: &Work) -> ActionKey {
         let mut builder = key_builder(stage, stage.schema(), repetition);
         visit(work, &mut |name, digest, _| _ = builder.field(&name, digest.0));
@@ -136,7 +136,7 @@ impl Inputs {
 
 impl InputPart {
     fn short(text: &str) -> InputPart {
-        InputPart { digest: Digest::of(text), text: Some(text.to_owned()) }
+        InputPart { digest: Digest::hash(text), text: Some(text.to_owned()) }
     }
 }
 
@@ -170,7 +170,7 @@ fn visit(work: &Work, part: &mut impl Visitor) {
 
 /// Visits a request; the stand-in for a model depends on its rules and on all values.
 fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visitor) {
-    let mut text = |name: &'static str, text: &str| part(name.into(), Digest::of(text), Some(text));
+    let mut text = |name: &'static str, text: &str| part(name.into(), Digest::hash(text), Some(text));
     text("endpoint", &request.endpoint.0);
     text("model", &request.model.0);
     if is_computed {
@@ -194,7 +194,7 @@ fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visi
     }
     if let Some(ToolOffer { tool, is_open }) = &request.tools {
         let declared = serde_json::json!([tool.name, tool.description, tool.parameters, is_open]).to_string();
-        part("tool".into(), Digest::of(&declared), Some(&declared));
+        part("tool".into(), Digest::hash(&declared), Some(&declared));
     }
     for (index, turn) in request.turns.iter().enumerate() {
         visit_turn(index, turn, is_computed, part);
@@ -247,7 +247,7 @@ fn visit_value(name: Cow<'static, str>, value: &InputValue, part: &mut impl Visi
 
 fn visit_program(program: &Program, part: &mut impl Visitor) {
     let argv = serde_json::Value::from(program.argv.clone()).to_string();
-    part("command".into(), Digest::of(&argv), Some(&argv));
+    part("command".into(), Digest::hash(&argv), Some(&argv));
     for (path, digest) in &program.files {
         part(format!("file {path}").into(), *digest, None);
     }
@@ -259,7 +259,7 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
         part(format!("variable {name}").into(), builder.finish(), None);
     }
     if let Some(identity) = &program.identity {
-        part("identity".into(), Digest::of(identity), Some(identity));
+        part("identity".into(), Digest::hash(identity), Some(identity));
     }
     visit_value("stdin".into(), &program.stdin, part);
 }
@@ -269,8 +269,8 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
         Computation::Strategy { rule, messages, target_tokens } => (*rule, messages, target_tokens),
         Computation::StandIn(request) => return visit_request(request, true, part),
     };
-    part("rule".into(), Digest::of(rule.name()), Some(rule.name()));
-    part("rules".into(), Digest::of(RULES), Some(RULES));
+    part("rule".into(), Digest::hash(rule.name()), Some(rule.name()));
+    part("rules".into(), Digest::hash(RULES), Some(RULES));
     let setting = match rule {
         BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
         BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
@@ -282,12 +282,12 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     };
     if let Some((name, number)) = setting {
         let text = number.to_string();
-        part(name.into(), Digest::of(&text), Some(&text));
+        part(name.into(), Digest::hash(&text), Some(&text));
     }
     visit_value("messages".into(), messages, part);
     if let Some(target) = target_tokens {
         let text = target.0.to_string();
-        part("target_tokens".into(), Digest::of(&text), Some(&text));
+        part("target_tokens".into(), Digest::hash(&text), Some(&text));
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
         let ask = request("m", "Sum up: {{ transcript }}", "text", Some(9));
         let program = Work::Execute(Program {
             argv: vec!["python3".into(), "c.py".into()],
-            files: vec![("c.py".into(), Digest::of("code"))],
+            files: vec![("c.py".into(), Digest::hash("code"))],
             environment: vec![("FLAG".into(), None)],
             identity: None,
             stdin: "{}".into(),
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_change_has_the_old_and_the_new_value() {
-        let inputs = |work: &Work| Inputs::of(Stage::Compress, Repetition::NONE, work);
+        let inputs = |work: &Work| Inputs::new(Stage::Compress, Repetition::NONE, work);
         let (old, new) = (request("a", "{{ transcript }}", "t", None), request("b", "{{ transcript }}", "t", Some(5)));
         let changes = inputs(&new).changes_since(&inputs(&old));
         let named: Vec<_> = changes.iter().map(|c| (c.part.as_str(), c.old.is_some(), c.new.is_some())).collect();
@@ -388,7 +388,7 @@ mod tests {
             };
             let (one, two) = (of(&a), of(&b));
             prop_assert_eq!(key(&one) == key(&two), a == b);
-            prop_assert_eq!(Inputs::of(Stage::Compress, Repetition::NONE, &one).key(), key(&one));
+            prop_assert_eq!(Inputs::new(Stage::Compress, Repetition::NONE, &one).key(), key(&one));
         }
 
         #[test]

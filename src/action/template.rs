@@ -248,7 +248,7 @@ impl Skeleton {
                 segments.push(TemplateSegment::Literal(literal.to_owned()));
             }
         }
-        Skeleton { segments, digest: Digest::of(rendered) }
+        Skeleton { segments, digest: Digest::hash(rendered) }
     }
 }
 
@@ -263,7 +263,8 @@ pub struct Prompt {
 impl Prompt {
     /// A text without variables.
     pub fn fixed(name: &'static str, text: &str) -> Prompt {
-        let skeleton = Skeleton { segments: vec![TemplateSegment::Literal(text.to_owned())], digest: Digest::of(text) };
+        let skeleton =
+            Skeleton { segments: vec![TemplateSegment::Literal(text.to_owned())], digest: Digest::hash(text) };
         Prompt { name, skeleton: Arc::new(skeleton), values: Vec::new() }
     }
 

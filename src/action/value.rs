@@ -19,7 +19,7 @@ pub enum InputValue {
 
 impl From<&str> for InputValue {
     fn from(text: &str) -> InputValue {
-        InputValue::Text(Digest::of(text), text.into())
+        InputValue::Text(Digest::hash(text), text.into())
     }
 }
 
@@ -41,7 +41,7 @@ impl InputValue {
     pub fn is_empty(&self) -> bool {
         match self {
             InputValue::Text(_, text) => text.is_empty(),
-            InputValue::Output(digest) => *digest == Digest::of(""),
+            InputValue::Output(digest) => *digest == Digest::hash(""),
             InputValue::Composed(_) => false,
         }
     }
@@ -53,7 +53,7 @@ impl InputValue {
     pub fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
         match self {
             InputValue::Text(_, text) => Ok(text.clone()),
-            InputValue::Output(digest) if *digest == Digest::of("") => Ok("".into()),
+            InputValue::Output(digest) if *digest == Digest::hash("") => Ok("".into()),
             InputValue::Output(digest) => resolve(digest),
             InputValue::Composed(value) => value.text(resolve),
         }

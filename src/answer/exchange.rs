@@ -71,7 +71,7 @@ pub struct Excerpt {
 impl SearchRequest {
     /// Names the reply.
     pub fn digest(&self) -> Digest {
-        Digest::of(&*self.reply)
+        Digest::hash(&*self.reply)
     }
 }
 

@@ -216,16 +216,16 @@ mod tests {
     }
 
     fn bound(endpoint: &str) -> ContextRef {
-        ContextRef::Bound { items: Digest::of("[1]"), text: None, endpoint: endpoint.into(), model: "m0".into() }
+        ContextRef::Bound { items: Digest::hash("[1]"), text: None, endpoint: endpoint.into(), model: "m0".into() }
     }
 
     #[test]
     fn a_readable_context_and_the_tail_stand_in_one_prompt() {
-        let context = ContextRef::Readable { text: Digest::of("S") };
-        let tail = SpanText::of(&[Message::text(Role::User, "go on")]);
+        let context = ContextRef::Readable { text: Digest::hash("S") };
+        let tail = SpanText::from_messages(&[Message::text(Role::User, "go on")]);
         assert_eq!(prompt_text(&turns(&context, None).expect("work")[0]), "C:S Q:why?");
         assert_eq!(prompt_text(&turns(&context, Some(&tail)).expect("work")[0]), "C:S\n\n[user]\ngo on Q:why?");
-        let empty = ContextRef::Readable { text: Digest::of("") };
+        let empty = ContextRef::Readable { text: Digest::hash("") };
         assert_eq!(prompt_text(&turns(&empty, Some(&tail)).expect("work")[0]), "C:[user]\ngo on Q:why?");
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn a_bound_context_goes_before_the_question_and_to_its_maker_alone() {
         let turns_there = turns(&bound("there"), None).expect("work");
         let [RequestTurn::Items(items), question] = turns_there.as_slice() else { panic!("two turns") };
-        assert_eq!(items.digest(), Digest::of("[1]"));
+        assert_eq!(items.digest(), Digest::hash("[1]"));
         assert_eq!(prompt_text(question), "C: Q:why?");
         assert!(matches!(turns(&bound("elsewhere"), None), Err(AnswerFault::OtherProvider { .. })));
     }

@@ -22,7 +22,7 @@ pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
     if text.is_empty() {
         return Err(ReadFault::Empty);
     }
-    Ok(Answer { text: text.into(), out: Digest::of(text), truncated })
+    Ok(Answer { text: text.into(), out: Digest::hash(text), truncated })
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ pub enum ParseResult {
 
 impl ParseResult {
     /// The result that a status came from; `None` if the body was not parsed.
-    pub(super) fn of(status: &EntryStatus) -> Option<ParseResult> {
+    pub(super) fn from_status(status: &EntryStatus) -> Option<ParseResult> {
         match status {
             EntryStatus::Unparsed | EntryStatus::Failed { .. } => None,
             EntryStatus::Output { out, state, parser } => {

@@ -42,7 +42,7 @@ pub(super) fn write_entries(
         let meta = cache.meta(record)?;
         let body = plain_body(&cache.body(record)?)?;
         write(&encoded(frame::reply(record.key, &meta, &body))?)?;
-        if let Some(reading) = ParseResult::of(&record.status) {
+        if let Some(reading) = ParseResult::from_status(&record.status) {
             write(&encoded(frame::parse_result(record.key, record.raw, &reading))?)?;
         }
         if let EntryStatus::Output { out, .. } = record.status {
@@ -221,7 +221,9 @@ fn check_item(header: &FrameHeader, meta: Option<&EntryMeta>, body: &Bytes) -> R
         (FrameContent::Reply(_), Some(meta)) if meta.inputs.key() != ActionKey(header.key) => {
             return fault("its key does not match its inputs");
         }
-        (FrameContent::Text, _) if Digest::of(body) != header.key => return fault("its text does not match its name"),
+        (FrameContent::Text, _) if Digest::hash(body) != header.key => {
+            return fault("its text does not match its name");
+        }
         (FrameContent::Reply(_) | FrameContent::Text, _) => header.codec == Codec::Plain,
         _ => return Ok(()),
     };

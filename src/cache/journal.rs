@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_line_has_a_name_that_every_vendor_takes() {
-        let key = ActionKey(Digest::of("an action"));
+        let key = ActionKey(Digest::hash("an action"));
         let nonce = BatchNonce::new(1, [key].into_iter());
         let name = LineName { key, attempt: 7, nonce };
         let text = name.to_string();
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn attempts_are_those_that_came_to_nothing_since_the_last_outcome() {
-        let (a, b) = (ActionKey(Digest::of("a")), ActionKey(Digest::of("b")));
+        let (a, b) = (ActionKey(Digest::hash("a")), ActionKey(Digest::hash("b")));
         let line = |key, attempt, outcome| ClosedLine { key, attempt, outcome, charge: None };
         let closed = |lines| ClosedBatch {
             nonce: BatchNonce::new(1, [].into_iter()),

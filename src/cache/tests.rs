@@ -21,8 +21,8 @@ use crate::action::{ActionKey, Digest, InputPart, Inputs, Repetition, SourceRef,
 use base::units::{Tokens, Usage, Usd};
 
 fn meta() -> EntryMeta {
-    let part = |text: &str| InputPart { digest: Digest::of(text), text: Some(text.into()) };
-    let source = SourceRef { digest: Digest::of("text"), path: Some("p.md".into()) };
+    let part = |text: &str| InputPart { digest: Digest::hash(text), text: Some(text.into()) };
+    let source = SourceRef { digest: Digest::hash("text"), path: Some("p.md".into()) };
     EntryMeta {
         stage: Stage::Answer,
         created: 1_790_000_000_123,
@@ -55,7 +55,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn the_bytes_of_a_frame_are_pinned() {
-    let frame = frame::reply(ActionKey(Digest::of("key")), &meta(), &compress_body(b"a body").unwrap()).unwrap();
+    let frame = frame::reply(ActionKey(Digest::hash("key")), &meta(), &compress_body(b"a body").unwrap()).unwrap();
     insta::assert_snapshot!(hex(&frame), @"
     c566720101000000ac0000000600000006000000f6864749ff8e2bab3b26e0c1
     27002127905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911
@@ -82,11 +82,11 @@ fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
 
 fn record() -> Record {
     Record {
-        key: ActionKey(Digest::of("key")),
+        key: ActionKey(Digest::hash("key")),
         location: FrameLocation { pack: 1, offset: 24, head: 300, body: 70 },
-        raw: Digest::of("a body"),
+        raw: Digest::hash("a body"),
         raw_len: 6,
-        status: EntryStatus::Output { out: Digest::of("out"), state: Some(Digest::of("state")), parser: 2 },
+        status: EntryStatus::Output { out: Digest::hash("out"), state: Some(Digest::hash("state")), parser: 2 },
         created: 1_790_000_000_123,
         stage: Stage::Judge,
         usage: meta().usage,
@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn a_body_reads_back_as_it_was_written(body in prop::collection::vec(any::<u8>(), 0..5000), repeat in 1..20usize) {
         let body = body.repeat(repeat);
-        let frame = frame::reply(ActionKey(Digest::of("k")), &meta(), &compress_body(&body).unwrap()).unwrap();
+        let frame = frame::reply(ActionKey(Digest::hash("k")), &meta(), &compress_body(&body).unwrap()).unwrap();
         let header = FrameHeader::decode(&frame).unwrap();
         let stored = bytes::Bytes::from(frame).slice(header.head_len as usize..);
         prop_assert_eq!(decode_body(&header, stored).unwrap(), body);
@@ -185,7 +185,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = Record::decode(ActionKey(Digest::of("k")), &bytes);
+        let _ = Record::decode(ActionKey(Digest::hash("k")), &bytes);
         let _ = EntryMeta::decode(meta().summary(), &bytes);
         let read = FrameHeader::decode(&bytes);
         prop_assert!(matches!(read, Err(FrameHeaderError::Short(_) | FrameHeaderError::Damaged(_))));
@@ -209,15 +209,15 @@ fn entry(n: u64) -> (EntryMeta, Vec<u8>) {
     let coordinate = EntryCoordinate { probe: Some(format!("probe-{n}")), ..meta().coordinate };
     let meta = EntryMeta { coordinate, request_id: Some(format!("request-{n}")), ..meta() };
     let body = compress_body(b"a body").unwrap();
-    let frame = frame::reply(ActionKey(Digest::of(n.to_le_bytes())), &meta, &body).unwrap();
+    let frame = frame::reply(ActionKey(Digest::hash(n.to_le_bytes())), &meta, &body).unwrap();
     (meta, frame)
 }
 
 #[test]
 fn the_bytes_of_packed_frames_are_pinned() {
-    let key = ActionKey(Digest::of("key"));
-    let reading = ParseResult::Output { out: Digest::of("out"), state: None, parser: 2 };
-    let parsed = frame::parse_result(key, Digest::of("a body"), &reading).unwrap();
+    let key = ActionKey(Digest::hash("key"));
+    let reading = ParseResult::Output { out: Digest::hash("out"), state: None, parser: 2 };
+    let parsed = frame::parse_result(key, Digest::hash("a body"), &reading).unwrap();
     let frames = packed(vec![entry(1).1, parsed.clone(), entry(2).1, parsed]);
     let all: Vec<String> = frames.iter().map(|frame| hex(frame)).collect();
     insta::assert_snapshot!(all.join("\n\n"), @"
@@ -256,10 +256,10 @@ fn the_bytes_of_packed_frames_are_pinned() {
 
 #[test]
 fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
-    let key = ActionKey(Digest::of("key"));
+    let key = ActionKey(Digest::hash("key"));
     let reading = ParseResult::Malformed { parser: 1, fault: "x".into() };
     let failed = frame::failure(key, &meta(), "class", "message").unwrap();
-    let parsed = frame::parse_result(key, Digest::of("a body"), &reading).unwrap();
+    let parsed = frame::parse_result(key, Digest::hash("a body"), &reading).unwrap();
     for frame in packed(vec![entry(1).1, entry(2).1, entry(3).1, failed, parsed]) {
         let head = FrameHeader::decode(&frame).unwrap().head_len as usize;
         for at in 0..head {
@@ -286,7 +286,7 @@ fn a_packed_frame_in_an_export_is_refused() {
 proptest! {
     #[test]
     fn packed_entries_are_explained_as_before(kinds in prop::collection::vec((0..4u64, any::<bool>()), 1..12)) {
-        let key = ActionKey(Digest::of("failed"));
+        let key = ActionKey(Digest::hash("failed"));
         let frames = kinds.iter().map(|(n, fails)| match fails {
             true => frame::failure(key, &entry(*n).0, "class", "message").unwrap(),
             false => entry(*n).1,
@@ -322,9 +322,9 @@ proptest! {
 #[test]
 fn an_entry_whose_writer_was_lost_is_not_trusted() {
     let dir = tempdir().unwrap();
-    let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::of(n.to_le_bytes())));
+    let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::hash(n.to_le_bytes())));
     let writer = Some(Writer { name: "someone".into(), key: "a public key".into() });
-    let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::of("pack"), writer });
+    let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::hash("pack"), writer });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::open(dir.path(), &holder).unwrap();
     for n in 0..3 {
@@ -349,12 +349,12 @@ fn an_entry_whose_writer_was_lost_is_not_trusted() {
 #[test]
 fn a_removed_list_of_writers_readmits_nobody() {
     let dir = tempdir().unwrap();
-    let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::of(n.to_le_bytes())));
+    let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::hash(n.to_le_bytes())));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::open(dir.path(), &holder).unwrap();
     let writer = |key: &str| Some(Writer { name: "someone".into(), key: key.into() });
     for (n, writer) in [(0, writer("revoked")), (1, writer("trusted")), (2, None)] {
-        let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::of("pack"), writer });
+        let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::hash("pack"), writer });
         let meta = EntryMeta { imported, ..entry(n).0 };
         runtime.block_on(store.put_reply(key(n), &meta, bytes::Bytes::from_static(b"a body"))).unwrap();
     }
@@ -376,7 +376,7 @@ fn a_removed_list_of_writers_readmits_nobody() {
 fn a_parse_result_without_its_entry_changes_nothing() {
     let mut tables = Tables::default();
     let reading = ParseResult::Malformed { parser: 1, fault: "x".into() };
-    let frame = frame::parse_result(ActionKey(Digest::of("k")), Digest::of("raw"), &reading).unwrap();
+    let frame = frame::parse_result(ActionKey(Digest::hash("k")), Digest::hash("raw"), &reading).unwrap();
     let header = FrameHeader::decode(&frame).unwrap();
     tables.apply(header.location(1, 24), &header);
     assert!(tables.records.is_empty());
@@ -391,7 +391,7 @@ fn after_a_full_disk_nothing_is_written_and_acknowledged_entries_are_intact() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::open(dir.path(), &holder).unwrap();
     let put = |name: &str| {
-        let key = ActionKey(Digest::of(name));
+        let key = ActionKey(Digest::hash(name));
         runtime.block_on(store.put_reply(key, &meta(), bytes::Bytes::copy_from_slice(name.as_bytes())))
     };
     let kept = put("kept").unwrap();

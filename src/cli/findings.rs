@@ -162,7 +162,7 @@ mod tests {
     fn a_warning_that_repeats_is_drawn_once_with_its_places_and_an_error_each_time() {
         let file = |path: &str| SourceFile {
             path: path.into(),
-            digest: crate::action::Digest::of("[1,\n22]"),
+            digest: crate::action::Digest::hash("[1,\n22]"),
             text: "[1,\n22]".into(),
         };
         let warning = |path| Problem::warning("few").help("ask more").at(&file(path), 4..6);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn several_kinds_are_counted() {
         let text: std::sync::Arc<str> = "[1,\n22]".into();
-        let file = SourceFile { path: "p".into(), digest: crate::action::Digest::of(&*text), text };
+        let file = SourceFile { path: "p".into(), digest: crate::action::Digest::hash(&*text), text };
         let fact = |name: &str| Problem::error(format!("probe `{name}`: fact \"{name}\" is short")).help("longer");
         let all = Problems(vec![
             Problem::warning("fixtures/a.json has 500 KB"),

@@ -34,13 +34,15 @@ pub fn compute(
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
             let index = match target {
-                Some(target) => index_within(&SessionNotes::of(messages), target, count),
+                Some(target) => index_within(&SessionNotes::from_messages(messages), target, count),
                 None => artifact_index(messages, INDEX_TOKENS),
             };
             summary(index)
         }
         (BuiltInStrategy::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
-        (BuiltInStrategy::ReferenceList { .. }, target) => summary(ReferenceList::of(messages).within(target, count)),
+        (BuiltInStrategy::ReferenceList { .. }, target) => {
+            summary(ReferenceList::from_messages(messages).within(target, count))
+        }
     };
     Ok(json_of(&context).into_bytes())
 }

@@ -82,7 +82,7 @@ fn text_of(messages: &[Message]) -> String {
 
 /// Names the text of a context that has the artifact index appended, from the names of both.
 pub fn with_index(context: Digest, index: Digest) -> Digest {
-    if index == Digest::of("") {
+    if index == Digest::hash("") {
         return context;
     }
     DigestBuilder::new("indexed context").field("context", context.0).field("index", index.0).finish()
@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(Context::summary("s").with_index("i").text().as_deref(), Some("s\n\ni"));
         assert_eq!(Context::summary("").with_index("i").text().as_deref(), Some("i"));
         assert_eq!(Context::summary("s").with_index(""), Context::summary("s"));
-        let summary = Digest::of("s");
-        assert_eq!(with_index(summary, Digest::of("")), summary);
-        assert_ne!(with_index(summary, Digest::of("i")), summary);
+        let summary = Digest::hash("s");
+        assert_eq!(with_index(summary, Digest::hash("")), summary);
+        assert_ne!(with_index(summary, Digest::hash("i")), summary);
     }
 }

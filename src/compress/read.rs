@@ -86,21 +86,21 @@ pub fn read(
         (strategy, _) => return Err(CompressFault::WrongKind { strategy: strategy.name() }),
     };
     // A state holds all that goes on, so it names the output.
-    let out = state.as_deref().map_or_else(|| Digest::of(&*context.text().unwrap_or_default()), Digest::of);
+    let out = state.as_deref().map_or_else(|| Digest::hash(&*context.text().unwrap_or_default()), Digest::hash);
     if let (Some(kept), Some(state)) = (kept, &state) {
         context = Context::Readable { messages: kept.around(state) };
     }
     if method.wants_index() {
         context = context.with_index(index);
     }
-    let reference = context_ref(method, out, Digest::of(index), kept);
+    let reference = context_ref(method, out, Digest::hash(index), kept);
     Ok(Compressed { out, context, reference, state, usage, is_unchanged, warnings })
 }
 
 /// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact
 /// index of the prefix; it counts only where the method asks for one.
 pub fn context_ref(method: &Method, out: Digest, index: Digest, kept: Option<&Kept>) -> ContextRef {
-    let index = if method.wants_index() { index } else { Digest::of("") };
+    let index = if method.wants_index() { index } else { Digest::hash("") };
     let bound = |model: &ModelUse, text| ContextRef::Bound {
         items: out,
         text,
@@ -124,7 +124,7 @@ pub fn context_ref(method: &Method, out: Digest, index: Digest, kept: Option<&Ke
 /// Names the state that a compression with this `out` leaves to the next point, if its strategy keeps any. A summary is
 /// never empty: where there is none, nothing has been summarised yet.
 pub fn state_digest(method: &Method, out: Digest) -> Option<Digest> {
-    let is_nothing = method.strategy.shape().is_some() && out == Digest::of("");
+    let is_nothing = method.strategy.shape().is_some() && out == Digest::hash("");
     (method.strategy.keeps_state() && !is_nothing).then_some(out)
 }
 

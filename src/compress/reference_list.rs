@@ -12,8 +12,8 @@ use sessions::transcript::{Message, Role};
 pub struct ReferenceList(Vec<String>);
 
 impl ReferenceList {
-    pub fn of(messages: &[Message]) -> ReferenceList {
-        let noise = SessionNoise::of(messages);
+    pub fn from_messages(messages: &[Message]) -> ReferenceList {
+        let noise = SessionNoise::from_messages(messages);
         let mut seen = HashSet::new();
         let found = messages.iter().rev().flat_map(|message| found_in(message).into_iter().rev());
         let listed = found.filter(|reference| !noise.has(reference) && seen.insert(reference.key()));
@@ -59,9 +59,9 @@ mod tests {
     fn the_newest_occurrence_decides_the_order_and_the_target_the_length() {
         let messages = ["read src/a.rs and src/b.rs", "call load_config", "src/a.rs again, port 8081"]
             .map(|text| Message::text(Role::User, text));
-        let list = ReferenceList::of(&messages);
+        let list = ReferenceList::from_messages(&messages);
         assert_eq!(list.within(None, &lines), "8081\nsrc/a.rs\nload_config\nsrc/b.rs");
         assert_eq!(list.within(Some(Tokens(2)), &lines), "8081\nsrc/a.rs");
-        assert_eq!(ReferenceList::of(&[]).within(Some(Tokens(2)), &lines), "");
+        assert_eq!(ReferenceList::from_messages(&[]).within(Some(Tokens(2)), &lines), "");
     }
 }

@@ -18,7 +18,7 @@ pub struct SpanText {
 
 impl SpanText {
     /// Both forms of `messages`.
-    pub fn of(messages: &[Message]) -> SpanText {
+    pub fn from_messages(messages: &[Message]) -> SpanText {
         SpanText { text: render(messages).into(), json: json_of(messages).into() }
     }
 }
@@ -104,9 +104,9 @@ impl Shape {
                 .finish(),
             before,
             tail: kept_tail.to_vec(),
-            span: SpanText::of(span),
+            span: SpanText::from_messages(span),
             is_span_empty: span.is_empty(),
-            conversation: SpanText::of(slice(if earlier.is_some() { from } else { 0 }, messages.len())),
+            conversation: SpanText::from_messages(slice(if earlier.is_some() { from } else { 0 }, messages.len())),
         }
     }
 

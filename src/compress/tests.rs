@@ -72,8 +72,8 @@ fn reply(text: &str, items: Option<&str>) -> Completion {
 }
 
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {
-    let span = SpanText::of(&[Message::text(Role::User, "new")]);
-    let prefix = SpanText::of(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
+    let span = SpanText::from_messages(&[Message::text(Role::User, "new")]);
+    let prefix = SpanText::from_messages(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
     let input = CompressInput {
         session: SessionInput { system: Some("be brief"), tools: "[]", run: Some(2) },
         span: &span,
@@ -194,7 +194,7 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
             _ => CompressOutput::Reply(&completion),
         };
         let done = read(&method, output, index, None).expect("read");
-        assert_eq!(done.reference, context_ref(&method, done.out, Digest::of(index), None));
+        assert_eq!(done.reference, context_ref(&method, done.out, Digest::hash(index), None));
         let known: HashMap<_, _> = done.texts().into_iter().collect();
         if let Some(material) = done.reference.text() {
             assert_eq!(known.get(&material.digest()), done.context.text().as_ref());
@@ -223,7 +223,7 @@ fn failures_of_a_method_are_distinguished() {
 
 #[test]
 fn a_target_or_a_name_changes_only_the_keys_it_should() {
-    let key = |method: &Method| Inputs::of(Stage::Compress, Repetition::NONE, &work(method, None, None)).key();
+    let key = |method: &Method| Inputs::new(Stage::Compress, Repetition::NONE, &work(method, None, None)).key();
     let mut full = method(Strategy::Rule(BuiltInStrategy::Full));
     let before = key(&full);
     full.target_tokens = Some(Tokens(9));

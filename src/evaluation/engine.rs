@@ -238,7 +238,7 @@ async fn work_and_report<T>(
 
 /// Reports which hosts and programs the project uses, unless this list was reported before. The cache records that.
 fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) {
-    let access = ExternalAccess::of(pipeline);
+    let access = ExternalAccess::from_pipeline(pipeline);
     if !access.is_empty() && store.read_derived(&access.digest()).is_none() {
         store.keep_derived(access.digest(), b"shown");
         listening.report(&Event::Access(&access));

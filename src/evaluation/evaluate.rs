@@ -153,7 +153,7 @@ impl Prepared {
         if let Some(Baseline { side, .. }) = &request.baseline {
             open_side(&pipeline.results, &side_in(&pipeline, side))?;
         }
-        let design = Design::of(&pipeline);
+        let design = Design::from_pipeline(&pipeline);
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace);
         let writer = writer.map_err(|error| match (error, &part) {
             (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {

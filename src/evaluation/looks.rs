@@ -52,7 +52,7 @@ pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError>
     if fixtures.len() < first {
         return Err(EvaluationError::TooFewFixtures { needed: first, found: fixtures.len() });
     }
-    let earlier = ResultsFolder::of(&pipeline.results, label).manifest().ok().filter(|_| !request.replace);
+    let earlier = ResultsFolder::new(&pipeline.results, label).manifest().ok().filter(|_| !request.replace);
     let is_in = |name: &String| earlier.as_ref().is_some_and(|earlier| earlier.design.fixture(name).is_some());
     // A look that already took place needs these.
     let begun = fixtures.iter().rposition(is_in).map_or(0, |at| at + 1);

@@ -57,7 +57,7 @@ impl Merge {
         of: NonZeroU32,
         records: &[FoundRecord],
     ) -> Result<Merge, EvaluationError> {
-        let (design, assignment) = (Design::of(pipeline), Assignment::new(pipeline, of).digest());
+        let (design, assignment) = (Design::from_pipeline(pipeline), Assignment::new(pipeline, of).digest());
         let read = |record: &FoundRecord| serde_json::from_slice::<Manifest>(&record.content).ok();
         let manifests: Vec<Manifest> = records.iter().filter_map(read).collect();
         let found = manifests.len();

@@ -51,7 +51,7 @@ pub struct GroundTruthRef<'a> {
 
 impl<'a> GroundTruthRef<'a> {
     /// The truth of `probe`.
-    pub fn of(probe: &'a Probe) -> GroundTruthRef<'a> {
+    pub fn from_probe(probe: &'a Probe) -> GroundTruthRef<'a> {
         GroundTruthRef {
             expected_facts: &probe.expected_facts,
             superseded_facts: &probe.superseded_facts,
@@ -448,7 +448,7 @@ mod tests {
         }))
         .unwrap();
         for locale in [Locale::En, Locale::Zh] {
-            let question = asked(GroundTruthRef::of(&probe), locale);
+            let question = asked(GroundTruthRef::from_probe(&probe), locale);
             let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
             let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema().schema).to_lowercase();
             assert!(!bytes.contains("leak"));
@@ -464,7 +464,7 @@ mod tests {
         let truth =
             GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let question = asked(truth, Locale::En);
-        let named = question.with(InputValue::Output(Digest::of("fetched")), None).unwrap();
+        let named = question.with(InputValue::Output(Digest::hash("fetched")), None).unwrap();
         let held = question.with("fetched".into(), None).unwrap();
         let digest = |turns: &[RequestTurn]| match &turns[1] {
             RequestTurn::Text(_, prompt) => prompt.digest(),

@@ -30,7 +30,7 @@ const ROOM: u64 = 1000;
 /// The answer to `question` from `context`, in the form and within the limit that `instructions` name: all passages if
 /// they fit, else those that share most with the question. That related passages hold no answer, a rule cannot notice.
 pub(super) fn answer(context: &str, question: &str, instructions: &str) -> String {
-    let form = AnswerFormat::of(instructions);
+    let form = AnswerFormat::from_instructions(instructions);
     let passages = passages(context);
     let size = |passage: &Passage| estimate_tokens(&passage.text).0 + 1;
     if form.passages < passages.len() || passages.iter().map(size).sum::<u64>() > form.tokens {
@@ -142,7 +142,7 @@ impl Retriever {
     /// Takes the best passage again and again; what it holds of the question counts less for the next, so that every
     /// part of the question is served.
     fn choose(&self, question: &str, mut asked: Vec<QueryTerm>, form: AnswerFormat) -> Vec<usize> {
-        let candidates = self.candidates(&QuestionKinds::of(question), &self.scores(&asked));
+        let candidates = self.candidates(&QuestionKinds::from_question(question), &self.scores(&asked));
         let mut chosen: Vec<usize> = Vec::new();
         let mut room = form.tokens;
         while room > 0 && chosen.len() < form.passages {
@@ -234,7 +234,7 @@ impl AnswerFormat {
         if self.list { format!("- {text}") } else { text.to_owned() }
     }
 
-    fn of(instructions: &str) -> AnswerFormat {
+    fn from_instructions(instructions: &str) -> AnswerFormat {
         let lower = instructions.to_lowercase();
         let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         AnswerFormat {
@@ -286,7 +286,7 @@ struct QuestionKinds {
 }
 
 impl QuestionKinds {
-    fn of(question: &str) -> QuestionKinds {
+    fn from_question(question: &str) -> QuestionKinds {
         let lower = question.to_lowercase();
         let any = |words: &str| words.split('|').any(|word| lower.contains(word));
         let wanted = KINDS.iter().filter(|(words, ..)| any(words)).map(|(_, factor, holds)| (*factor, *holds));

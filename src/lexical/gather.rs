@@ -89,7 +89,7 @@ impl Entry {
 
 /// Adds what `span` holds to the entries of a former summary, which give way where it says something newer.
 pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
-    let notes = SessionNotes::of(span);
+    let notes = SessionNotes::from_messages(span);
     let mut gathered = EntryCollector { entries, focus: terms(focus) };
     gathered.files(&notes);
     gathered.failures(&notes);

@@ -20,7 +20,7 @@ pub(super) fn propose(transcript: &str) -> String {
 }
 
 fn clues(span: &[Message]) -> ProbeSources {
-    let notes = SessionNotes::of(span);
+    let notes = SessionNotes::from_messages(span);
     let words = own_words(span);
     let files = || notes.lasting_files().into_iter().filter(|file| !file.deleted);
     ProbeSources {

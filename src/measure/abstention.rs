@@ -239,7 +239,7 @@ mod tests {
     const CASES: &str = include_str!("admissions.txt");
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "the share of docs/method.md is read off it")]
+    #[expect(clippy::print_stdout, reason = "the share of docs/notes is read off it")]
     fn admissions_differ_from_assertions_in_two_languages() {
         let cases: Vec<(bool, &str)> = CASES
             .lines()

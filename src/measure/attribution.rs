@@ -35,7 +35,7 @@ named_enum! {
 
 impl FactClass {
     /// The class of a fact by where it occurs.
-    pub fn of(in_context: bool, in_answer: bool) -> FactClass {
+    pub fn new(in_context: bool, in_answer: bool) -> FactClass {
         match (in_context, in_answer) {
             (true, true) => FactClass::Answered,
             (true, false) => FactClass::Missed,
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn classes_follow_from_where_a_fact_stands() {
         let table: Vec<&str> = [(true, true), (true, false), (false, false), (false, true)]
-            .map(|(context, answer)| FactClass::of(context, answer).name())
+            .map(|(context, answer)| FactClass::new(context, answer).name())
             .into();
         assert_eq!(table, FactClass::ALL.map(FactClass::name));
         assert_eq!(serde_json::to_string(&FactClass::AnsweredElsewhere).unwrap(), "\"answered_elsewhere\"");

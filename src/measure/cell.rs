@@ -100,7 +100,7 @@ impl ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
         let prefix = start..points.last().copied().unwrap_or(start);
-        let mentions = |fact| Mentions::of(fact, history, start, points, &tokens);
+        let mentions = |fact| Mentions::new(fact, history, start, points, &tokens);
         let mentions = expected.iter().map(mentions).collect();
         let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
         let replaced = tokens_of(&tokens, prefix.clone());
@@ -147,9 +147,9 @@ impl ProbeMeasure {
         let present = present.filter(|_| self.literal);
         let folded = fold(answer);
         let answered = presence(&folded, &self.expected, &Topic::default());
-        let class = |index: usize, answered: bool| Some(FactClass::of(*present?.get(index)?, answered));
+        let class = |index: usize, answered: bool| Some(FactClass::new(*present?.get(index)?, answered));
         let is_lost = present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
-        let when_lost = is_lost.then(|| AnswerWhenLost::of(answer, &answered, &self.known));
+        let when_lost = is_lost.then(|| AnswerWhenLost::new(answer, &answered, &self.known));
         let fate = |(index, (name, answered)): (usize, (&String, bool))| {
             let mentions = self.mentions.get(index).copied().flatten();
             FactOutcome {

@@ -184,7 +184,8 @@ mod tests {
             "question": "On which port does the gateway listen?", "expected_facts": ["9090"],
             "superseded_facts": ["8080"]}))
         .unwrap();
-        ContextProbe::new(&probe, &TranscriptPaths::default()).read(&ContextEntries::of(text), &fold_document(text))
+        ContextProbe::new(&probe, &TranscriptPaths::default())
+            .read(&ContextEntries::from_text(text), &fold_document(text))
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Mentions {
     /// Of a fact in the messages from `start` to the last of `points`, which is what contexts replace. The newest
     /// compression took away those behind the point before; `tokens` are those of all messages. `None` of a fact that
     /// occurs in no message whole.
-    pub(super) fn of(
+    pub(super) fn new(
         fact: &FactFinder,
         history: &History,
         start: usize,
@@ -90,7 +90,7 @@ mod tests {
         let text = |n: usize| if holders.contains(&n) { "needle and nine words" } else { "ten words without the fact" };
         let messages: Vec<Message> = (0..count).map(|n| Message::text(Role::User, text(n))).collect();
         let points = if span.start > 0 { vec![span.start, span.end] } else { vec![span.end] };
-        Mentions::of(&finder(), &History::new(&messages), 0, &points, &vec![Tokens(10); count])
+        Mentions::new(&finder(), &History::new(&messages), 0, &points, &vec![Tokens(10); count])
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
         let long = format!("{} needle {}", "word ".repeat(50), "word ".repeat(48));
         let messages = [Message::text(Role::User, "short"), Message::text(Role::Assistant, long)];
         let of = |tokens: [u64; 2]| {
-            Mentions::of(&finder(), &History::new(&messages), 0, &[2], &tokens.map(Tokens)).map(|m| m.depth)
+            Mentions::new(&finder(), &History::new(&messages), 0, &[2], &tokens.map(Tokens)).map(|m| m.depth)
         };
         assert_eq!(of([1, 99]), Some(Depth::MiddleThird), "in the middle of the longer message");
         assert_eq!(of([900, 100]), Some(Depth::LastThird));

@@ -33,7 +33,7 @@ const WRAPPED_LINE: usize = 60;
 
 impl ContextEntries {
     /// Cuts `text`, a context as written.
-    pub fn of(text: &str) -> ContextEntries {
+    pub fn from_text(text: &str) -> ContextEntries {
         let mut reader = EntryReader::default();
         if !reader.json(text) {
             text.lines().for_each(|line| reader.line(line));
@@ -151,7 +151,7 @@ impl EntryReader {
             Value::Array(items) => items.iter().for_each(|item| self.value(item, path)),
             Value::String(text) => {
                 let lead = fold(path);
-                let inner = ContextEntries::of(text).list;
+                let inner = ContextEntries::from_text(text).list;
                 self.entries.extend(inner.into_iter().map(|entry| {
                     let lead = format!("{lead} {}", entry.lead);
                     ContextEntry { lead, ..entry }
@@ -203,12 +203,12 @@ mod tests {
     fn what_stands_above_belongs_to_an_entry() {
         let text = "# Ports\nThe service:\n- main\n  - 9090\n- other\n\n| key | value |\n|---|---|\n| port | 9090 |\n\nOne. Two\nthree";
         let entries: Vec<(String, String)> =
-            ContextEntries::of(text).list.into_iter().map(|entry| (entry.folded, entry.lead)).collect();
+            ContextEntries::from_text(text).list.into_iter().map(|entry| (entry.folded, entry.lead)).collect();
         let of = |text: &str| entries.iter().find(|(folded, _)| folded == text).map(|(_, lead)| lead.as_str());
         assert_eq!(of("9090"), Some("ports the service: main"));
         assert_eq!(of("| port | 9090 |"), Some("ports the service: | key | value |"));
         assert!(of("one.").is_some() && of("two").is_some() && of("three").is_some());
-        let json = ContextEntries::of(r#"{"service": {"port": 9090, "notes": ["it is down. It was up"]}}"#);
+        let json = ContextEntries::from_text(r#"{"service": {"port": 9090, "notes": ["it is down. It was up"]}}"#);
         assert!(json.list.iter().any(|entry| entry.folded == "9090" && entry.lead == "service port"));
         assert_eq!(json.list.len(), 3, "{json:?}");
     }
@@ -216,6 +216,6 @@ mod tests {
     #[test]
     fn a_line_broken_for_its_width_is_one_sentence() {
         let text = "The port of the service that the proxy stands in front of is\nstill 9090";
-        assert_eq!(ContextEntries::of(text).list.len(), 1);
+        assert_eq!(ContextEntries::from_text(text).list.len(), 1);
     }
 }

@@ -27,7 +27,7 @@ const HEADING_WEIGHT: f64 = 2.0;
 
 impl Headings {
     /// The headings of `prompt`, each with the rest of its line and the paragraph below it.
-    pub fn of(prompt: &str) -> Headings {
+    pub fn from_prompt(prompt: &str) -> Headings {
         let headings = prompt_headings(prompt);
         let mut sections: Vec<Section> = Vec::new();
         let mut is_below = false;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn probes_find_the_headings_of_the_shipped_prompt() {
-        let headings = Headings::of(include_str!("../../prompts/anchored.md"));
+        let headings = Headings::from_prompt(include_str!("../../prompts/anchored.md"));
         let cases = [
             (ProbeType::Artifact, "Which files did the first commit create?", "Files created"),
             (ProbeType::Artifact, "What was modified in the store?", "Files modified"),
@@ -144,13 +144,13 @@ mod tests {
     #[test]
     fn headings_take_the_words_below_and_behind_them() {
         let prompt = "Write:\n# 文件\n改动过的文件\n\n## Errors:\n\nexact messages\n\nRules: never lie about a date\n";
-        let headings = Headings::of(prompt);
+        let headings = Headings::from_prompt(prompt);
         assert_eq!(headings.0.iter().map(|s| s.heading.as_str()).collect::<Vec<_>>(), ["文件", "Errors"]);
         assert_eq!(headings.best(ProbeType::Artifact, "改了哪些文件？"), Some("文件"));
         assert_eq!(headings.best(ProbeType::Recall, "Which messages came?"), Some("Errors"));
         assert_eq!(headings.best(ProbeType::Continuation, "What was the date?"), None, "a later paragraph");
-        assert_eq!(Headings::of("no heading").best(ProbeType::Recall, "Which error?"), None);
-        let numbered = Headings::of("1. Problems: exact messages\n2. Pending Tasks: what is open");
+        assert_eq!(Headings::from_prompt("no heading").best(ProbeType::Recall, "Which error?"), None);
+        let numbered = Headings::from_prompt("1. Problems: exact messages\n2. Pending Tasks: what is open");
         assert_eq!(numbered.best(ProbeType::Recall, "Which messages came?"), Some("Problems"));
     }
 

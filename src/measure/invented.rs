@@ -56,7 +56,7 @@ impl<'h> KnownReferences<'h> {
     pub fn invented_in(&self, text: &str) -> InventedReferences {
         let mut found = InventedReferences::default();
         let mut seen = BTreeSet::new();
-        for entry in ContextEntries::of(text).list() {
+        for entry in ContextEntries::from_text(text).list() {
             for (range, reference) in find_references(&entry.text) {
                 if !counts(reference.kind) || !seen.insert(reference.key()) || self.knows(&reference) {
                     continue;

@@ -2,7 +2,7 @@
 //!
 //! `cargo test --lib measure::literal_cases -- --nocapture` prints the share that each rule gets right, by direction. On
 //! first reading, before any rule was changed for these tables, the rules were right in the shares of
-//! `docs/method.md`.
+//! `docs/notes/facts.md`.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl<'t> LiteralCase<'t> {
 }
 
 /// The share right of each direction of a table, which `--nocapture` shows with what is wrong.
-#[expect(clippy::print_stdout, reason = "the figures of docs/method.md are read off it")]
+#[expect(clippy::print_stdout, reason = "the figures of docs/notes are read off it")]
 fn shares(title: &str, table: &str) -> BTreeMap<String, (usize, usize)> {
     let mut shares: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for line in table.lines().filter(|line| !line.starts_with('#')) {

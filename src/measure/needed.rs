@@ -143,7 +143,7 @@ pub struct SessionReferences {
 }
 
 impl SessionReferences {
-    pub fn of(fixture: &Fixture) -> SessionReferences {
+    pub fn from_fixture(fixture: &Fixture) -> SessionReferences {
         let messages = &fixture.messages;
         let noise = noise_of(fixture);
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -401,7 +401,7 @@ impl NeededAtPoint {
 
 /// What is no reference in this session; of a system prompt that was replaced, what is recorded of it.
 fn noise_of(fixture: &Fixture) -> SessionNoise {
-    let mut noise = SessionNoise::of(&fixture.messages);
+    let mut noise = SessionNoise::from_messages(&fixture.messages);
     let system = fixture.messages.first().filter(|message| message.role == Role::System);
     let recorded = system.map(|system| system.cut_references.as_slice()).unwrap_or_default();
     let of = |text: &String| Reference { kind: ReferenceKind::Identifier, text: text.clone() };

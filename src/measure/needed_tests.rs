@@ -59,7 +59,7 @@ fn tokens(fixture: &Fixture) -> Vec<Tokens> {
 }
 
 fn needed(fixture: &Fixture, points: &[usize]) -> NeededAtPoint {
-    SessionReferences::of(fixture).needed(points, &tokens(fixture), &History::new(&fixture.messages))
+    SessionReferences::from_fixture(fixture).needed(points, &tokens(fixture), &History::new(&fixture.messages))
 }
 
 fn names(found: &NeededAtPoint) -> Vec<(&str, NeedState)> {
@@ -68,7 +68,7 @@ fn names(found: &NeededAtPoint) -> Vec<(&str, NeedState)> {
 
 fn recall(fixture: &Fixture, point: usize, context: &str) -> NeededRecall {
     let found = needed(fixture, &[point]);
-    let present = found.presence(&ProseEntries::of(context));
+    let present = found.presence(&ProseEntries::from_text(context));
     found.recall(&present, context, &tokens(fixture)).expect("something is needed")
 }
 
@@ -186,7 +186,7 @@ fn short_and_cut_sessions_have_a_caveat() {
     let point = session.len();
     let mut fixture = session.says("`open_index`").fixture();
     let history = History::new(&fixture.messages);
-    let short = SessionReferences::of(&fixture).needed(&[point], &vec![Tokens(10); point + 1], &history);
+    let short = SessionReferences::from_fixture(&fixture).needed(&[point], &vec![Tokens(10); point + 1], &history);
     assert_eq!(short.caveat, Some(RecallCaveat::Short));
     fixture.messages[1].content.push_str(sessions::transcript::CUT_MARK);
     assert_eq!(needed(&fixture, &[point]).caveat, Some(RecallCaveat::Cut));
@@ -260,7 +260,7 @@ proptest! {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures of docs/method.md are read off it")]
+#[expect(clippy::print_stdout, reason = "the figures of docs/notes are read off it")]
 fn of_the_shipped_sessions_a_bare_list_keeps_hardly_anything() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let (mut lists, mut copies) = (Vec::new(), Vec::new());
@@ -270,13 +270,13 @@ fn of_the_shipped_sessions_a_bare_list_keeps_hardly_anything() {
         let points = fixture.points.clone();
         let tokens = tokens(&fixture);
         let history = History::new(&fixture.messages);
-        let session = SessionReferences::of(&fixture);
+        let session = SessionReferences::from_fixture(&fixture);
         for last in 1..=points.len() {
             let points = &points[..last];
             let before = &fixture.messages[..points[last - 1]];
             let found = session.needed(points, &tokens, &history);
-            let list = ReferenceList::of(before).within(None, &|_| Tokens(0));
-            let kept = |text: &str| found.mean_recall(&found.presence(&ProseEntries::of(text)));
+            let list = ReferenceList::from_messages(before).within(None, &|_| Tokens(0));
+            let kept = |text: &str| found.mean_recall(&found.presence(&ProseEntries::from_text(text)));
             lists.extend(kept(&list));
             copies.extend(kept(&render(before)));
         }

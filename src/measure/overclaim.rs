@@ -88,7 +88,7 @@ impl KnownValues {
 
 impl AnswerWhenLost {
     /// Of an answer and whether each expected fact occurs in it. The context has none of them.
-    pub(super) fn of(answer: &str, answered: &[bool], known: &KnownValues) -> AnswerWhenLost {
+    pub(super) fn new(answer: &str, answered: &[bool], known: &KnownValues) -> AnswerWhenLost {
         if answered.iter().all(|occurs| *occurs) {
             AnswerWhenLost::Right
         } else if abstains(answer) {
@@ -183,10 +183,10 @@ mod tests {
     use crate::probe::{Fact, FactFinder};
     use proptest::prelude::*;
 
-    fn of(question: &str, facts: &[&str], answer: &str) -> AnswerWhenLost {
+    fn class_of(question: &str, facts: &[&str], answer: &str) -> AnswerWhenLost {
         let finders = facts.iter().map(|fact| FactFinder::new(&Fact { spellings: vec![(*fact).to_owned()] }));
         let answered: Vec<bool> = finders.map(|finder| finder.occurs_in(&fold(answer))).collect();
-        AnswerWhenLost::of(answer, &answered, &KnownValues::new(question, facts.iter().copied()))
+        AnswerWhenLost::new(answer, &answered, &KnownValues::new(question, facts.iter().copied()))
     }
 
     #[test]
@@ -228,20 +228,20 @@ mod tests {
             ((both.0, &both.1), "Port 8081 on edge-7.", OtherValue),
         ];
         for ((question, facts), answer, wanted) in cases {
-            assert_eq!(of(question, facts, answer), *wanted, "{question} {answer}");
+            assert_eq!(class_of(question, facts, answer), *wanted, "{question} {answer}");
         }
     }
 
     proptest! {
         #[test]
         fn a_number_is_another_value_exactly_if_it_is_another_number(fact in 10u32..100_000, said in 10u32..100_000) {
-            let found = of("How many?", &[&fact.to_string()], &format!("There were {said} of them."));
+            let found = class_of("How many?", &[&fact.to_string()], &format!("There were {said} of them."));
             prop_assert_eq!(found, if fact == said { Right } else { OtherValue });
         }
 
         #[test]
         fn no_answer_makes_it_panic(answer in "\\PC{0,80}") {
-            of("Which port of edge?", &["8081", "src/a.rs", "Redis"], &answer);
+            class_of("Which port of edge?", &["8081", "src/a.rs", "Redis"], &answer);
         }
     }
 }

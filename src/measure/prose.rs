@@ -40,13 +40,15 @@ struct ProseEntry {
 
 impl ProseEntries {
     /// Of a text as written.
-    pub fn of(text: &str) -> ProseEntries {
+    pub fn from_text(text: &str) -> ProseEntries {
         let read = |text: &str, folded: &str| {
             let references: Vec<String> = references_in(text).iter().map(|reference| fold(&reference.text)).collect();
             let reference_words = references.iter().flat_map(|reference| words(reference)).map(str::to_owned).collect();
             ProseEntry { folded: folded.to_owned(), references, reference_words }
         };
-        ProseEntries(ContextEntries::of(text).list().iter().map(|entry| read(&entry.text, &entry.folded)).collect())
+        ProseEntries(
+            ContextEntries::from_text(text).list().iter().map(|entry| read(&entry.text, &entry.folded)).collect(),
+        )
     }
 }
 
@@ -104,7 +106,7 @@ pub(super) struct ReferenceWords {
 impl SessionProse {
     /// Of the texts of all messages.
     pub(super) fn new(texts: &[String], noise: &SessionNoise) -> SessionProse {
-        let messages: Vec<ProseEntries> = texts.iter().map(|text| ProseEntries::of(text)).collect();
+        let messages: Vec<ProseEntries> = texts.iter().map(|text| ProseEntries::from_text(text)).collect();
         let mut holders: HashMap<String, usize> = HashMap::new();
         for message in &messages {
             let said = |entry: &ProseEntry| entry.content().map(str::to_owned).chain(pieces(&entry.folded)).collect();
@@ -181,7 +183,7 @@ mod tests {
     fn keeps(context: &str) -> bool {
         let session = prose(&["The gateway forwards orders to port 8081.", "`src/a.rs` and `load_rows`, `8081`"]);
         let port = finder("8081");
-        session.about(&port, 0..2).are_near(&port, &ProseEntries::of(context))
+        session.about(&port, 0..2).are_near(&port, &ProseEntries::from_text(context))
     }
 
     #[test]
@@ -219,7 +221,7 @@ mod tests {
         let session = prose(&["网关监听端口 8081，请勿更改"]);
         let port = finder("8081");
         let about = session.about(&port, 0..1);
-        assert!(about.are_near(&port, &ProseEntries::of("网关使用 8081")));
-        assert!(!about.are_near(&port, &ProseEntries::of("- 8081")));
+        assert!(about.are_near(&port, &ProseEntries::from_text("网关使用 8081")));
+        assert!(!about.are_near(&port, &ProseEntries::from_text("- 8081")));
     }
 }

@@ -15,7 +15,7 @@ enum ValueState {
 }
 
 impl ValueState {
-    fn of(header: &str) -> Option<ValueState> {
+    fn from_header(header: &str) -> Option<ValueState> {
         let header = header.trim().trim_matches(['*', '`', ' ']).to_lowercase();
         if OLD.contains(&header.as_str()) {
             return Some(ValueState::Old);
@@ -46,7 +46,7 @@ pub(super) fn mark_states(text: &str) -> String {
             columns.clear();
         }
         if is_row && columns.is_empty() {
-            columns = cells(line).map(ValueState::of).collect();
+            columns = cells(line).map(ValueState::from_header).collect();
             let both = [ValueState::Old, ValueState::New].iter().all(|state| columns.contains(&Some(*state)));
             columns.iter_mut().filter(|_| !both).for_each(|column| *column = None);
             marked.push((*line).to_owned());

@@ -130,7 +130,7 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
     let mut groups = DisjointSets::default();
     let mut first: BTreeMap<SharedAction, usize> = BTreeMap::new();
     for (at, fixture) in pipeline.fixtures.iter().enumerate() {
-        let sizes = FixtureSizes::of(fixture);
+        let sizes = FixtureSizes::from_loaded(fixture);
         let texts = Rc::new(FixtureTexts::new(FixtureIx(at), fixture));
         for method in 0..pipeline.methods.len() {
             let chain = Chain { fixture: FixtureIx(at), method: MethodIx(method), run: 1, injection: None };
@@ -154,7 +154,7 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
 /// The same on every machine, and in whatever order the pipeline lists its methods.
 fn name(pipeline: &Pipeline, chain: Chain) -> Digest {
     let (fixture, method) = (pipeline.fixture(chain.fixture).name(), &pipeline.method(chain.method).name);
-    Digest::of(format!("{fixture}\0{method}"))
+    Digest::hash(format!("{fixture}\0{method}"))
 }
 
 /// The actions of a chain whose keys the design decides alone: its first compression, or all of them where none needs
@@ -169,7 +169,7 @@ fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts
     if keeps_nothing(pipeline, pipeline.method(chain.method)) {
         let probes = cells.iter().flat_map(|cell| matrix.probes(chain.fixture, cell.point));
         let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
-        shared.extend(probes.map(|probe| SharedAction::Answer(Digest::of(&probe.question))));
+        shared.extend(probes.map(|probe| SharedAction::Answer(Digest::hash(&probe.question))));
     }
     shared
 }
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn weights(costs: &[u64]) -> Vec<(u64, Digest)> {
-        costs.iter().enumerate().map(|(at, cost)| (*cost, Digest::of(at.to_string()))).collect()
+        costs.iter().enumerate().map(|(at, cost)| (*cost, Digest::hash(at.to_string()))).collect()
     }
 
     fn loads(units: &[(u64, Digest)], parts: usize) -> Vec<u64> {

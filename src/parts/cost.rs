@@ -26,7 +26,7 @@ pub(super) struct FixtureSizes {
 }
 
 impl FixtureSizes {
-    pub(super) fn of(loaded: &LoadedFixture) -> FixtureSizes {
+    pub(super) fn from_loaded(loaded: &LoadedFixture) -> FixtureSizes {
         let (mut before, mut all) = (vec![0], 0);
         for message in &loaded.fixture.messages {
             all += estimate_tokens(&message.countable_text()).0;

@@ -44,7 +44,7 @@ pub fn asked_models<'m>(models: impl Iterator<Item = &'m ModelUse>) -> impl Iter
 }
 
 impl ExternalAccess {
-    pub fn of(pipeline: &Pipeline) -> ExternalAccess {
+    pub fn from_pipeline(pipeline: &Pipeline) -> ExternalAccess {
         let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
         let models = models
             .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
@@ -60,7 +60,7 @@ impl ExternalAccess {
             variables: spec.variables().map(str::to_owned).collect(),
         });
         ExternalAccess {
-            hosts: asked_models(models).map(|model| HostAccess::of(&model.provider)).collect(),
+            hosts: asked_models(models).map(|model| HostAccess::from_provider(&model.provider)).collect(),
             programs: programs.collect(),
             remote: pipeline.remote.url.as_ref().map(ToString::to_string),
         }
@@ -85,12 +85,12 @@ impl ExternalAccess {
     }
 
     pub fn digest(&self) -> Digest {
-        Digest::of(format!("external access\n{}", self.lines().join("\n")))
+        Digest::hash(format!("external access\n{}", self.lines().join("\n")))
     }
 }
 
 impl HostAccess {
-    fn of(provider: &ProviderSpec) -> HostAccess {
+    fn from_provider(provider: &ProviderSpec) -> HostAccess {
         let host = url::Url::parse(&provider.base_url).map(|url| url.origin().ascii_serialization());
         HostAccess {
             host: host.unwrap_or_else(|_| provider.base_url.clone()),

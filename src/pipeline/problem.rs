@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_position_counts_characters() {
         let text: std::sync::Arc<str> = "a\nüx".into();
-        let file = SourceFile { path: "f".into(), digest: crate::action::Digest::of(&*text), text };
+        let file = SourceFile { path: "f".into(), digest: crate::action::Digest::hash(&*text), text };
         assert_eq!(Problem::error("m").at(&file, 4..5).position(), Some(("f", 2, 2)));
         assert_eq!(Problem::error("m").at(&file, 40..50).position(), Some(("f", 2, 3)));
     }

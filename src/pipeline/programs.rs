@@ -146,7 +146,7 @@ fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<
         false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| word(&e)),
     };
     match read {
-        Ok(bytes) => Some((path, Digest::of(bytes))),
+        Ok(bytes) => Some((path, Digest::hash(bytes))),
         Err(why) => {
             let problem = Problem::error(format!("cannot read the input {path}: {why}"));
             context.problems.push(problem.at(context.file, place.clone()));
@@ -173,7 +173,7 @@ fn environment(
 ) -> Vec<(String, Option<Digest>)> {
     let read = context.environment;
     let named = variables(context, names).into_iter();
-    let mut variables: Vec<_> = named.map(|name| (name.value.clone(), read(&name.value).map(Digest::of))).collect();
+    let mut variables: Vec<_> = named.map(|name| (name.value.clone(), read(&name.value).map(Digest::hash))).collect();
     variables.sort_by(|a, b| a.0.cmp(&b.0));
     variables.dedup_by(|a, b| a.0 == b.0);
     variables

@@ -68,7 +68,7 @@ impl SourceReader {
             return Err(OUT_OF_BOUNDS.to_owned());
         }
         let text = read_text(&file)?;
-        let digest = Digest::of(&text);
+        let digest = Digest::hash(&text);
         Ok(SourceFile { path: path.replace('\\', "/"), text: text.into(), digest })
     }
 

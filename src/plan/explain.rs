@@ -217,7 +217,7 @@ fn is_split_off(change: &InputChange) -> bool {
 
 /// Whether a value that was left out is empty now, or the other way round.
 fn is_nothing(change: &InputChange) -> bool {
-    let empty = Digest::of("");
+    let empty = Digest::hash("");
     let is_empty = |part: &Option<InputPart>| part.as_ref().is_none_or(|part| part.digest == empty);
     is_empty(&change.old) && is_empty(&change.new)
 }

@@ -3,11 +3,11 @@
 use super::*;
 
 fn part(text: &str) -> InputPart {
-    InputPart { digest: Digest::of(text), text: Some(text.to_owned()) }
+    InputPart { digest: Digest::hash(text), text: Some(text.to_owned()) }
 }
 
 fn long(text: &str) -> InputPart {
-    InputPart { digest: Digest::of(text), text: None }
+    InputPart { digest: Digest::hash(text), text: None }
 }
 
 fn change(name: &str, old: Option<InputPart>, new: Option<InputPart>) -> InputChange {
@@ -22,7 +22,7 @@ const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
 const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
 
 fn current() -> CurrentSources<'static> {
-    let origin = |name, path, text| SourceText { name, path: Some(path), text, digest: Digest::of(text) };
+    let origin = |name, path, text| SourceText { name, path: Some(path), text, digest: Digest::hash(text) };
     CurrentSources {
         prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
         rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),
@@ -33,14 +33,14 @@ fn current() -> CurrentSources<'static> {
 }
 
 fn sources(prompt: &str, rubric: &str) -> Sources {
-    let source = |text: &str, path: &str| SourceRef { digest: Digest::of(text), path: Some(path.to_owned()) };
+    let source = |text: &str, path: &str| SourceRef { digest: Digest::hash(text), path: Some(path.to_owned()) };
     let prompt = ("prompt".into(), source(prompt, "prompts/anchored.md"));
     Sources([prompt, ("rubric".into(), source(rubric, "rubric.toml"))].into())
 }
 
 /// How `changes` are worded, as `why: changed; changed`.
 fn worded(changes: &[InputChange], old: &Sources) -> String {
-    let stored = |digest: &Digest| [OLD, "a = 1\nb = 1\n"].into_iter().find(|text| Digest::of(text) == *digest);
+    let stored = |digest: &Digest| [OLD, "a = 1\nb = 1\n"].into_iter().find(|text| Digest::hash(text) == *digest);
     let read_text = |digest: &Digest| stored(digest).map(str::to_owned);
     let reason = StaleReason::Changed(changes.to_vec());
     let StaleExplanation { why, changed } = Explainer::new(&read_text).explain(&reason, Some(old), &current());

@@ -28,7 +28,7 @@ pub fn asking_without_context(
     probe: &Probe,
 ) -> Result<Task, PrepareError> {
     let answerer = pipeline.answerers.first().ok_or(PrepareError::Coordinate)?;
-    let context = ContextRef::Readable { text: Digest::of("") };
+    let context = ContextRef::Readable { text: Digest::hash("") };
     let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
     let input = AnswerInput { context: &context, tail: None, question: &probe.question, exchange, archive };
     let work = answer::prepare(answerer, &input)?;

@@ -44,7 +44,7 @@ impl Action {
 
     /// The named inputs behind the key.
     pub fn inputs(&self) -> Inputs {
-        Inputs::of(self.stage, self.repetition, &self.work)
+        Inputs::new(self.stage, self.repetition, &self.work)
     }
 }
 
@@ -208,7 +208,7 @@ impl<'p> Preparer<'p> {
         let spec = self.pipeline.judge(judge);
         let settings = &self.pipeline.settings;
         let criteria = self.pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
-        let truth = GroundTruthRef::of(probe);
+        let truth = GroundTruthRef::from_probe(probe);
         let question = JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, spec.prompts());
         let question = Rc::new(question);
         texts.questions.borrow_mut().insert((cell.probe, judge), question.clone());

@@ -38,7 +38,7 @@ pub struct SourceText<'p> {
 
 impl<'p> CurrentSources<'p> {
     /// What `task` is made from.
-    pub fn of(pipeline: &'p Pipeline, task: &Task) -> CurrentSources<'p> {
+    pub fn new(pipeline: &'p Pipeline, task: &Task) -> CurrentSources<'p> {
         match task {
             Task::Generate(task) => {
                 let prompt = match task.probe {
@@ -103,7 +103,7 @@ impl<'p> CurrentSources<'p> {
 impl<'p> SourceText<'p> {
     /// A prompt with its file.
     fn prompt(text: &'p str, path: Option<&'p str>) -> SourceText<'p> {
-        SourceText { name: PROMPT, path, text, digest: Digest::of(text) }
+        SourceText { name: PROMPT, path, text, digest: Digest::hash(text) }
     }
 
     fn of_strategy(strategy: &'p Strategy) -> Option<SourceText<'p>> {
@@ -123,7 +123,7 @@ impl<'p> SourceText<'p> {
         let path = pipeline.rubric_path.as_deref();
         let file = path.and_then(|path| pipeline.sources.iter().find(|source| source.path == path));
         let text = file.map_or_else(|| Rubric::built_in_text(pipeline.settings.locale), |file| &*file.text);
-        SourceText { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::of(text), |file| file.digest) }
+        SourceText { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::hash(text), |file| file.digest) }
     }
 
     /// How people call it: its path, or that it is built in.

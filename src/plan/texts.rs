@@ -101,12 +101,12 @@ impl FixtureTexts {
 
     /// The messages that `point` takes away, in the forms that work is made of.
     pub fn span(&self, point: PointIx) -> SpanText {
-        self.points[point.0].span.get_or_init(|| SpanText::of(self.span_messages(point))).clone()
+        self.points[point.0].span.get_or_init(|| SpanText::from_messages(self.span_messages(point))).clone()
     }
 
     /// All messages before the point, likewise.
     pub fn prefix(&self, point: PointIx) -> SpanText {
-        self.points[point.0].prefix.get_or_init(|| SpanText::of(self.prefix_messages(point))).clone()
+        self.points[point.0].prefix.get_or_init(|| SpanText::from_messages(self.prefix_messages(point))).clone()
     }
 
     /// The messages before the point as `method` cuts them; `None` if it keeps nothing beside its summary.
@@ -120,7 +120,7 @@ impl FixtureTexts {
 
     /// The messages after the point, likewise.
     pub fn tail(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::of(self.slice(self.end(point), self.loaded.fixture.messages.len()));
+        let make = || SpanText::from_messages(self.slice(self.end(point), self.loaded.fixture.messages.len()));
         self.points[point.0].tail.get_or_init(make).clone()
     }
 

@@ -53,12 +53,12 @@ struct PathNeedle {
 impl FactFinder {
     /// Folds the spellings of `fact`. A path is then found only whole.
     pub fn new(fact: &Fact) -> FactFinder {
-        FactFinder::of(fact, None)
+        FactFinder::with_paths(fact, None)
     }
 
     /// Folds the spellings of `fact`; a path is also found by an ending that no other of `paths` has.
     pub fn within(fact: &Fact, paths: &TranscriptPaths) -> FactFinder {
-        FactFinder::of(fact, Some(paths))
+        FactFinder::with_paths(fact, Some(paths))
     }
 
     /// The finders of all of `facts`, in their order.
@@ -71,7 +71,7 @@ impl FactFinder {
         facts.iter().map(|fact| FactFinder::within(fact, paths)).collect()
     }
 
-    fn of(fact: &Fact, paths: Option<&TranscriptPaths>) -> FactFinder {
+    fn with_paths(fact: &Fact, paths: Option<&TranscriptPaths>) -> FactFinder {
         let mut needles = Vec::new();
         for spelling in &fact.spellings {
             let mut forms: Vec<String> = Vec::new();

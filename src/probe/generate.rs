@@ -157,7 +157,7 @@ pub fn verify(
     known: &[Probe],
 ) -> CandidateVerdicts {
     let of_one_type = most.div_ceil(ProbeType::ALL.len());
-    let mut seen = TakenQuestions::of(known);
+    let mut seen = TakenQuestions::from_known(known);
     let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
     let mut verified = CandidateVerdicts::default();
     for candidate in candidates {
@@ -239,7 +239,7 @@ struct TakenQuestions {
 }
 
 impl TakenQuestions {
-    fn of(known: &[Probe]) -> TakenQuestions {
+    fn from_known(known: &[Probe]) -> TakenQuestions {
         let mut seen = TakenQuestions::default();
         for probe in known {
             seen.questions.insert(fold(&probe.question));

@@ -329,7 +329,7 @@ fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'stat
 }
 
 /// The share found in all texts, and the table, which `--nocapture` shows.
-#[expect(clippy::print_stdout, reason = "the figures of docs/method.md are read off it")]
+#[expect(clippy::print_stdout, reason = "the figures of docs/notes are read off it")]
 fn total(title: &str, shares: &BTreeMap<&'static str, FoundCounts>) -> (f64, usize, Vec<String>) {
     let sum = |of: fn(&FoundCounts) -> usize| shares.values().map(of).sum::<usize>();
     let (texts, found, literal) = (sum(|s| s.texts), sum(|s| s.found), sum(|s| s.literal));

@@ -104,7 +104,7 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
         replaced.push(object.name);
     }
     let Ok(encoded) = postcard::to_stdvec(&all.values().collect::<Vec<_>>()) else { return Ok(()) };
-    let name = format!("{FOLDER}/{}", Digest::of(&encoded));
+    let name = format!("{FOLDER}/{}", Digest::hash(&encoded));
     remote.write_if_absent(&name, Bytes::from(encoded)).await?;
     for old in replaced.iter().filter(|old| **old != name) {
         match remote.delete(old).await {

@@ -64,7 +64,7 @@ pub(super) async fn ensure(remote: &dyn Remote, url: &str, seed: &[u8]) -> Resul
     }
     // unique, not secret
     let mut id = [0; 16];
-    id.copy_from_slice(&Digest::of(seed).0[..16]);
+    id.copy_from_slice(&Digest::hash(seed).0[..16]);
     let marker = Marker { format: FORMAT, id: format!("{:032x}", u128::from_be_bytes(id)) };
     let text = serde_json::to_vec(&marker).unwrap_or_default();
     match remote.write_if_absent(OBJECT, Bytes::from(text)).await? {

@@ -149,7 +149,7 @@ impl SignedFooter {
 
     /// The name of the pack.
     pub(super) fn name(&self) -> Digest {
-        Digest::of([self.footer.as_slice(), &self.signature].concat())
+        Digest::hash([self.footer.as_slice(), &self.signature].concat())
     }
 
     /// For whom, and by whom it says that it is. Not verified.
@@ -186,7 +186,7 @@ impl PackBuilder {
             self.bytes.extend(MAGIC);
         }
         let (offset, bytes) = (self.bytes.len() as u64, packed.len() as u32);
-        self.items.push(PackItem { kind, key, offset, bytes, digest: Digest::of(packed) });
+        self.items.push(PackItem { kind, key, offset, bytes, digest: Digest::hash(packed) });
         self.bytes.extend(packed);
     }
 
@@ -227,8 +227,8 @@ mod tests {
     fn pack() -> (SigningKey, SignedFooter, Bytes) {
         let key = SigningKey::generate().unwrap().0;
         let mut builder = PackBuilder::default();
-        builder.add(ItemKind::Entry, Digest::of("a"), b"first");
-        builder.add(ItemKind::Text, Digest::of("b"), b"second");
+        builder.add(ItemKind::Entry, Digest::hash("a"), b"first");
+        builder.add(ItemKind::Text, Digest::hash("b"), b"second");
         let (signed, bytes) = builder.finish(RemoteId([3; 16]), Some(&key), None, 42).unwrap();
         (key, signed, bytes)
     }
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!((footer.writer, footer.created, footer.remote_id), (Some(key.public()), 42, RemoteId([3; 16])));
         let item = footer.items[1];
         let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];
-        assert_eq!((packed, Digest::of(packed)), (b"second".as_slice(), item.digest));
+        assert_eq!((packed, Digest::hash(packed)), (b"second".as_slice(), item.digest));
         let tail = &bytes[bytes.len() - 40..];
         assert!(matches!(SignedFooter::of_tail(tail), Ok(PackEnd::Needs(n)) if n < bytes.len() as u64));
     }

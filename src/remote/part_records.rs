@@ -47,7 +47,7 @@ pub(super) async fn write(
     content: Vec<u8>,
 ) -> Result<(), RemoteError> {
     let bytes = signed::seal(TAG, remote_id, key, content).map_err(|error| RemoteError::unencoded(FOLDER, &error))?;
-    let object = format!("{FOLDER}/{label}/{index}-of-{of}-{:012x}-{}", now_ms(), Digest::of(&bytes));
+    let object = format!("{FOLDER}/{label}/{index}-of-{of}-{:012x}-{}", now_ms(), Digest::hash(&bytes));
     remote.write_if_absent(&object, Bytes::from(bytes)).await.map(drop)
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn write(
     packs.extend(own().flat_map(|list| &list.packs));
     let sealed = postcard::to_stdvec(&packs).and_then(|content| signed::seal(TAG, remote_id, Some(key), content));
     let bytes = sealed.map_err(|error| RemoteError::unencoded(NAME, &error))?;
-    let object = format!("{NAME}{}", Digest::of(&bytes));
+    let object = format!("{NAME}{}", Digest::hash(&bytes));
     remote.write_if_absent(&object, Bytes::from(bytes)).await?;
     for old in own().filter(|list| list.object != object) {
         remote.delete(&old.object).await?;

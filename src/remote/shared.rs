@@ -315,7 +315,7 @@ impl SharedCache {
         let writer = pack.writer.as_ref();
         let writer = writer.map(|writer| Writer { name: writer.name.clone(), key: writer.key.to_string() });
         let origin = ImportOrigin { file: self.url.clone(), digest: pack.name, writer };
-        let packed = at.item.of(known, start).filter(|bytes| Digest::of(bytes) == at.item.digest);
+        let packed = at.item.of(known, start).filter(|bytes| Digest::hash(bytes) == at.item.digest);
         let added = match packed {
             Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
             None => Err(CacheError::BadImport {

@@ -188,7 +188,7 @@ impl Place {
             messages,
             target_tokens: Some(Tokens(n)),
         });
-        let inputs = Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work);
+        let inputs = Inputs::new(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work);
         let meta = EntryMeta {
             stage: Stage::Answer,
             created: n,
@@ -206,7 +206,7 @@ impl Place {
             imported: None,
             lane: Default::default(),
         };
-        let body = format!("reply {n} {}", Digest::of(n.to_le_bytes()));
+        let body = format!("reply {n} {}", Digest::hash(n.to_le_bytes()));
         let record = self.store.put_reply(meta.inputs.key(), &meta, body.into()).await.unwrap();
         self.store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
         record.key
@@ -281,7 +281,7 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
         fs::remove_file(&path).ok();
         fs::write(path, bytes).unwrap();
     };
-    let name = |text: &str| Digest::of(text).to_string();
+    let name = |text: &str| Digest::hash(text).to_string();
     let packs = place.objects("packs");
     let bytes: Vec<Vec<u8>> = packs.iter().map(|path| fs::read(path).unwrap()).collect();
     let second = usize::from(bytes[0].windows(32).any(|found| found == sound.0.0));
@@ -298,7 +298,7 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
     let [foreign] = &elsewhere.objects("packs")[..] else { panic!("one pack") };
     write(&format!("packs/{}", foreign.file_name().unwrap().to_str().unwrap()), &fs::read(foreign).unwrap());
     for (object, bytes) in [("index", vec![0xff; 400]), ("index", Vec::new())] {
-        write(&format!("{object}/{}", Digest::of(&bytes)), &bytes);
+        write(&format!("{object}/{}", Digest::hash(&bytes)), &bytes);
     }
     write("index/latest", b"<html>");
     write(&format!("index/removed-{}", name("list")), &[0x11; 90]);
@@ -377,7 +377,7 @@ async fn a_pack_under_another_name_is_not_used() {
     let place = Place::new();
     let key = place.push(1).await;
     let [pack] = &place.objects("packs")[..] else { panic!("one pack") };
-    let moved = pack.with_file_name(Digest::of("another").to_string());
+    let moved = pack.with_file_name(Digest::hash("another").to_string());
     fs::copy(pack, &moved).unwrap();
     fs::remove_file(pack).unwrap();
     let reader = place.process(0);

@@ -81,8 +81,13 @@ mod tests {
         let writer = TrustedWriter { name: "ci".into(), key: SigningKey::generate().unwrap().0.public() };
         let warning = |ahead: u64| {
             let created = now_ms() + ahead;
-            let pack =
-                Pack { name: Digest::of("a"), writer: Some(writer.clone()), part: None, created, entries: Vec::new() };
+            let pack = Pack {
+                name: Digest::hash("a"),
+                writer: Some(writer.clone()),
+                part: None,
+                created,
+                entries: Vec::new(),
+            };
             clock_warning(&RemoteIndex { packs: vec![pack], ..RemoteIndex::default() })
         };
         assert!(warning(3_000_000).is_none());

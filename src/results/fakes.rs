@@ -18,7 +18,7 @@ pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
         model: model.into(),
         endpoint: "test".into(),
         settings: Settings::default(),
-        prompt: Some(Digest::of("prompt")),
+        prompt: Some(Digest::hash("prompt")),
         prompt_path: None,
         lexical: model == "lexical",
         truncated_replies: None,
@@ -52,10 +52,10 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         id: format!("p{n}"),
         kind: ProbeType::Recall,
         question: format!("What is {n}?"),
-        digest: Digest::of(n.to_string()),
+        digest: Digest::hash(n.to_string()),
     };
     let fixture = |(name, probes): &(&str, u32)| {
-        let digest = Digest::of(name);
+        let digest = Digest::hash(name);
         let digests = FixtureDigests { transcript: digest, points: digest, bank: digest };
         FixtureInfo {
             name: (*name).into(),
@@ -87,7 +87,7 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
 
 /// A row of probe `p1` with this score in every one of `dimensions`.
 pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f64)]) -> Row {
-    let key = |part: &str| ActionKey(Digest::of(format!("{fixture} {method} {run} {part}")));
+    let key = |part: &str| ActionKey(Digest::hash(format!("{fixture} {method} {run} {part}")));
     let dimensions: BTreeMap<Dimension, f64> = scores.iter().copied().collect();
     let overall = dimensions.values().sum::<f64>() / dimensions.len() as f64;
     let points = (overall.round() as u8).min(5);

@@ -38,7 +38,7 @@ pub fn figures_digest(
     digest.field("made from", made_from);
     for path in figure_files(folder)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        digest.field("name", name).field("file", Digest::of(files::read_text(&path)?).0);
+        digest.field("name", name).field("file", Digest::hash(files::read_text(&path)?).0);
     }
     Ok(Some(digest.finish()))
 }

@@ -72,7 +72,7 @@ type NamedScores = Ordered<f64, &'static str>;
 /// One file a fixture and run that has a judged cell, in the order of the matrix.
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
     let variants: Vec<VariantFiles<'s>> =
-        set.variants.iter().enumerate().map(|(ix, variant)| VariantFiles::of(set, ix, variant)).collect();
+        set.variants.iter().enumerate().map(|(ix, variant)| VariantFiles::new(set, ix, variant)).collect();
     let file = move |fixture: usize, info: &'s FixtureInfo, run: u32| RunFile {
         label: set.manifest.label.clone(),
         fixture: info.name.clone(),
@@ -94,7 +94,7 @@ struct VariantFiles<'s> {
 }
 
 impl<'s> VariantFiles<'s> {
-    fn of(set: &'s ResultSet, ix: usize, variant: &'s MethodVariant) -> VariantFiles<'s> {
+    fn new(set: &'s ResultSet, ix: usize, variant: &'s MethodVariant) -> VariantFiles<'s> {
         let judged = set.scores.judged(ix);
         let runs = Selection::new(&set.scores, judged.clone(), judged.clone(), &BTreeSet::new()).runs(ix);
         VariantFiles { set, variant: ix, key: &variant.key, judged, runs }

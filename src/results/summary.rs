@@ -197,7 +197,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let left_out = excluded.iter().map(|excluded| excluded.dimension).collect();
     let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
-    let builder = SummaryBuilder { set, groups: Groups::of(set, &whole), whole, runs };
+    let builder = SummaryBuilder { set, groups: Groups::new(set, &whole), whole, runs };
     let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
     let methods: Ordered<MethodSummary> = each(set.variants.len(), of).into_iter().flatten().collect();
     let is_real = |method: &&MethodSummary| !method.is_anchor();
@@ -262,9 +262,9 @@ impl SummaryBuilder<'_> {
             by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
-            survival_by_age: SurvivalByAge::of(self.set, &info.name, economy.facts_by_age.clone()),
+            survival_by_age: SurvivalByAge::new(self.set, &info.name, economy.facts_by_age.clone()),
             economy,
-            constraints: ConstraintSummary::of(self.set, &info.name),
+            constraints: ConstraintSummary::new(self.set, &info.name),
             needed: needed_summary(self.set, &info.name),
             compression: compression_cost(self.set, &info.name),
             lifetime: life_cycle(self.set, &info.name),
@@ -279,7 +279,7 @@ impl SummaryBuilder<'_> {
 
     fn by_cycle(&self, variant: usize) -> Vec<Cycle> {
         let of = |(point, part): &(u32, Selection<'_>)| {
-            let (runs, answers) = (part.runs(variant), Answers::of(self.set, variant, &part.kept));
+            let (runs, answers) = (part.runs(variant), Answers::new(self.set, variant, &part.kept));
             Cycle {
                 cycle: *point,
                 probes: part.kept.len(),
@@ -294,11 +294,11 @@ impl SummaryBuilder<'_> {
     }
 
     fn economy(&self, variant: usize) -> Economy {
-        let answers = |variant: usize| Answers::of(self.set, variant, &self.whole.kept);
+        let answers = |variant: usize| Answers::new(self.set, variant, &self.whole.kept);
         let guessable =
             self.reference_variant(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
         let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
-        Economy::of(&answers(variant), guessable.as_ref(), full.as_ref())
+        Economy::new(&answers(variant), guessable.as_ref(), full.as_ref())
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.

@@ -64,7 +64,7 @@ pub fn worst_rows<T, E>(
     rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, E>>,
     count: usize,
 ) -> Result<Vec<(usize, f64)>, E> {
-    let ranks = NameOrder::of(design);
+    let ranks = NameOrder::from_design(design);
     let mut probes: BTreeMap<(usize, usize), ProbeScores> = BTreeMap::new();
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
@@ -94,7 +94,7 @@ struct NameOrder<'d> {
 }
 
 impl<'d> NameOrder<'d> {
-    fn of(design: &'d Design) -> NameOrder<'d> {
+    fn from_design(design: &'d Design) -> NameOrder<'d> {
         let real = design.methods.iter().filter(|method| !method.is_anchor());
         let probes = |fixture: &'d FixtureInfo| {
             fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))

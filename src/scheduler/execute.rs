@@ -107,7 +107,7 @@ impl Executor<'_> {
             request_id: None,
             coordinate: self.coordinate(action),
             inputs: action.inputs(),
-            sources: CurrentSources::of(pipeline, &action.task).sources(),
+            sources: CurrentSources::new(pipeline, &action.task).sources(),
             imported: None,
             lane: Lane::Live,
         }

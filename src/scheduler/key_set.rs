@@ -57,7 +57,7 @@ mod tests {
             let (mut set, mut expected) = (KeySet::default(), HashSet::new());
             for number in numbers {
                 // some in one bucket, some in many
-                let mut key = ActionKey(Digest::of(number.to_be_bytes()));
+                let mut key = ActionKey(Digest::hash(number.to_be_bytes()));
                 if number % 3 == 0 {
                     key.0.0[..2].fill(0);
                 }

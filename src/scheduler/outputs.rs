@@ -90,7 +90,9 @@ impl LoadedContext {
 
     /// The statements of the readable text; `None` likewise.
     pub fn entries(&self) -> Option<&ContextEntries> {
-        self.entries.get_or_init(|| self.compressed.context.text().map(|text| ContextEntries::of(&text))).as_ref()
+        self.entries
+            .get_or_init(|| self.compressed.context.text().map(|text| ContextEntries::from_text(&text)))
+            .as_ref()
     }
 
     /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.

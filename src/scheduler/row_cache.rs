@@ -229,9 +229,9 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         // what is unusual about a context depends on how it is read
         let task = context.task();
-        let (method, current) = (pipeline.method(context.cell.chain.method), CurrentSources::of(pipeline, &task));
+        let (method, current) = (pipeline.method(context.cell.chain.method), CurrentSources::new(pipeline, &task));
         name.field("strategy", method.strategy.name()).field("raw", raw.0);
-        name.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
+        name.field("prompt", current.prompt.map_or(Digest::hash(""), |prompt| prompt.digest).0);
         let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
         name.field("context", context.key.0.0).field("output", context.reference.digest().0).field("cost", cost);
         Some(name.finish())
@@ -263,7 +263,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
     fn downstream_fingerprint(&mut self, context: &ResolvedContext) -> Option<Digest> {
         let ContextRef::Readable { text } = &context.reference else { return None };
         // prompts may ask whether the context is empty, and nothing else about it
-        let is_empty = *text == Digest::of("");
+        let is_empty = *text == Digest::hash("");
         let (cell, matrix) = (context.cell, self.executor.preparer.matrix());
         let is_asked = cell.chain.injection.is_none();
         let answerers: Vec<AnswererIx> =
@@ -276,7 +276,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         if let Some(known) = self.fingerprints.get(&place) {
             return *known;
         }
-        let stand_in = Digest::of(if is_empty { "" } else { "a context" });
+        let stand_in = Digest::hash(if is_empty { "" } else { "a context" });
         let fingerprint = self.fingerprint(context, stand_in).ok();
         self.fingerprints.insert(place, fingerprint);
         fingerprint
@@ -285,7 +285,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
     fn fingerprint(&self, context: &ResolvedContext, stand_in: Digest) -> Result<Digest, PrepareError> {
         let (preparer, texts) = (&self.executor.preparer, &context.texts);
         let matrix = preparer.matrix();
-        let (stand_in, answer) = (ContextRef::Readable { text: stand_in }, Digest::of("an answer"));
+        let (stand_in, answer) = (ContextRef::Readable { text: stand_in }, Digest::hash("an answer"));
         let mut fingerprint = DigestBuilder::new(FINGERPRINT);
         let mut add = |stage: Stage, work: &Work| {
             fingerprint.field(stage.name(), Inputs::key_of(stage, Repetition::NONE, work).0.0);

@@ -238,7 +238,7 @@ impl<'e> RowBuilder<'e> {
             method: place.method.to_string(),
             run: place.run,
             key: context.key,
-            context: loaded.compressed.context.text().map_or(context.reference.digest(), |text| Digest::of(&*text)),
+            context: loaded.compressed.context.text().map_or(context.reference.digest(), |text| Digest::hash(&*text)),
             tokens: tokens.map(|tokens| tokens.0),
             replaced_tokens: measures.replaced(texts, point).0,
             seconds: self.store.find(&context.key).map(|record| record.latency_ms as f64 / 1000.0),
@@ -287,7 +287,7 @@ impl<'e> RowBuilder<'e> {
         let (texts, point) = (&*context.texts, context.cell.point);
         let needed = measures.needed(texts, point)?;
         let text = loaded.compressed.context.text()?;
-        let present = needed.presence(&ProseEntries::of(&text));
+        let present = needed.presence(&ProseEntries::from_text(&text));
         let own = needed.recall(&present, &text, &measures.tokens)?;
         let [list, truncate] = tokens.map_or([None, None], |tokens| self.baselines(measures, texts, point, tokens));
         let references = needed.references.iter().zip(present).map(|(needed, kept)| ContextReference {
@@ -310,7 +310,7 @@ impl<'e> RowBuilder<'e> {
         let messages = texts.prefix_messages(point);
         let recall = |text: &str| {
             let needed = measures.needed(texts, point)?;
-            needed.mean_recall(&needed.presence(&ProseEntries::of(text)))
+            needed.mean_recall(&needed.presence(&ProseEntries::from_text(text)))
         };
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
         let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens).ok();
@@ -324,8 +324,8 @@ impl<'e> RowBuilder<'e> {
     /// The heading of the method's prompt under which the facts of a probe belong.
     fn heading(&self, task: &JudgeTask, probe: &Probe) -> Option<String> {
         let make = || {
-            let sources = CurrentSources::of(self.preparer.pipeline(), &task.context.task());
-            Rc::new(sources.prompt.map(|prompt| Headings::of(prompt.text)).unwrap_or_default())
+            let sources = CurrentSources::new(self.preparer.pipeline(), &task.context.task());
+            Rc::new(sources.prompt.map(|prompt| Headings::from_prompt(prompt.text)).unwrap_or_default())
         };
         let method = task.cell.answer.compress.chain.method;
         let headings = self.headings.borrow_mut().entry(method).or_insert_with(make).clone();
@@ -408,7 +408,7 @@ impl Measures {
     }
 
     fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
-        let make = || Rc::new(ReferenceList::of(texts.prefix_messages(point)));
+        let make = || Rc::new(ReferenceList::from_messages(texts.prefix_messages(point)));
         self.lists.borrow_mut().entry(point).or_insert_with(make).clone()
     }
 
@@ -434,7 +434,7 @@ impl Measures {
     fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
         let messages = &texts.loaded().fixture.messages;
         let make = || {
-            let noise = self.noise.get_or_init(|| SessionNoise::of(messages));
+            let noise = self.noise.get_or_init(|| SessionNoise::from_messages(messages));
             let mut references = messages.get(message).map(used_in).unwrap_or_default();
             references.retain(|reference| !noise.has(reference));
             Rc::new(ReferenceIndex::new(&references))
@@ -460,7 +460,7 @@ impl Measures {
         if let Some(known) = self.needed.borrow().get(&point) {
             return Some(known.clone());
         }
-        let session = self.session.get_or_init(|| SessionReferences::of(&loaded.fixture));
+        let session = self.session.get_or_init(|| SessionReferences::from_fixture(&loaded.fixture));
         let points = loaded.points.get(..=point.0)?;
         let found = Rc::new(session.needed(points, &self.tokens, self.history(texts)));
         self.needed.borrow_mut().insert(point, found.clone());
@@ -500,7 +500,7 @@ struct TokenCounts<'e> {
 impl TokenCounts<'_> {
     /// The tokens of `text`.
     fn text(&self, text: &str) -> Tokens {
-        self.named(Digest::of(text), || count_tokens(text))
+        self.named(Digest::hash(text), || count_tokens(text))
     }
 
     /// The tokens of something that has a name already.

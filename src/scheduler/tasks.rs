@@ -106,7 +106,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     fn not_prepared(&mut self, task: &Task, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let pipeline = self.executor.preparer.pipeline();
-        let path = CurrentSources::of(pipeline, task).prompt.and_then(|prompt| prompt.path);
+        let path = CurrentSources::new(pipeline, task).prompt.and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
             return self.judges.cannot_ask(case.judge, (error, path), stats);
         }

@@ -29,7 +29,7 @@ fn helper_puts_until_it_is_killed() {
         let one = async |n: u64| {
             let record = store.put_reply(key(n), &meta(n), body(n, 200 + n as usize % 5000)).await.unwrap();
             println!("ack {n}");
-            store.note(&record, &ParseResult::Output { out: Digest::of(n.to_le_bytes()), state: None, parser: 1 });
+            store.note(&record, &ParseResult::Output { out: Digest::hash(n.to_le_bytes()), state: None, parser: 1 });
         };
         for n in first..first.saturating_add(count) {
             in_flight.push(one(n));

@@ -66,23 +66,23 @@ fn a_pruned_entry_does_not_come_back_with_a_new_index() {
 fn verdicts_texts_and_last_use_survive_a_prune() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let reading = ParseResult::Output { out: Digest::of("out"), state: None, parser: 1 };
+    let reading = ParseResult::Output { out: Digest::hash("out"), state: None, parser: 1 };
     for n in 0..10 {
         let record = put(&store, n, body(n, 3000));
         store.note(&record, &reading);
-        store.text(Digest::of(source_text(n)), &source_text(n));
+        store.text(Digest::hash(source_text(n)), &source_text(n));
         store.touch(&record);
     }
-    store.put_counts(&[(Digest::of("out"), 12)]);
+    store.put_counts(&[(Digest::hash("out"), 12)]);
     store.prune(&(0..8).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     drop(store);
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
     let record = store.find(&key(9)).unwrap();
     assert_eq!(record.status, EntryStatus::from(&reading));
-    assert_eq!(store.read_text(&Digest::of(source_text(9))), Some(source_text(9)));
-    assert_eq!(store.read_text(&Digest::of(source_text(0))), None, "a text that nothing was made from goes too");
-    assert_eq!(store.count(&Digest::of("out")), Some(12));
+    assert_eq!(store.read_text(&Digest::hash(source_text(9))), Some(source_text(9)));
+    assert_eq!(store.read_text(&Digest::hash(source_text(0))), None, "a text that nothing was made from goes too");
+    assert_eq!(store.count(&Digest::hash("out")), Some(12));
     assert_eq!(store.last_used(&record), compeval::cache::Day::today());
     assert!(store.verify().unwrap().is_empty());
 }
@@ -106,19 +106,19 @@ fn what_no_entry_names_goes_with_any_prune() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let record = put(&store, 1, body(1, 50_000));
-    store.text(Digest::of(source_text(1)), &source_text(1));
-    let derived: String = (0u64..500).map(|n| Digest::of(n.to_le_bytes()).hex()).collect();
-    store.text(Digest::of("derived"), &derived);
+    store.text(Digest::hash(source_text(1)), &source_text(1));
+    let derived: String = (0u64..500).map(|n| Digest::hash(n.to_le_bytes()).hex()).collect();
+    store.text(Digest::hash("derived"), &derived);
     store.sync().unwrap();
     let before = disk(&dir.path().join("packs"));
     let pruned = store.prune(&[], &HashSet::new()).unwrap();
     assert!(disk(&dir.path().join("packs")) + 1000 < before, "{pruned:?}");
-    assert_eq!(store.read_text(&Digest::of("derived")), None);
-    assert_eq!(store.read_text(&Digest::of(source_text(1))), Some(source_text(1)), "an entry was made from it");
+    assert_eq!(store.read_text(&Digest::hash("derived")), None);
+    assert_eq!(store.read_text(&Digest::hash(source_text(1))), Some(source_text(1)), "an entry was made from it");
     assert_eq!(store.body(&store.find(&record.key).unwrap()).unwrap(), body(1, 50_000));
-    store.text(Digest::of("derived"), &derived);
+    store.text(Digest::hash("derived"), &derived);
     store.sync().unwrap();
-    assert_eq!(store.read_text(&Digest::of("derived")), Some(derived), "and is kept again");
+    assert_eq!(store.read_text(&Digest::hash("derived")), Some(derived), "and is kept again");
 }
 
 #[test]
@@ -205,10 +205,10 @@ fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
     let store = open(&cache);
     for n in 0..count {
         let record = put(&store, n, body(n, 4000));
-        let out = Digest::of(n.to_le_bytes());
+        let out = Digest::hash(n.to_le_bytes());
         store.note(&record, &ParseResult::Output { out, state: None, parser: 1 });
         store.put_counts(&[(out, n)]);
-        store.text(Digest::of(source_text(n)), &source_text(n));
+        store.text(Digest::hash(source_text(n)), &source_text(n));
     }
     store.close().unwrap();
     let snapshot = CacheSnapshot::open(&cache).unwrap();
@@ -217,7 +217,7 @@ fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
 }
 
 fn origin() -> ImportOrigin {
-    ImportOrigin { file: "fs:///shared".to_owned(), digest: Digest::of("pack"), writer: None }
+    ImportOrigin { file: "fs:///shared".to_owned(), digest: Digest::hash("pack"), writer: None }
 }
 
 #[test]
@@ -239,10 +239,10 @@ fn an_entry_added_elsewhere_is_the_same() {
         assert_eq!(meta.imported, Some(origin()));
         assert_eq!(EntryMeta { imported: None, ..meta }, from.meta(&there).unwrap());
         assert_eq!(here.status, there.status);
-        assert_eq!(store.count(&Digest::of(n.to_le_bytes())), Some(n));
-        let text = pack_text(Digest::of(source_text(n)), &source_text(n)).unwrap();
-        store.add_packed(&Digest::of(source_text(n)), &text, &origin()).unwrap();
-        assert_eq!(store.read_text(&Digest::of(source_text(n))), Some(source_text(n)));
+        assert_eq!(store.count(&Digest::hash(n.to_le_bytes())), Some(n));
+        let text = pack_text(Digest::hash(source_text(n)), &source_text(n)).unwrap();
+        store.add_packed(&Digest::hash(source_text(n)), &text, &origin()).unwrap();
+        assert_eq!(store.read_text(&Digest::hash(source_text(n))), Some(source_text(n)));
     }
     assert_eq!(store.body(&store.find(&key(5)).unwrap()).unwrap(), body(500, 300), "what is there stays");
 }

@@ -28,7 +28,7 @@ fn shared(dir: &Path, count: u64) {
     let store = open(dir);
     for n in 0..count {
         let record = put(&store, n, body(n, 200));
-        store.note(&record, &ParseResult::Output { out: Digest::of(n.to_le_bytes()), state: None, parser: 1 });
+        store.note(&record, &ParseResult::Output { out: Digest::hash(n.to_le_bytes()), state: None, parser: 1 });
     }
     store.close().unwrap();
 }
@@ -129,7 +129,7 @@ fn damaged_results_of_parsing_are_made_again() {
         assert!(!store.notices().is_empty() || !store.verify().unwrap().is_empty(), "byte {at}");
         for n in 0..3 {
             let record = store.find(&key(n)).unwrap();
-            let out = Digest::of(n.to_le_bytes());
+            let out = Digest::hash(n.to_le_bytes());
             let known = EntryStatus::Output { out, state: None, parser: 1 };
             assert!(record.status == EntryStatus::Unparsed || record.status == known, "byte {at}");
             assert_eq!(store.body(&record).unwrap(), body(n, 200), "byte {at}");

@@ -31,8 +31,8 @@ fn helper_writes_while_it_is_recorded() {
         let store = open(Path::new(&folder));
         for n in (0..ENTRIES).map(|n| round * ENTRIES + n) {
             let record = put(&store, n, body(n, length(n)));
-            store.note(&record, &ParseResult::Output { out: Digest::of(n.to_le_bytes()), state: None, parser: 1 });
-            store.text(Digest::of(source_text(n)), &source_text(n));
+            store.note(&record, &ParseResult::Output { out: Digest::hash(n.to_le_bytes()), state: None, parser: 1 });
+            store.text(Digest::hash(source_text(n)), &source_text(n));
             if !is_pruned(n) {
                 println!("ack {n}");
             }

@@ -80,8 +80,8 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
     let store = open(dir.path());
     let first = put(&store, 1, body(1, 500));
     assert_eq!(first.status, EntryStatus::Unparsed);
-    let out = Digest::of("output");
-    let reading = ParseResult::Output { out, state: Some(Digest::of("state")), parser: 3 };
+    let out = Digest::hash("output");
+    let reading = ParseResult::Output { out, state: Some(Digest::hash("state")), parser: 3 };
     store.note(&first, &reading);
     store.sync().unwrap();
     assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::from(&reading));
@@ -122,13 +122,13 @@ fn texts_counts_and_last_use_are_kept() {
     let store = open(dir.path());
     let record = put(&store, 1, body(1, 100));
     let text = source_text(1);
-    store.text(Digest::of(&text), &text);
-    store.text(Digest::of(&text), &text);
-    store.put_counts(&[(Digest::of("a"), 7), (Digest::of("b"), 0)]);
+    store.text(Digest::hash(&text), &text);
+    store.text(Digest::hash(&text), &text);
+    store.put_counts(&[(Digest::hash("a"), 7), (Digest::hash("b"), 0)]);
     store.touch(&record);
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));
-    store.text(Digest::of(&text), &text);
+    store.text(Digest::hash(&text), &text);
     store.touch(&record);
     store.sync().unwrap();
     assert_eq!(disk(&dir.path().join("packs")), packed, "what is known is not written again");
@@ -155,10 +155,10 @@ fn the_use_of_what_was_made_today_is_not_written_down() {
 
 fn expect_texts_and_counts(cache: &impl Lookup) {
     let text = source_text(1);
-    assert_eq!(cache.read_text(&Digest::of(&text)), Some(text));
-    assert_eq!(cache.count(&Digest::of("a")), Some(7));
-    assert_eq!(cache.count(&Digest::of("b")), Some(0));
-    assert_eq!((cache.read_text(&Digest::of("c")), cache.count(&Digest::of("c"))), (None, None));
+    assert_eq!(cache.read_text(&Digest::hash(&text)), Some(text));
+    assert_eq!(cache.count(&Digest::hash("a")), Some(7));
+    assert_eq!(cache.count(&Digest::hash("b")), Some(0));
+    assert_eq!((cache.read_text(&Digest::hash("c")), cache.count(&Digest::hash("c"))), (None, None));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) fn inputs(n: u64) -> Inputs {
         messages,
         target_tokens: Some(Tokens(n)),
     });
-    Inputs::of(Stage::Compress, Repetition { compress: Some(1), ..Repetition::NONE }, &work)
+    Inputs::new(Stage::Compress, Repetition { compress: Some(1), ..Repetition::NONE }, &work)
 }
 
 pub(crate) fn key(n: u64) -> ActionKey {
@@ -35,7 +35,7 @@ pub(crate) fn coordinate(n: u64) -> EntryCoordinate {
 }
 
 pub(crate) fn meta(n: u64) -> EntryMeta {
-    let source = SourceRef { digest: Digest::of(source_text(n)), path: Some("prompts/anchored.md".into()) };
+    let source = SourceRef { digest: Digest::hash(source_text(n)), path: Some("prompts/anchored.md".into()) };
     EntryMeta {
         stage: Stage::Compress,
         created: 1_700_000_000_000 + n,
@@ -62,10 +62,10 @@ pub(crate) fn source_text(n: u64) -> String {
 /// A body of about `length` bytes that does not compress to nothing, and differs with `n`.
 pub(crate) fn body(n: u64, length: usize) -> Bytes {
     let mut text = format!("reply {n}: ");
-    let mut digest = Digest::of(n.to_le_bytes());
+    let mut digest = Digest::hash(n.to_le_bytes());
     while text.len() < length {
         text.push_str(&digest.hex());
-        digest = Digest::of(digest.0);
+        digest = Digest::hash(digest.0);
     }
     text.into()
 }

@@ -38,7 +38,7 @@ fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut 
         facts.push(FactOutcome {
             fact: fact.name().into(),
             answered,
-            class: Some(FactClass::of(kept, answered)),
+            class: Some(FactClass::new(kept, answered)),
             depth: None,
             mentions: None,
             age: None,
@@ -57,7 +57,7 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
     let survival = share(|fact| matches!(fact.class, Some(FactClass::Answered | FactClass::Missed)));
     let criteria = criteria(at.options, probe.kind, share(|fact| fact.answered), random);
     let scores = grade(Rubric::built_in(at.options.locale), &criteria);
-    let digest = |part: &str| ActionKey(Digest::of(format!("{} {} {part}", at.key, probe.id)));
+    let digest = |part: &str| ActionKey(Digest::hash(format!("{} {} {part}", at.key, probe.id)));
     let replaced = 19_000 + 1_000 * u64::from(at.point);
     let tokens = if strategy == "full" { replaced } else { tokens };
     let stale: Vec<String> =

@@ -87,7 +87,7 @@ impl Session {
     }
 
     fn of_page(&self) -> PageSession<'_> {
-        PageSession { digest: Digest::of("session"), messages: &self.messages, start: 0, points: &self.points }
+        PageSession { digest: Digest::hash("session"), messages: &self.messages, start: 0, points: &self.points }
     }
 }
 
@@ -108,7 +108,7 @@ fn listed(row: &Row) -> ListedRow {
 }
 
 fn page_context(text: &ContextText) -> PageContext<'_> {
-    PageContext { digest: Digest::of(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
+    PageContext { digest: Digest::hash(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
 }
 
 pub(crate) fn render(input: &PageInput<'_>) -> String {
@@ -312,7 +312,7 @@ fn rows(
                 let (name, _, keep, _) = METHODS[m];
                 // What keeps nothing is deterministic: its runs share all actions.
                 let executed = if name == "none" { 1 } else { run };
-                let key = ActionKey(Digest::of(format!("{fixture} {name} {executed} {point} {shift}")));
+                let key = ActionKey(Digest::hash(format!("{fixture} {name} {executed} {point} {shift}")));
                 let gain =
                     shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
@@ -389,13 +389,13 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
 }
 
 fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
-    let digest = Digest::of(name);
+    let digest = Digest::hash(name);
     let probe = |probe: &Probe| ProbeInfo {
         point: probe.point.map_or(1, |point| point.0),
         id: probe.id.to_string(),
         kind: probe.kind,
         question: probe.question.clone(),
-        digest: Digest::of(probe.id.to_string()),
+        digest: Digest::hash(probe.id.to_string()),
     };
     FixtureInfo {
         name: name.into(),

@@ -14,7 +14,7 @@ pub fn inputs(n: u64, messages: &str) -> Inputs {
         messages,
         target_tokens: Some(Tokens(n)),
     });
-    Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
+    Inputs::new(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
 }
 
 pub fn meta(n: u64) -> EntryMeta {
@@ -39,11 +39,11 @@ pub fn meta(n: u64) -> EntryMeta {
 
 pub fn body(n: u64, length: usize) -> Bytes {
     let mut text = String::new();
-    let mut digest = Digest::of(n.to_le_bytes());
+    let mut digest = Digest::hash(n.to_le_bytes());
     while text.len() < length {
         text.push_str(&digest.hex());
         text.push_str(" the same words as ever, so that something can be saved ");
-        digest = Digest::of(digest.0);
+        digest = Digest::hash(digest.0);
     }
     text.into()
 }

@@ -4,7 +4,7 @@
 //!
 //! Nothing here is random. A context has an entry for each fact of a bank; a harm changes a share of them. The strict
 //! reader is right about a fact if an entry says it and none says otherwise; it knows that from how the entries were
-//! made, not from their words. `cargo test --example dose_response` fails when a slope that `docs/method.md` claims
+//! made, not from their words. `cargo test --example dose_response` fails when a slope that `docs/notes/harms.md` claims
 //! turns or vanishes.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -31,7 +31,7 @@ const FIGURES: [&str; 9] =
 /// A figure is flat for a harm if its slope is below this, as a share of 1; tokens and invented references have other units.
 const FLAT: f64 = 0.05;
 
-/// What docs/method.md claims: the harm, the figure, and the sign of its slope.
+/// What docs/notes/harms.md claims: the harm, the figure, and the sign of its slope.
 #[cfg(test)]
 const CLAIMS: [(Harm, &str, f64); 14] = [
     (Harm::Dropped, "kept", -1.0),
@@ -109,7 +109,7 @@ impl<'g> Measures<'g> {
     fn figures(&self, harm: Harm, dose: f64) -> ([f64; FIGURES.len()], f64) {
         let entries = self.statements.context(harm, dose);
         let text = written(&entries);
-        let (cut, folded) = (ContextEntries::of(&text), fold_document(&text));
+        let (cut, folded) = (ContextEntries::from_text(&text), fold_document(&text));
         let read: Vec<_> = self.probes.iter().map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &folded))).collect();
         let facts = || read.iter().flat_map(|(_, facts)| &facts.facts);
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -137,7 +137,7 @@ struct Response {
 }
 
 impl Response {
-    fn of(harm: Harm, grounds: &[Measures<'_>]) -> Response {
+    fn new(harm: Harm, grounds: &[Measures<'_>]) -> Response {
         let at = |dose: f64| {
             let all: Vec<_> = grounds.iter().map(|ground| ground.figures(harm, dose)).collect();
             let n = all.len() as f64;
@@ -179,7 +179,7 @@ fn agreement(responses: &[Response], figure: usize) -> Option<f64> {
 fn responses() -> Result<Vec<Response>, String> {
     let grounds = Ground::all()?;
     let measures: Vec<Measures<'_>> = grounds.iter().map(Measures::new).collect();
-    Ok(Harm::ALL.into_iter().map(|harm| Response::of(harm, &measures)).collect())
+    Ok(Harm::ALL.into_iter().map(|harm| Response::new(harm, &measures)).collect())
 }
 
 fn main() -> ExitCode {

@@ -39,7 +39,7 @@ struct Cell {
 fn measure(repository: &Repository, context: &str) -> [f64; FIGURES.len()] {
     let session = repository.session();
     let history = History::new(&session);
-    let (entries, folded) = (ContextEntries::of(context), fold_document(context));
+    let (entries, folded) = (ContextEntries::from_text(context), fold_document(context));
     let probes = Slot::ALL.iter().filter_map(|slot| repository.probe(*slot));
     let read: Vec<_> = probes.map(|probe| ContextProbe::new(&probe, history.paths()).read(&entries, &folded)).collect();
     let facts = || read.iter().flat_map(|facts| &facts.facts);

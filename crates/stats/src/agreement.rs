@@ -32,7 +32,7 @@ named_enum! {
 }
 
 impl Coefficient {
-    pub(super) fn of(value: Result<f64, NoCoefficient>, pairs: usize) -> Coefficient {
+    pub(super) fn new(value: Result<f64, NoCoefficient>, pairs: usize) -> Coefficient {
         Coefficient { value: value.ok(), reason: value.err(), pairs }
     }
 
@@ -132,7 +132,7 @@ fn point_agreement(pairs: &[(f64, f64)]) -> Agreement {
             (false, true) => Err(NoCoefficient::TooFew),
             (true, true) => compute(pairs).ok_or(NoCoefficient::NoVariation),
         };
-        Coefficient::of(value, pairs.len())
+        Coefficient::new(value, pairs.len())
     };
     Agreement {
         pairs: pairs.len(),

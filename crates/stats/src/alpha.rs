@@ -10,13 +10,13 @@ use super::agreement::{Coefficient, NoCoefficient};
 /// Units with under two scores are out. 1 is perfect agreement, 0 that of chance.
 pub fn krippendorff_alpha(units: &[Vec<u8>]) -> Coefficient {
     let rated: Vec<&[u8]> = units.iter().map(Vec::as_slice).filter(|unit| unit.len() > 1).collect();
-    let table = Coincidences::of(&rated);
+    let table = Coincidences::from_units(&rated);
     let value = match (table.total > 0.0, table.counts.len() > 1) {
         (false, _) => Err(NoCoefficient::TooFew),
         (true, false) => Err(NoCoefficient::NoVariation),
         (true, true) => table.alpha().ok_or(NoCoefficient::NoVariation),
     };
-    Coefficient::of(value, rated.len())
+    Coefficient::new(value, rated.len())
 }
 
 /// How often values meet in one unit, each unit weighing as much as it has scores.
@@ -31,7 +31,7 @@ struct Coincidences {
 }
 
 impl Coincidences {
-    fn of(units: &[&[u8]]) -> Coincidences {
+    fn from_units(units: &[&[u8]]) -> Coincidences {
         let mut table = Coincidences::default();
         for unit in units {
             let mut score_counts: BTreeMap<u8, f64> = BTreeMap::new();

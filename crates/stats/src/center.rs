@@ -125,7 +125,7 @@ impl RunValues {
 pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
     let rows = || table.iter().map(AsRef::as_ref);
     let runs = rows().map(<[Option<f64>]>::len).max().unwrap_or(0);
-    let items: Vec<NumberedRow<'_>> = rows().filter_map(NumberedRow::of).collect();
+    let items: Vec<NumberedRow<'_>> = rows().filter_map(NumberedRow::from_row).collect();
     let filled: usize = items.iter().map(|item| item.count).sum();
     let cells = runs * table.len();
     let gaps = MissingCounts { cells, missing: cells.saturating_sub(filled) };
@@ -149,7 +149,7 @@ struct NumberedRow<'a> {
 }
 
 impl NumberedRow<'_> {
-    fn of(row: &[Option<f64>]) -> Option<NumberedRow<'_>> {
+    fn from_row(row: &[Option<f64>]) -> Option<NumberedRow<'_>> {
         let (mean, count) = counted_mean(row.iter().flatten().copied().filter(|x| usable(*x)))?;
         Some(NumberedRow { row, count, mean })
     }

@@ -43,7 +43,7 @@ impl Paired {
     /// A cluster without a value on either side is left out, though its missing cells count. `None` if none is left.
     pub fn by_cluster(clusters: &[(usize, RunValues, RunValues)]) -> Option<Paired> {
         let paired: Vec<PairedCluster> =
-            clusters.iter().filter_map(|(at, a, b)| PairedCluster::of(*at, a, b)).collect();
+            clusters.iter().filter_map(|(at, a, b)| PairedCluster::new(*at, a, b)).collect();
         let differences = paired.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
         let (a, b): (Vec<_>, Vec<_>) = paired.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
         let share = |side: fn(&(usize, RunValues, RunValues)) -> MissingCounts| {
@@ -141,7 +141,7 @@ struct PairedCluster {
 }
 
 impl PairedCluster {
-    fn of(at: usize, a: &RunValues, b: &RunValues) -> Option<PairedCluster> {
+    fn new(at: usize, a: &RunValues, b: &RunValues) -> Option<PairedCluster> {
         let difference = a.cluster_value()? - b.cluster_value()?;
         usable(difference).then(|| PairedCluster { at, difference, a: a.present(), b: b.present() })
     }

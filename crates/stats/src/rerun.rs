@@ -52,8 +52,8 @@ pub fn rerun_interval(a: &[Vec<f64>], b: Option<&[Vec<f64>]>) -> Result<Rerun, N
     if b.is_some_and(|b| b.len() != a.len()) {
         return Err(NoRerun::Unpaired);
     }
-    let one = SideVariance::of(a)?;
-    let other = b.map_or(Ok(SideVariance::default()), SideVariance::of)?;
+    let one = SideVariance::from_clusters(a)?;
+    let other = b.map_or(Ok(SideVariance::default()), SideVariance::from_clusters)?;
     let variance = one.variance + other.variance;
     let (center, df) = (one.mean - other.mean, one.df + other.df);
     let t = StudentT::new(df).and_then(|t| t.quantile(UPPER_TAIL)).ok_or(NoRerun::FewRuns)?;
@@ -70,7 +70,7 @@ struct SideVariance {
 }
 
 impl SideVariance {
-    fn of(clusters: &[Vec<f64>]) -> Result<SideVariance, NoRerun> {
+    fn from_clusters(clusters: &[Vec<f64>]) -> Result<SideVariance, NoRerun> {
         if clusters.is_empty() {
             return Err(NoRerun::NoRuns);
         }

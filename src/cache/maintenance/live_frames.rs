@@ -53,7 +53,7 @@ impl LiveFrames<'_> {
         if let (FrameContent::Reply(summary), Some(record)) =
             (&header.content, self.tables.find(&ActionKey(header.key)))
         {
-            let reading = ParseResult::of(&record.status);
+            let reading = ParseResult::from_status(&record.status);
             let parsed = reading.map(|reading| ParsedBody::new(record.key, record.raw, reading));
             frames.extend(parsed.map(|parsed| PortableFrame::Parsed(vec![parsed])));
             if let Some(latest) = self.tables.latest_at(&summary.coordinate).filter(|latest| *latest != record.key) {

@@ -22,7 +22,7 @@ pub(in crate::cache) struct EncodedProvenance {
 }
 
 impl EncodedProvenance {
-    pub(in crate::cache) fn of(meta: &EntryMeta) -> Result<EncodedProvenance, postcard::Error> {
+    pub(in crate::cache) fn from_meta(meta: &EntryMeta) -> Result<EncodedProvenance, postcard::Error> {
         let EntryMeta { attempts, request_id, coordinate, inputs, sources, .. } = meta;
         let mut fields = vec![
             postcard::to_stdvec(&(attempts, inputs.stage, inputs.schema, coordinate.point))?,

@@ -47,13 +47,13 @@ fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     if raw.len() > MAX_BODY {
         return Err(CacheError::TooLarge { bytes: raw.len() as u64, limit: MAX_BODY as u64 });
     }
-    Ok(EncodedBody { codec: Codec::Plain, digest: Digest::of(raw), raw_len: raw.len() as u32, bytes: Vec::new() })
+    Ok(EncodedBody { codec: Codec::Plain, digest: Digest::hash(raw), raw_len: raw.len() as u32, bytes: Vec::new() })
 }
 
 /// Decompresses a body and verifies its digest; the error says what is wrong.
 pub(in crate::cache) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
     let raw = decompress(header, stored)?;
-    if Digest::of(&raw) == header.digest { Ok(raw) } else { Err("its body does not match its digest") }
+    if Digest::hash(&raw) == header.digest { Ok(raw) } else { Err("its body does not match its digest") }
 }
 
 /// Decompresses a body and verifies only its checksum: enough for texts, which can be derived again.

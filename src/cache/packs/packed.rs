@@ -69,7 +69,7 @@ fn read_details(
     let explanation = if bytes.starts_with(&PACKED) {
         EncodedProvenance::decode(fields, shared)
     } else {
-        Some(EncodedProvenance::of(&header.meta(bytes)?).ok()?)
+        Some(EncodedProvenance::from_meta(&header.meta(bytes)?).ok()?)
     };
     Some((ModelNames { requested, answered }, explanation))
 }

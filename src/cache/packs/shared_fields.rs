@@ -44,9 +44,9 @@ pub(in crate::cache) struct FieldNumbers {
 
 impl FieldNumbers {
     /// Those of a pack that has these fields already.
-    pub(in crate::cache) fn of(shared: &SharedFields) -> FieldNumbers {
+    pub(in crate::cache) fn from_shared(shared: &SharedFields) -> FieldNumbers {
         let next = shared.0.keys().max().map_or(0, |last| last.saturating_add(1));
-        let numbers = shared.0.iter().map(|(number, field)| (Digest::of(field), *number)).collect();
+        let numbers = shared.0.iter().map(|(number, field)| (Digest::hash(field), *number)).collect();
         FieldNumbers { numbers, next, ..FieldNumbers::default() }
     }
 
@@ -60,7 +60,7 @@ impl FieldNumbers {
         if field.len() < LEAST_SHARED {
             return None;
         }
-        let digest = Digest::of(field);
+        let digest = Digest::hash(field);
         if let Some(number) = self.numbers.get(&digest) {
             return Some(*number);
         }

@@ -187,7 +187,7 @@ impl StoreInner {
             numbers => {
                 let fields = self.packs.fields(active.id, active.len);
                 let fields = fields.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
-                numbers.insert(FieldNumbers::of(&fields))
+                numbers.insert(FieldNumbers::from_shared(&fields))
             }
         };
         pack(frames, numbers).map_err(|error| self.poisoned(&error.to_string()))

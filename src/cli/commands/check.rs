@@ -68,7 +68,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
     let mut result = CheckResult::default();
     match read_project(common, &SelectArgs::default(), opening) {
         Ok(Opened { pipeline, warnings, missing_keys }) => {
-            result.access = Some(ExternalAccess::of(&pipeline));
+            result.access = Some(ExternalAccess::from_pipeline(&pipeline));
             result.pipeline = Some(pipeline);
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
@@ -76,7 +76,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         Err(Failure::Problems(problems)) => {
             result.problems = problems;
             let lenient = read_project(common, &SelectArgs::default(), ProjectOptions::default());
-            result.access = lenient.ok().map(|opened| ExternalAccess::of(&opened.pipeline));
+            result.access = lenient.ok().map(|opened| ExternalAccess::from_pipeline(&opened.pipeline));
         }
         Err(Failure::Message { exit: Exit::EmptySelection, message, hint }) => {
             result.is_empty = true;

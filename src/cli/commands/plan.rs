@@ -160,7 +160,7 @@ pub(crate) fn of_project(
     let (json, line) = (part.as_ref().map(PartJson::new), part.as_ref().map(part_line));
     Ok(ProjectPlan {
         forecast,
-        access: ExternalAccess::of(&pipeline),
+        access: ExternalAccess::from_pipeline(&pipeline),
         part: json,
         chains_line: line,
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
@@ -170,9 +170,9 @@ pub(crate) fn of_project(
 
 /// Says what keeps a run from writing its results under this label.
 fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
-    let published = ResultsFolder::of(&pipeline.results, label);
+    let published = ResultsFolder::new(&pipeline.results, label);
     let Some(manifest) = published.exists().then(|| published.manifest().ok()).flatten() else { return };
-    let change = DesignChange::between(&manifest.design, &Design::of(pipeline));
+    let change = DesignChange::between(&manifest.design, &Design::from_pipeline(pipeline));
     let obstacle = if published.is_protected() {
         format!("the results `{label}` are protected; `compeval labels protect --off {label}` lifts the protection")
     } else if published.has_rows() && !change.conflicts.is_empty() {

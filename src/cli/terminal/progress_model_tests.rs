@@ -27,7 +27,7 @@ fn snapshot(sent: u64, usd: f64, waits: Option<WaitReason>) -> ProgressSnapshot 
 }
 
 fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
-    let key = ActionKey(crate::action::Digest::of("x"));
+    let key = ActionKey(crate::action::Digest::hash("x"));
     for _ in 0..times {
         let (usage, cost) = (Usage::default(), None);
         model.on_event(&Event::Completed {
@@ -51,7 +51,7 @@ fn under_way(waits: Option<WaitReason>) -> ProgressModel {
     model.update(snapshot(0, 0.0, None), start);
     model.on_event(&Event::Cached {
         stage: StageName::Answer,
-        key: ActionKey(crate::action::Digest::of("y")),
+        key: ActionKey(crate::action::Digest::hash("y")),
         early_cutoff: false,
     });
     kept(&mut model, StageName::Answer, 60);

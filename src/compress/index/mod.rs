@@ -19,5 +19,5 @@ pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);
 
 /// The artifact index of `messages` as Markdown, at most `limit` tokens by estimate; empty if there is nothing to index.
 pub fn artifact_index(messages: &[Message], limit: Tokens) -> String {
-    index_within(&SessionNotes::of(messages), limit, &estimate_tokens)
+    index_within(&SessionNotes::from_messages(messages), limit, &estimate_tokens)
 }

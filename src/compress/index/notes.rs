@@ -56,7 +56,7 @@ const COMMAND: usize = 110;
 
 impl SessionNotes {
     /// Reads `messages` from the first to the last.
-    pub fn of(messages: &[Message]) -> SessionNotes {
+    pub fn from_messages(messages: &[Message]) -> SessionNotes {
         let mut notes = SessionNotes::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
         for message in messages {

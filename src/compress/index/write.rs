@@ -162,7 +162,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_index_stays_within_its_limit(limit in 0u64..200) {
-            let text = index_within(&SessionNotes::of(&session()), Tokens(limit), &estimate_tokens);
+            let text = index_within(&SessionNotes::from_messages(&session()), Tokens(limit), &estimate_tokens);
             prop_assert!(estimate_tokens(&text) <= Tokens(limit));
         }
     }

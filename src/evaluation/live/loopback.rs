@@ -55,12 +55,12 @@ pub struct PageReply {
 }
 
 impl PageReply {
-    pub fn of(status: &'static str, kind: &'static str, body: String) -> PageReply {
+    pub fn new(status: &'static str, kind: &'static str, body: String) -> PageReply {
         PageReply { status, kind, body, is_last: false }
     }
 
     pub fn refused(status: &'static str) -> PageReply {
-        PageReply::of(status, "text/plain", status.to_owned())
+        PageReply::new(status, "text/plain", status.to_owned())
     }
 
     /// Whole, and without API keys.
@@ -264,7 +264,7 @@ mod tests {
         fn reply(&self, request: &PageRequest) -> PageReply {
             let PageRequest { method, path, is_json, body, .. } = request;
             let body = String::from_utf8_lossy(body);
-            PageReply::of("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
+            PageReply::new("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
         }
     }
 

@@ -174,7 +174,7 @@ impl LiveSite {
         };
         let is_last = finished.is_some();
         let body = finished.unwrap_or_else(|| self.partial());
-        PageReply { is_last, ..PageReply::of("200 OK", "text/html", body) }
+        PageReply { is_last, ..PageReply::new("200 OK", "text/html", body) }
     }
 
     /// The page of what there is so far.
@@ -204,7 +204,7 @@ impl LiveSite {
         let version = resting.map_or_else(|| self.source.version(), |(version, _)| version);
         let run = self.progress.borrow();
         let body = format!("{{\"version\":{version},\"ended\":{is_ended},\"run\":{}}}", *run);
-        PageReply::of("200 OK", "application/json", body)
+        PageReply::new("200 OK", "application/json", body)
     }
 }
 

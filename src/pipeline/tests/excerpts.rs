@@ -6,7 +6,7 @@ use super::{BANK, Project, STAGES, render};
 use crate::pipeline::{Problem, Problems, SourceFile};
 
 fn file(text: &str) -> SourceFile {
-    SourceFile { path: "long.json".into(), digest: crate::action::Digest::of(text), text: text.into() }
+    SourceFile { path: "long.json".into(), digest: crate::action::Digest::hash(text), text: text.into() }
 }
 
 fn drawn(problem: Problem) -> String {

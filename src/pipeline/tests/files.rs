@@ -106,7 +106,7 @@ fn inputs_are_listed_sorted_and_digested_once() {
     );
     let paths: Vec<&str> = spec.files.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["agent/a/b.py", "agent/c.py", "tools/c.py"]);
-    assert_eq!(spec.files[2].1, crate::action::Digest::of("print()"));
+    assert_eq!(spec.files[2].1, crate::action::Digest::hash("print()"));
     let set: Vec<(&str, bool)> =
         spec.environment.iter().map(|(name, value)| (name.as_str(), value.is_some())).collect();
     assert_eq!(set, [("A", true), ("B", false)]);

@@ -45,7 +45,7 @@ impl FactMatcher {
         let finders = |facts: &[Fact]| -> Vec<FactFinder> { FactFinder::all(facts) };
         let expected = finders(&probe.expected_facts).into_iter().zip(0..);
         let superseded = finders(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
-        let digest = Digest::of(json(&(&probe.expected_facts, &probe.superseded_facts)));
+        let digest = Digest::hash(json(&(&probe.expected_facts, &probe.superseded_facts)));
         FactMatcher { digest, finders: expected.chain(superseded).map(|(finder, number)| (number, finder)).collect() }
     }
 
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn made(text: &str, cache: &dyn ChunkCache) -> String {
-        chunk(cache, Digest::of(text), || Ok::<_, Infallible>(json(&text))).unwrap()
+        chunk(cache, Digest::hash(text), || Ok::<_, Infallible>(json(&text))).unwrap()
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn compact(sources: &[&str]) -> String {
 fn nonce(parts: &[&str]) -> String {
     let mut digest = DigestBuilder::new("report.html");
     for part in parts {
-        digest.field("part", Digest::of(part).0);
+        digest.field("part", Digest::hash(part).0);
     }
     digest.finish().hex().chars().take(32).collect()
 }

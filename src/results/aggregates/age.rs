@@ -29,7 +29,7 @@ pub struct SurvivalByAge {
 
 impl SurvivalByAge {
     /// Of a method; `None` where nothing has an age.
-    pub(in crate::results) fn of(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
+    pub(in crate::results) fn new(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
         let counted = counted_points(set);
         let own = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
         let references = own.flat_map(|context| context.references.iter().map(move |one| (&context.fixture, one)));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_known_loss_a_round_is_recovered_as_drift() {
-        let found = SurvivalByAge::of(&set(decaying(4, 256)), "m", Ordered::new()).expect("ages");
+        let found = SurvivalByAge::new(&set(decaying(4, 256)), "m", Ordered::new()).expect("ages");
         assert_eq!(found.references.keys().collect::<Vec<_>>(), ["1", "2", "3", "4"]);
         assert_eq!(found.references["2"].share, Some(0.5625));
         assert!((found.drift.expect("a drift") - 0.25).abs() < 1e-3, "{found:?}");
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn few_references_have_shares_and_no_drift() {
-        let found = SurvivalByAge::of(&set(decaying(4, 6)), "m", Ordered::new()).expect("ages");
+        let found = SurvivalByAge::new(&set(decaying(4, 6)), "m", Ordered::new()).expect("ages");
         assert_eq!((found.references.len(), found.drift, found.half_life), (4, None, None));
-        let one = SurvivalByAge::of(&set(decaying(1, 256)), "m", Ordered::new()).expect("ages");
+        let one = SurvivalByAge::new(&set(decaying(1, 256)), "m", Ordered::new()).expect("ages");
         assert_eq!((one.references.len(), one.drift), (1, None));
-        assert_eq!(SurvivalByAge::of(&set(decaying(0, 0)), "m", Ordered::new()), None);
+        assert_eq!(SurvivalByAge::new(&set(decaying(0, 0)), "m", Ordered::new()), None);
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::results) struct Answers<'s> {
 
 impl<'s> Answers<'s> {
     /// Those on the probes `kept`.
-    pub(in crate::results) fn of(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
+    pub(in crate::results) fn new(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
         let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
         Answers { set, variant, measured }
     }

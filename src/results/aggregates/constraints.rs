@@ -33,7 +33,7 @@ pub struct ConstraintShares {
 }
 
 impl ConstraintShares {
-    fn of(rows: &[&ConstraintRow]) -> ConstraintShares {
+    fn from_rows(rows: &[&ConstraintRow]) -> ConstraintShares {
         let share = |occurs: fn(&ConstraintRow) -> Option<bool>| Share::of_fixtures(counts(rows, occurs).values());
         ConstraintShares { literal: share(|row| row.literal), near_literal: share(|row| row.near_literal) }
     }
@@ -42,7 +42,7 @@ impl ConstraintShares {
     fn by<K: Ord + ToString>(rows: &[&ConstraintRow], key: impl Fn(&ConstraintRow) -> K) -> Ordered<ConstraintShares> {
         let mut groups: BTreeMap<K, Vec<&ConstraintRow>> = BTreeMap::new();
         rows.iter().for_each(|row| groups.entry(key(row)).or_default().push(row));
-        groups.into_iter().map(|(key, rows)| (key.to_string(), ConstraintShares::of(&rows))).collect()
+        groups.into_iter().map(|(key, rows)| (key.to_string(), ConstraintShares::from_rows(&rows))).collect()
     }
 }
 
@@ -56,13 +56,13 @@ fn counts<'r>(rows: &[&'r ConstraintRow], occurs: fn(&ConstraintRow) -> Option<b
 
 impl ConstraintSummary {
     /// Of a method; `None` where no rule was put into a session, or no context can be read.
-    pub(in crate::results) fn of(set: &ResultSet, method: &str) -> Option<ConstraintSummary> {
+    pub(in crate::results) fn new(set: &ResultSet, method: &str) -> Option<ConstraintSummary> {
         let rows: Vec<&ConstraintRow> =
             set.constraints.iter().filter(|row| row.method == method && row.literal.is_some()).collect();
         rows.first()?;
         Some(ConstraintSummary {
             rules: rows.iter().map(|row| &row.rule).collect::<BTreeSet<_>>().len(),
-            all: ConstraintShares::of(&rows),
+            all: ConstraintShares::from_rows(&rows),
             by_position: ConstraintShares::by(&rows, |row| row.position),
             by_compressions: ConstraintShares::by(&rows, |row| row.point),
         })
@@ -92,7 +92,7 @@ pub(in crate::results) fn constraint_difference([judged, baseline]: [(&ResultSet
     let share = |(count, of): &(u64, u64)| *count as f64 / *of as f64;
     let differences: Vec<f64> =
         now.iter().filter_map(|(fixture, counts)| Some(share(counts) - share(before.get(fixture)?))).collect();
-    let [before, now] = [&other, &own].map(|rows| Some(ConstraintShares::of(rows).near_literal));
+    let [before, now] = [&other, &own].map(|rows| Some(ConstraintShares::from_rows(rows).near_literal));
     ShareDifference::new(before, now, &differences)
 }
 
@@ -109,7 +109,7 @@ mod tests {
             point,
             method: "m".into(),
             run: 1,
-            key: ActionKey(Digest::of("k")),
+            key: ActionKey(Digest::hash("k")),
             rule: "r".into(),
             position,
             literal: Some(literal),
@@ -128,13 +128,13 @@ mod tests {
             ConstraintRow { literal: None, near_literal: None, ..row("b", 2, Early, [true, true]) },
         ];
         let set = ResultSet { constraints: rows, ..set(Vec::new()) };
-        let found = ConstraintSummary::of(&set, "m").expect("constraints");
+        let found = ConstraintSummary::new(&set, "m").expect("constraints");
         assert_eq!((found.rules, found.all.near_literal.of), (1, 4), "what cannot be read is not lost");
         assert_eq!(found.all.near_literal.share, Some(f64::midpoint(2.0 / 3.0, 0.0)));
         assert_eq!(found.by_position.keys().collect::<Vec<_>>(), ["early", "late"]);
         assert_eq!(found.by_position["late"].literal.share, Some(0.5));
         assert_eq!(found.by_compressions["2"].near_literal.share, Some(0.0));
-        assert_eq!(ConstraintSummary::of(&set, "other"), None);
+        assert_eq!(ConstraintSummary::new(&set, "other"), None);
         assert_eq!(
             constraint_difference([(&set, "m"), (&set, "m")]),
             ShareDifference::default(),

@@ -113,7 +113,7 @@ pub(in crate::results) fn answered_facts(set: &ResultSet, variant: usize) -> BTr
 impl Economy {
     /// What contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
     /// ceiling.
-    pub(in crate::results) fn of(
+    pub(in crate::results) fn new(
         answers: &Answers<'_>,
         guessable: Option<&BTreeSet<FactAt>>,
         full: Option<&Answers<'_>>,
@@ -135,7 +135,7 @@ impl Economy {
             in_context: in_context(answers),
             constraints_kept: answers.mean(|m| m.survival.filter(|_| m.is_constraint)),
             fact_survival_lift: guessable.and_then(|guessable| answers.mean(|m| lift(m, guessable))),
-            facts: FactCounts::of(answers),
+            facts: FactCounts::from_answers(answers),
             answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             task_context_tokens: own.map(|(context, _)| context),
             refetch_tokens: own.map(|(_, refetch)| refetch),
@@ -147,7 +147,7 @@ impl Economy {
             survival_by_depth: shares::survival_by_depth(answers),
             survival_by_mentions: shares::survival_by_mentions(answers),
             survival_by_heading: shares::survival_by_heading(answers),
-            overclaim: Overclaim::of(answers),
+            overclaim: Overclaim::from_answers(answers),
             fabrication_rate: fabrication.share,
             fabrication,
             invented_per_100: answers.mean(|m| Some(100.0 * m.invented as f64)),
@@ -195,7 +195,7 @@ fn measured(answers: &Answers<'_>) -> Option<f64> {
 }
 
 impl FactCounts {
-    fn of(answers: &Answers<'_>) -> FactCounts {
+    fn from_answers(answers: &Answers<'_>) -> FactCounts {
         let mut counts = FactCounts::default();
         for fact in answers.measured.iter().flat_map(|measured| &measured.facts) {
             let count = match (fact.class, fact.answered) {

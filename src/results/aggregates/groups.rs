@@ -25,7 +25,7 @@ pub(in crate::results) struct Groups<'s> {
 
 impl<'s> Groups<'s> {
     /// The parts of `whole`.
-    pub(in crate::results) fn of(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
+    pub(in crate::results) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
         let fixtures = &set.design().fixtures;
         let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
         let has = |tag: &String, fixture: usize| fixtures.get(fixture).is_some_and(|info| info.tags.contains(tag));

@@ -60,14 +60,14 @@ fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
 pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) -> Option<f64> {
     let (_, open) = books(set)?;
     let of = |m: &MeasuredAnswer| m.context_tokens.and(m.refetch).and(m.reach).map(|reach| reach.tokens as f64);
-    Answers::of(open, variant, kept).mean(of)
+    Answers::new(open, variant, kept).mean(of)
 }
 
 impl OpenBookSummary {
     /// Of a variant, on the probes that the figures of `whole` are of; `None` where it never answered with a search.
     pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<OpenBookSummary> {
         let (closed, open) = books(set)?;
-        let answers = Answers::of(open, variant, &whole.kept);
+        let answers = Answers::new(open, variant, &whole.kept);
         answers.measured.iter().find(|measured| measured.reach.is_some())?;
         let runs = |set: &ResultSet| whole.with_scores(&set.scores).runs(variant);
         let (closed, open) = (runs(closed), runs(open));
@@ -81,7 +81,7 @@ impl OpenBookSummary {
             searches: answers.mean(|m| Some(m.reach?.searches as f64)),
             tokens: answers.mean(|m| Some(m.reach?.tokens as f64)),
             gold_found: share_of(&answers, &|m| m.reach?.gold_found),
-            answers: SearchedCounts::of(&answers),
+            answers: SearchedCounts::from_answers(&answers),
         })
     }
 }
@@ -96,7 +96,7 @@ fn differences(closed: &VariantRuns, open: &VariantRuns) -> Vec<f64> {
 }
 
 impl SearchedCounts {
-    fn of(answers: &Answers<'_>) -> SearchedCounts {
+    fn from_answers(answers: &Answers<'_>) -> SearchedCounts {
         let mut counts = SearchedCounts::default();
         for measured in &answers.measured {
             let (Some(reach), Some(survival)) = (measured.reach, measured.survival) else { continue };

@@ -131,7 +131,7 @@ fn records_overclaims(answers: &Answers<'_>) -> bool {
 
 impl Overclaim {
     /// What answers do without their facts; `None` where it was not recorded or no context can be read.
-    pub(in crate::results) fn of(answers: &Answers<'_>) -> Option<Overclaim> {
+    pub(in crate::results) fn from_answers(answers: &Answers<'_>) -> Option<Overclaim> {
         let share = |wanted: AnswerWhenLost| {
             share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
         };

@@ -11,7 +11,7 @@ use stats::{CallCosts, Components, DifferenceVariances, Observation, components,
 /// Variances of `overall`, averaged over all pairs of methods but ceiling and floor, and how many pairs; `None` without a
 /// pair that has four fixtures in common.
 pub fn difference_variances(set: &ResultSet) -> Option<(DifferenceVariances, usize)> {
-    let measured: Vec<MeasuredMethod> = candidates(set).map(|variant| MeasuredMethod::of(set, variant)).collect();
+    let measured: Vec<MeasuredMethod> = candidates(set).map(|variant| MeasuredMethod::new(set, variant)).collect();
     let pairs = measured.iter().enumerate().flat_map(|(at, a)| measured.iter().skip(at + 1).map(move |b| (a, b)));
     let found: Vec<DifferenceVariances> = pairs.filter_map(|(a, b)| of_pair(set, a, b)).collect();
     let average = |part: fn(&DifferenceVariances) -> f64| mean_of(found.iter().map(part));
@@ -56,7 +56,7 @@ struct MeasuredMethod {
 }
 
 impl MeasuredMethod {
-    fn of(set: &ResultSet, variant: usize) -> MeasuredMethod {
+    fn new(set: &ResultSet, variant: usize) -> MeasuredMethod {
         let scores = &set.scores;
         let runs = scores.judged(variant).iter().filter_map(|probe| scores.distinct_runs(variant, *probe)).min();
         let runs = runs.unwrap_or(1);

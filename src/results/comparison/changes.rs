@@ -201,8 +201,8 @@ impl<'s> ComparedVariants<'s> {
     /// Overclaims and fabrications on the probes that both sides asked.
     fn share_differences(&self) -> (ShareDifference, ShareDifference) {
         let (own, theirs) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
-        let after = Answers::of(self.judged, self.pair.a.place, &own);
-        let before = Answers::of(self.baseline, self.pair.b.place, &theirs);
+        let after = Answers::new(self.judged, self.pair.a.place, &own);
+        let before = Answers::new(self.baseline, self.pair.b.place, &theirs);
         let fixture = |(probe, other): (&usize, &usize)| {
             Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
         };

@@ -313,7 +313,7 @@ struct PairRow<'s> {
 }
 
 impl<'s> PairRow<'s> {
-    fn of(matched: ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
+    fn new(matched: ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let (after, before) = (matched.pair.a, matched.pair.b);
@@ -334,9 +334,9 @@ impl<'s> PairRow<'s> {
             overall,
             dimensions,
             needed,
-            chains: ChainPairs::of(&matched),
+            chains: ChainPairs::from_matched(&matched),
             edits: method_edits(before.method, after.method, find),
-            costs: CostChanges::of(&matched),
+            costs: CostChanges::from_matched(&matched),
             constraints_lost: lost_constraints(&matched),
             differences: matched.differences(),
             fixtures,
@@ -421,7 +421,7 @@ fn pair_rows<'s>(
     find: FindTextEdit<'_>,
 ) -> Vec<PairRow<'s>> {
     let of = |pair: &VariantPair<'s>| ComparedVariants { judged, baseline, probes, excluded, pair: *pair };
-    pairs.iter().map(|pair| PairRow::of(of(pair), find)).collect()
+    pairs.iter().map(|pair| PairRow::new(of(pair), find)).collect()
 }
 
 /// The verdicts of all pairs: the changed ones in families.

@@ -132,7 +132,7 @@ fn edited(values: &[RunScores], before: &[RunScores]) -> Vec<Row> {
     let mut edited = rows("mine", values);
     for (row, (now, then)) in edited.iter_mut().zip(values.iter().flatten().zip(before.iter().flatten())) {
         if now != then {
-            row.keys.answer = crate::action::ActionKey(Digest::of("edited"));
+            row.keys.answer = crate::action::ActionKey(Digest::hash("edited"));
             row.keys.judge = row.keys.answer;
         }
     }
@@ -194,7 +194,7 @@ fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
     then.design.methods[0].target_tokens = Some(2000);
     let model = |prompt: &str, effort: Option<&str>| {
         let mut asked = crate::results::fakes::asked("mine", "test/agent-1");
-        asked.prompt = Some(Digest::of(prompt));
+        asked.prompt = Some(Digest::hash(prompt));
         asked.prompt_path = Some("prompts/mine.md".into());
         asked.settings.effort = effort.map(str::to_owned);
         Some(asked)
@@ -215,8 +215,8 @@ fn what_differs_is_listed_and_refused() {
     let (a, mut other) = (set("a", &A), manifest("b", &[("mine", "command")]));
     other.design.judge_context = false;
     other.design.judges[0].model = "test/judge-2".into();
-    other.design.answerers[0].prompt = Some(Digest::of("another"));
-    other.design.rubric.digest = Digest::of("another");
+    other.design.answerers[0].prompt = Some(Digest::hash("another"));
+    other.design.rubric.digest = Digest::hash("another");
     let error =
         compare(side(&a), side(&gather(other, rows("mine", &B))), ComparisonScope::Common, &NO_LINES).unwrap_err();
     let text = error.to_string();
@@ -234,9 +234,9 @@ fn what_differs_is_listed_and_refused() {
 #[test]
 fn only_common_leaves_out_what_was_asked_differently() {
     let (a, mut other) = (set("a", &A), manifest("b", &[("mine", "command")]));
-    other.design.fixtures[3].digests.bank = Digest::of("another");
-    other.design.fixtures[3].probes[0].digest = Digest::of("another");
-    other.design.fixtures[2].digests.transcript = Digest::of("another");
+    other.design.fixtures[3].digests.bank = Digest::hash("another");
+    other.design.fixtures[3].probes[0].digest = Digest::hash("another");
+    other.design.fixtures[2].digests.transcript = Digest::hash("another");
     let b = gather(other, rows("mine", &B));
     let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
     assert!(error.contains("the probes of fixture `f4`") && error.contains("the messages of fixture `f3`"), "{error}");

@@ -44,10 +44,10 @@ pub struct CostChanges {
 }
 
 impl CostChanges {
-    pub(super) fn of(matched: &ComparedVariants<'_>) -> CostChanges {
+    pub(super) fn from_matched(matched: &ComparedVariants<'_>) -> CostChanges {
         let (own, theirs) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
-        let after = Answers::of(matched.judged, matched.pair.a.place, &own);
-        let before = Answers::of(matched.baseline, matched.pair.b.place, &theirs);
+        let after = Answers::new(matched.judged, matched.pair.a.place, &own);
+        let before = Answers::new(matched.baseline, matched.pair.b.place, &theirs);
         let [paid, paid_before] = matched.methods().map(|(set, method)| compression_cost(set, method));
         let of_task = |answers: &Answers<'_>| tokens_of_task(answers, DEFAULT_PROBES);
         CostChanges {

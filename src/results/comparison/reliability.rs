@@ -67,7 +67,7 @@ pub(in crate::results) struct ChainPairs<'s> {
 }
 
 impl<'s> ChainPairs<'s> {
-    pub(in crate::results) fn of(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
+    pub(in crate::results) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
         let name = |probe: &usize| matched.judged.fixture_name(matched.judged.scores.fixture_of(*probe)?);
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
             matched.probes.keys().filter_map(name).map(|name| (name, Default::default())).collect();

@@ -91,7 +91,7 @@ pub struct ProgramInfo {
 }
 
 impl ProgramInfo {
-    fn of(spec: &CommandSpec) -> ProgramInfo {
+    fn from_spec(spec: &CommandSpec) -> ProgramInfo {
         ProgramInfo {
             command: spec.argv.clone(),
             model: spec.model.clone(),
@@ -153,7 +153,7 @@ impl RecoveryInfo {
             results: recovery.results,
             excerpt_tokens: recovery.excerpt_tokens.0,
             protocol: recovery.protocol,
-            program: recovery.command.as_ref().map(ProgramInfo::of),
+            program: recovery.command.as_ref().map(ProgramInfo::from_spec),
         }
     }
 }
@@ -214,7 +214,7 @@ pub struct ProbeInfo {
 
 impl Design {
     /// The design of everything that `pipeline` selects.
-    pub fn of(pipeline: &Pipeline) -> Design {
+    pub fn from_pipeline(pipeline: &Pipeline) -> Design {
         let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
         let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
             let closed = readers.iter().filter_map(|ix| pipeline.answerers.get(ix.0)).filter(|a| a.recovery.is_none());
@@ -228,20 +228,20 @@ impl Design {
             judge_context: settings.judge_context,
             primary: settings.primary,
             focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
-            methods: methods.map(|(method, readers)| MethodInfo::of(method, names(readers))).collect(),
+            methods: methods.map(|(method, readers)| MethodInfo::new(method, names(readers))).collect(),
             answerers: (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
                     recovery: recovery_of(pipeline, &a.name.0),
                     truncated_replies: Some(a.truncated_replies),
                     cached_price_ratio: prices.cached_ratio(&a.model.reference),
-                    ..ModelInfo::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
+                    ..ModelInfo::new(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
                 })
                 .collect(),
             judges: (pipeline.judges.iter())
-                .map(|j| ModelInfo::of(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone()))
+                .map(|j| ModelInfo::new(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone()))
                 .collect(),
-            rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
-            fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
+            rubric: RubricInfo::new(&pipeline.rubric, settings.rubric_scope),
+            fixtures: pipeline.fixtures.iter().map(FixtureInfo::from_loaded).collect(),
             constraints: pipeline.constraints.as_ref().map(|rules| rules.digest),
         }
     }
@@ -304,7 +304,7 @@ fn recovery_of(pipeline: &Pipeline, closed: &str) -> Option<RecoveryInfo> {
 }
 
 impl MethodInfo {
-    fn of(method: &Method, readers: Vec<String>) -> MethodInfo {
+    fn new(method: &Method, readers: Vec<String>) -> MethodInfo {
         let (template, path) = match &method.strategy {
             Strategy::Prompted { template, prompt_path, .. } => (Some(template.text()), prompt_path.clone()),
             Strategy::ProviderCompaction { template, prompt_path, .. } => {
@@ -315,7 +315,7 @@ impl MethodInfo {
         MethodInfo {
             name: method.name.to_string(),
             strategy: method.strategy.name().to_owned(),
-            model: method.strategy.model().map(|model| ModelInfo::of(&method.name.0, model, template, path)),
+            model: method.strategy.model().map(|model| ModelInfo::new(&method.name.0, model, template, path)),
             target_tokens: method.target_tokens.map(|tokens| tokens.0),
             placement: match &method.strategy {
                 Strategy::Prompted { placement: PromptPlacement::System, .. } => Some("system".to_owned()),
@@ -329,7 +329,7 @@ impl MethodInfo {
             deterministic: method.strategy.is_deterministic(),
             readers,
             program: match &method.strategy {
-                Strategy::Command(spec) => Some(ProgramInfo::of(spec)),
+                Strategy::Command(spec) => Some(ProgramInfo::from_spec(spec)),
                 _ => None,
             },
         }
@@ -369,13 +369,13 @@ impl MethodInfo {
 }
 
 impl ModelInfo {
-    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> ModelInfo {
+    fn new(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> ModelInfo {
         ModelInfo {
             name: name.to_owned(),
             model: model.reference.to_string(),
             endpoint: model.provider.endpoint.clone(),
             settings: model.settings.clone(),
-            prompt: prompt.map(Digest::of),
+            prompt: prompt.map(Digest::hash),
             prompt_path,
             lexical: model.is_lexical(),
             truncated_replies: None,
@@ -408,7 +408,7 @@ impl ModelInfo {
 }
 
 impl RubricInfo {
-    fn of(rubric: &Rubric, scope: Scope) -> RubricInfo {
+    fn new(rubric: &Rubric, scope: Scope) -> RubricInfo {
         let weight = |criterion: &crate::judge::Criterion| CriterionWeight {
             id: criterion.id.clone(),
             dimension: criterion.dimension,
@@ -419,9 +419,9 @@ impl RubricInfo {
 }
 
 impl FixtureInfo {
-    fn of(loaded: &LoadedFixture) -> FixtureInfo {
+    fn from_loaded(loaded: &LoadedFixture) -> FixtureInfo {
         let at = |(point, selected): (usize, &Vec<ProbeIx>)| -> Vec<ProbeInfo> {
-            selected.iter().filter_map(|ix| ProbeInfo::of(loaded, PointIx(point), *ix)).collect()
+            selected.iter().filter_map(|ix| ProbeInfo::new(loaded, PointIx(point), *ix)).collect()
         };
         FixtureInfo {
             name: loaded.name().to_owned(),
@@ -434,7 +434,7 @@ impl FixtureInfo {
 }
 
 impl ProbeInfo {
-    fn of(loaded: &LoadedFixture, point: PointIx, ix: ProbeIx) -> Option<ProbeInfo> {
+    fn new(loaded: &LoadedFixture, point: PointIx, ix: ProbeIx) -> Option<ProbeInfo> {
         let probe = loaded.probe(ix)?;
         let asked_at = loaded.points.get(point.0)?;
         let json = serde_json::to_string(&(asked_at, probe)).ok()?;
@@ -443,7 +443,7 @@ impl ProbeInfo {
             id: probe.id.to_string(),
             kind: probe.kind,
             question: probe.question.clone(),
-            digest: Digest::of(json),
+            digest: Digest::hash(json),
         })
     }
 }

@@ -21,7 +21,7 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
     if label.contains(['/', '\\']) {
         return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
     }
-    let folders = LabelFolders::of(results, &Label::new(label)?);
+    let folders = LabelFolders::new(results, &Label::new(label)?);
     // Where this fails there is still something to read.
     let _ = folders.recover();
     if let Some(folder) = [folders.published(), folders.incomplete()].into_iter().find(ResultsFolder::exists) {
@@ -64,7 +64,7 @@ fn folders(folder: &ResultsFolder) -> Option<LabelFolders> {
     let parent = folder.path().parent()?;
     let is_beside = parent.file_name().is_some_and(|name| name == INCOMPLETE);
     let results = if is_beside { parent.parent()? } else { parent };
-    Some(LabelFolders::of(results, &Label::new(&folder.label()).ok()?))
+    Some(LabelFolders::new(results, &Label::new(&folder.label()).ok()?))
 }
 
 /// The lock under which the reports of a set are written.
@@ -115,7 +115,7 @@ pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
     for folder in [REPLACED, INCOMPLETE] {
         for label in labels_in(&results.join(folder))? {
             // Where this fails there is still something to read.
-            let _ = LabelFolders::of(results, &label).recover();
+            let _ = LabelFolders::new(results, &label).recover();
         }
     }
     labels_in(results)
@@ -137,7 +137,7 @@ fn labels_in(folder: &Path) -> Result<Vec<Label>, FileError> {
 pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
     let mut sets = Vec::new();
     for folder in [results.to_owned(), results.join(INCOMPLETE), results.join(REPLACED)] {
-        sets.extend(labels_in(&folder)?.iter().map(|label| ResultsFolder::of(&folder, label)));
+        sets.extend(labels_in(&folder)?.iter().map(|label| ResultsFolder::new(&folder, label)));
     }
     Ok(sets)
 }
@@ -148,13 +148,13 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
 /// There are no results.
 pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
     let started = |label: Label| -> Option<(String, Label)> {
-        let path = ResultsFolder::of(results, &label).file(names::MANIFEST);
+        let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
         let text = files::read_text(&path).ok()?;
         Some((head(&path, &text).ok()?.started, label))
     };
     let newest = labels(results)?.into_iter().filter_map(started).max();
     let (_, label) = newest.ok_or_else(|| FolderError::Empty(results.to_owned()))?;
-    Ok(ResultsFolder::of(results, &label))
+    Ok(ResultsFolder::new(results, &label))
 }
 
 /// How many labels were compared with a baseline when they ran, `label` included.
@@ -167,7 +167,7 @@ pub fn labels_compared_with(results: &Path, baseline: &str, label: &str) -> Resu
         whole || named.split_once(':').is_some_and(|(named, _)| named == baseline)
     };
     let was_compared = |other: &Label| {
-        let path = ResultsFolder::of(results, other).file(names::MANIFEST);
+        let path = ResultsFolder::new(results, other).file(names::MANIFEST);
         let read = files::read_text(&path).ok().and_then(|text| head(&path, &text).ok());
         read.and_then(|head| head.compared_to).is_some_and(is_baseline)
     };

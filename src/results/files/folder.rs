@@ -125,7 +125,7 @@ pub(in crate::results) struct Head {
 
 impl ResultsFolder {
     /// The folder that `label` has in `results`, whether or not it exists.
-    pub fn of(results: &Path, label: &Label) -> ResultsFolder {
+    pub fn new(results: &Path, label: &Label) -> ResultsFolder {
         ResultsFolder { path: results.join(label.as_str()) }
     }
 

@@ -51,7 +51,7 @@ fn spending_is_that_of_all_parts_which_spent_anything() {
 }
 
 fn with(results: &std::path::Path, label: &str, started: &str) -> ResultsFolder {
-    let folder = ResultsFolder::of(results, &Label::new(label).unwrap());
+    let folder = ResultsFolder::new(results, &Label::new(label).unwrap());
     folder.write_manifest(&manifest(label, started)).unwrap();
     folder
 }
@@ -213,7 +213,7 @@ fn figures_are_taken_over_only_where_nothing_else_changed() {
 fn keys_are_listed_once_and_sorted_and_those_of_older_formats_are_read() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let keys = ["one", "two", "three"].map(|text| ActionKey(Digest::of(text)));
+    let keys = ["one", "two", "three"].map(|text| ActionKey(Digest::hash(text)));
     let mut file = KeysFile::create(&folder.file(names::KEYS)).unwrap();
     for key in [keys[2], keys[0], keys[1], keys[0]] {
         file.push(key).unwrap();

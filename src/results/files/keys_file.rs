@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn keys_of_several_parts_are_sorted_and_each_is_there_once() {
         let mut file = tempfile::tempfile().unwrap();
-        let keys: Vec<Digest> = (0..3000_u32).map(|n| Digest::of((n % 2000).to_le_bytes())).collect();
+        let keys: Vec<Digest> = (0..3000_u32).map(|n| Digest::hash((n % 2000).to_le_bytes())).collect();
         let bytes: Vec<u8> = keys.iter().flat_map(|key| key.0).collect();
         file.write_all(&bytes).unwrap();
         let written = String::from_utf8(write_sorted(file, Vec::new(), 500).unwrap()).unwrap();

@@ -51,7 +51,7 @@ pub(in crate::results) struct LabelFolders {
 }
 
 impl LabelFolders {
-    pub(in crate::results) fn of(results: &Path, label: &Label) -> LabelFolders {
+    pub(in crate::results) fn new(results: &Path, label: &Label) -> LabelFolders {
         LabelFolders { results: results.to_owned(), label: label.clone() }
     }
 
@@ -60,19 +60,19 @@ impl LabelFolders {
     }
 
     pub(super) fn published(&self) -> ResultsFolder {
-        ResultsFolder::of(&self.results, &self.label)
+        ResultsFolder::new(&self.results, &self.label)
     }
 
     pub(super) fn incomplete(&self) -> ResultsFolder {
-        ResultsFolder::of(&self.results.join(INCOMPLETE), &self.label)
+        ResultsFolder::new(&self.results.join(INCOMPLETE), &self.label)
     }
 
     pub(super) fn replaced(&self) -> ResultsFolder {
-        ResultsFolder::of(&self.results.join(REPLACED), &self.label)
+        ResultsFolder::new(&self.results.join(REPLACED), &self.label)
     }
 
     pub(super) fn numbered(&self, number: u32) -> ResultsFolder {
-        ResultsFolder::of(&self.results, &self.label.earlier(number))
+        ResultsFolder::new(&self.results, &self.label.earlier(number))
     }
 
     /// `LABEL~1`, `LABEL~2` and so on, as many as follow one another.

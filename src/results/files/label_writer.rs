@@ -91,7 +91,7 @@ impl LabelWriter {
         if label.successor().is_some() {
             return Err(LabelWriterError::Numbered(label.clone()));
         }
-        let folders = LabelFolders::of(results, label);
+        let folders = LabelFolders::new(results, label);
         let lock = folders.lock_run()?;
         folders.recover()?;
         let (published, incomplete) = (folders.published(), folders.incomplete());

@@ -89,7 +89,7 @@ impl<P: Ord + Copy> LinesFile<P> {
         [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
         let file = files::open_options(path).read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| FileError::new("write", path, e))?;
-        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: LinesState::of(form, earlier) })
+        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: LinesState::new(form, earlier) })
     }
 
     /// The same, except that there is no such file before it is finished.
@@ -98,7 +98,7 @@ impl<P: Ord + Copy> LinesFile<P> {
         let form = RowsForm::Plain;
         let unnamed = files::temporary_in(files::folder_of(path)).map_err(fault)?;
         let file = unnamed.as_file().try_clone().map_err(fault)?;
-        let lines = LinesState::of(form, earlier);
+        let lines = LinesState::new(form, earlier);
         Ok(LinesFile { path: path.to_owned(), form, file, unnamed: Some(unnamed), lines })
     }
 
@@ -226,7 +226,7 @@ impl<P: Ord + Copy> LinesFile<P> {
 }
 
 impl<P: Ord + Copy> LinesState<P> {
-    fn of(form: RowsForm, earlier: Option<&Path>) -> LinesState<P> {
+    fn new(form: RowsForm, earlier: Option<&Path>) -> LinesState<P> {
         let earlier = earlier.and_then(|earlier| Earlier::open(earlier, form).ok());
         earlier.map_or(LinesState::Own { lines: Vec::new(), length: 0 }, LinesState::Same)
     }

@@ -52,7 +52,7 @@ impl ListedRow {
     /// It is no row.
     pub fn read(line: &str) -> serde_json::Result<ListedRow> {
         let line = line.trim_end_matches('\n');
-        Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::of(line) })
+        Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::hash(line) })
     }
 }
 

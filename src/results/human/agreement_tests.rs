@@ -85,7 +85,7 @@ fn one_of_several_answers_must_be_named() {
 /// The same cell judged again: another action, another score.
 fn again(row: &Row, judge: &str, judge_n: u32, points: u8) -> Row {
     let mut row = Row { judge: judge.into(), judge_n, ..row.clone() };
-    row.keys.judge = ActionKey(Digest::of(format!("{judge} {judge_n}")));
+    row.keys.judge = ActionKey(Digest::hash(format!("{judge} {judge_n}")));
     row.criteria = CriterionScore::new("accuracy_factual".into(), points, "").into_iter().collect();
     row
 }

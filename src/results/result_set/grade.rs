@@ -99,7 +99,7 @@ pub(in crate::results) struct MeasuredFact {
 }
 
 impl MeasuredFact {
-    fn of(fate: &FactOutcome) -> MeasuredFact {
+    fn from_fate(fate: &FactOutcome) -> MeasuredFact {
         let FactOutcome { answered, class, depth, mentions, age, .. } = *fate;
         MeasuredFact { answered, class, depth, mentions, age }
     }
@@ -151,7 +151,7 @@ impl MeasuredAnswer {
     pub(in crate::results) fn of<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
-            facts: row.facts.iter().map(MeasuredFact::of).collect(),
+            facts: row.facts.iter().map(MeasuredFact::from_fate).collect(),
             when_lost: row.answer_when_lost,
             heading,
             survival: row.fact_survival,

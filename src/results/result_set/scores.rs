@@ -33,12 +33,12 @@ pub(in crate::results) struct Scores {
 
 impl Scores {
     /// Of grades sorted by place.
-    pub(in crate::results) fn of(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
+    pub(in crate::results) fn new(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
         let graded = merge_panels(grades, &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
         let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
         let probes = fixture_of.len();
-        let grid = Grid::of(&graded, variants, probes, design.runs.compress as usize);
+        let grid = Grid::new(&graded, variants, probes, design.runs.compress as usize);
         let measured = |probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d)));
         Scores {
             measures: (0..probes).map(measured).collect(),
@@ -131,7 +131,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn of(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
+    fn new(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
         let is_measured = |dimension| graded.iter().any(|graded| graded.dimensions.get(dimension).is_some());
         let mut measured = 0;
         let places = Dimension::ALL.map(|dimension| {

@@ -146,7 +146,7 @@ impl ResultSet {
         let (variants, mut probes) = (variants(design), probes(design));
         let mut gathered = RowTotals::new(variants.len(), probes.len());
         let mut other = RowTotals::new(variants.len(), probes.len());
-        let index = DesignIndex::of(&manifest, &variants, &probes);
+        let index = DesignIndex::new(&manifest, &variants, &probes);
         for row in rows {
             let row = row?;
             let row = row.borrow();
@@ -162,7 +162,7 @@ impl ResultSet {
 
     fn new(manifest: Manifest, variants: Vec<MethodVariant>, probes: Vec<ProbeAt>, totals: RowTotals) -> ResultSet {
         let RowTotals { grades, answers, costs, .. } = totals;
-        let scores = Scores::of(&manifest.design, variants.len(), &grades);
+        let scores = Scores::new(&manifest.design, variants.len(), &grades);
         let (contexts, constraints, other_book) = (Vec::new(), Vec::new(), None);
         ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints, other_book }
     }
@@ -209,7 +209,7 @@ impl ResultSet {
         }
         let grades: Vec<Grade> = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
         let answers = self.answers.iter().filter(|answer| !answer.truncated).cloned().collect();
-        let scores = Scores::of(self.design(), self.variants.len(), &grades);
+        let scores = Scores::new(self.design(), self.variants.len(), &grades);
         Some(ResultSet { grades, answers, scores, ..self.clone() })
     }
 
@@ -337,7 +337,7 @@ struct DesignIndex<'m> {
 }
 
 impl<'m> DesignIndex<'m> {
-    fn of(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
+    fn new(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
         let design = &manifest.design;
         let of_variant = |(ix, variant): (usize, &'m MethodVariant)| {
             Some(((design.methods.get(variant.method)?.name.as_str(), variant.answerer.as_str()), ix))

@@ -131,7 +131,7 @@ async fn confirm(
         }
         Ok(BatchSearch::Absent) => {
             let limits = executor.preparer.pipeline().providers.get(&account.provider).map(|spec| &spec.limits);
-            let patience = PollTimes::of(limits).confirmation(account.dialect != Dialect::Anthropic);
+            let patience = PollTimes::from_limits(limits).confirmation(account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
                 tracked.note = "not confirmed by the provider".to_owned();
                 return Ok(Confirmation::Open);

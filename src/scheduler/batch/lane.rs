@@ -51,7 +51,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(action: &Action) -> Option<Shape> {
+    fn from_action(action: &Action) -> Option<Shape> {
         let request = action.request()?;
         Some(Shape {
             stage: action.task.stage(),
@@ -177,7 +177,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
             return false;
         }
-        let Some(shape) = Shape::of(action) else { return false };
+        let Some(shape) = Shape::from_action(action) else { return false };
         if self.shapes.contains_key(&shape) {
             return true;
         }
@@ -187,7 +187,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// A live request ended: if it was the first of its kind, the others follow it or try again.
     pub(in crate::scheduler) fn note_live(&mut self, action: &Action, has_output: bool) {
-        let Some(shape) = Shape::of(action) else { return };
+        let Some(shape) = Shape::from_action(action) else { return };
         if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
             return;
         }
@@ -254,8 +254,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Tasks whose kind of request no live one has tried yet: they are begun again, and the first of them goes live.
     fn take_untested(&mut self) -> Vec<EndedLine> {
         let shapes = &self.shapes;
-        let is_tested =
-            |action: &Action| Shape::of(action).is_some_and(|shape| shapes.get(&shape) == Some(&ShapeTest::Accepted));
+        let is_tested = |action: &Action| {
+            Shape::from_action(action).is_some_and(|shape| shapes.get(&shape) == Some(&ShapeTest::Accepted))
+        };
         let (tested, untested): (Vec<_>, Vec<_>) = std::mem::take(&mut self.pending).into_iter().partition(is_tested);
         self.pending = tested;
         untested.into_iter().map(|action| EndedLine { action, end: LineEnd::Again { live: false } }).collect()
@@ -302,9 +303,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let providers = &self.executor.preparer.pipeline().providers;
         let times = |tracked: &Tracked| {
             let spec = providers.get(&tracked.batch.intent.account.provider);
-            PollTimes::of(spec.map(|spec| &spec.limits))
+            PollTimes::from_limits(spec.map(|spec| &spec.limits))
         };
-        self.open.iter().map(times).min_by_key(|times| times.0).unwrap_or(PollTimes::of(None))
+        self.open.iter().map(times).min_by_key(|times| times.0).unwrap_or(PollTimes::from_limits(None))
     }
 
     /// Asks about every open batch: once, or again at each turn of a run that waits.

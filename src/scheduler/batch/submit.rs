@@ -237,7 +237,7 @@ impl Submitter<'_, '_> {
             stage: action.stage,
             coordinate: self.executor.coordinate(action),
             inputs: action.inputs(),
-            sources: CurrentSources::of(pipeline, &action.task).sources(),
+            sources: CurrentSources::new(pipeline, &action.task).sources(),
             reserved: *worst,
         }
     }

@@ -46,7 +46,7 @@ impl Tracked {
 pub(super) struct PollTimes(pub(super) Duration);
 
 impl PollTimes {
-    pub(super) fn of(limits: Option<&Limits>) -> PollTimes {
+    pub(super) fn from_limits(limits: Option<&Limits>) -> PollTimes {
         PollTimes(limits.map_or(Limits::BATCH_POLL, |limits| limits.batch_poll))
     }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn polls_become_rare_and_never_stop() {
-        let times = PollTimes::of(None);
+        let times = PollTimes::from_limits(None);
         assert_eq!((times.wait(0).as_secs(), times.wait(3).as_secs()), (15, 50));
         assert_eq!([times.wait(12), times.wait(1000)], [Duration::from_secs(600); 2]);
         assert_eq!([true, false].map(|known| times.confirmation(known).as_secs()), [600, 3600]);

@@ -32,7 +32,7 @@ pub(super) fn redact_secrets(spec: &CommandSpec) {
 pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, String), ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
-    let mut group = ProcessGroup::of(&child);
+    let mut group = ProcessGroup::of_child(&child);
     let errors = Arc::new(Mutex::new(String::new()));
     let communication = communicate((&mut child, &mut group), stdin, Arc::clone(&errors));
     let ended = tokio::time::timeout(spec.timeout, communication).await;
@@ -130,13 +130,13 @@ pub(super) struct ProcessGroup {
 
 impl ProcessGroup {
     #[cfg(unix)]
-    pub(super) fn of(child: &Child) -> ProcessGroup {
+    pub(super) fn of_child(child: &Child) -> ProcessGroup {
         let leader = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
         ProcessGroup { leader, is_supervised: is_supervised() }
     }
 
     #[cfg(not(unix))]
-    pub(super) fn of(_: &Child) -> ProcessGroup {
+    pub(super) fn of_child(_: &Child) -> ProcessGroup {
         ProcessGroup { leader: None, is_supervised: is_supervised() }
     }
 

@@ -42,7 +42,7 @@ impl Worker {
         let program = spec.argv.join(" ");
         let failed = |source| ProgramError::Start { program: program.clone(), source };
         let mut child = start(spec).map_err(failed)?;
-        let group = ProcessGroup::of(&child);
+        let group = ProcessGroup::of_child(&child);
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
         };

@@ -49,7 +49,7 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
         kept += conversation.messages.iter().map(|message| message.countable_text().len()).sum::<usize>();
         conversations.push(conversation);
     }
-    ImportedLog::of(file.to_owned(), Format::Inspect, conversations, archive.losses)
+    ImportedLog::new(file.to_owned(), Format::Inspect, conversations, archive.losses)
 }
 
 /// `samples/NAME.json`; what else lies there is none.

@@ -26,7 +26,7 @@ pub struct ImportedLog {
 
 impl ImportedLog {
     /// What a log gave. Conversations without messages go; what was counted in them is counted in the first that stays.
-    pub(super) fn of(
+    pub(super) fn new(
         file: PathBuf,
         format: Format,
         conversations: Vec<Conversation>,

@@ -47,7 +47,7 @@ pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, Impo
             openhands_event(&event, &mut draft);
         }
     }
-    ImportedLog::of(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)
+    ImportedLog::new(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)
 }
 
 /// The JSON in one file, and what could not be read of it.

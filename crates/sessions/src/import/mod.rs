@@ -164,7 +164,7 @@ fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportErr
     let file = records.file.clone();
     let losses = records.into_losses();
     let conversations = drafts.into_iter().map(draft::ConversationDraft::finish).collect();
-    ImportedLog::of(file, format, conversations, losses)
+    ImportedLog::new(file, format, conversations, losses)
 }
 
 fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {

@@ -51,7 +51,7 @@ pub(super) struct SessionActions {
 }
 
 impl SessionActions {
-    pub(super) fn of(messages: &[Message]) -> SessionActions {
+    pub(super) fn from_messages(messages: &[Message]) -> SessionActions {
         let mut actions = SessionActions::default();
         for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
             let turn = actions.turns.len();

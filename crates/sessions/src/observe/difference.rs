@@ -78,7 +78,7 @@ struct SessionRate {
 }
 
 impl SessionRate {
-    fn of(windows: &[SurroundedWindow], rate: Rate) -> Option<SessionRate> {
+    fn new(windows: &[SurroundedWindow], rate: Rate) -> Option<SessionRate> {
         let rates = windows.iter().filter_map(|one| Some([rate(&one.window)?, rate(&one.before)?, rate(&one.after)?]));
         let rates: Vec<[f64; 3]> = rates.collect();
         let mean_of = |of: fn(&[f64; 3]) -> f64| mean(&rates.iter().map(of).collect::<Vec<f64>>());
@@ -91,7 +91,7 @@ impl SessionRate {
 }
 
 fn rate_difference(sessions: &[Vec<SurroundedWindow>], rate: Rate) -> Option<RateDifference> {
-    let rates: Vec<SessionRate> = sessions.iter().filter_map(|windows| SessionRate::of(windows, rate)).collect();
+    let rates: Vec<SessionRate> = sessions.iter().filter_map(|windows| SessionRate::new(windows, rate)).collect();
     if rates.len() < SESSIONS_FOR_INTERVAL {
         return None;
     }

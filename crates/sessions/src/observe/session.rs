@@ -82,14 +82,14 @@ pub struct SessionFindings {
 /// Looks at one conversation of a log.
 pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let messages = &conversation.messages;
-    let actions = SessionActions::of(messages);
+    let actions = SessionActions::from_messages(messages);
     let copied = conversation.repairs.get(&RepairKind::Copied).copied().unwrap_or(0);
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
     let start = actions.turn_at(copied);
     let digest = identity_of_all(messages);
     let own: Vec<&RecordedCompaction> = conversation.recorded.iter().filter(|one| one.message > copied).collect();
-    let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::of(messages) };
+    let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::from_messages(messages) };
     let session = Session { conversation, format, actions: &actions, borders: &borders, start, noise: &noise };
     let mut compactions: Vec<ObservedCompaction> = own.into_iter().map(|one| session.compaction(one)).collect();
     scrub(messages, &mut compactions);

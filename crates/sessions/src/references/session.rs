@@ -103,7 +103,7 @@ pub struct SessionNoise {
 
 impl SessionNoise {
     /// Of a session's messages. What a leading system message held is in `messages` only if it is still there.
-    pub fn of(messages: &[Message]) -> SessionNoise {
+    pub fn from_messages(messages: &[Message]) -> SessionNoise {
         let mut keys = HashSet::new();
         for message in messages.iter().take_while(|message| message.role == Role::System) {
             keys.extend(references_in(&message.content).iter().map(Reference::key));
@@ -177,7 +177,7 @@ mod tests {
             Message::text(Role::System, "Work in /srv/project/root with my_tool."),
             calling("look_up", r#"{"file_name":{"inner_key":"x"}}"#),
         ];
-        let noise = SessionNoise::of(&messages);
+        let noise = SessionNoise::from_messages(&messages);
         let has = |text: &str| noise.has(&references_in(text)[0]);
         assert!(has("/srv/project/root") && has("my_tool") && has("look_up") && has("inner_key"));
         assert!(!has("job_state"));

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(name: &str, arguments: &str) -> Vec<Target> {
+    fn all_from(name: &str, arguments: &str) -> Vec<Target> {
         targets(&ToolCall::new("c", name, arguments))
     }
 

@@ -42,7 +42,7 @@ impl MappedFold {
     /// Folds `text` by the steps of [`crate::transcript::fold`], recording each.
     pub fn new(text: &str) -> MappedFold {
         let written = TextEdits::from_list(edits_of_written(text, TypographyRules::ALL));
-        let normalized = Pieces::of(&written.apply(text.to_owned()));
+        let normalized = Pieces::from_text(&written.apply(text.to_owned()));
         let typographic = TextEdits::from_list(edits_of_normalized(&normalized.text, TypographyRules::ALL));
         let edited = typographic.apply(normalized.text.clone());
         let blanks = TextEdits::from_list(edits_of_blanks(&edited));
@@ -63,7 +63,7 @@ impl MappedFold {
 
 impl Pieces {
     /// Normalizes `text` piece by piece, where a piece is what normalization can join to one.
-    fn of(text: &str) -> Pieces {
+    fn from_text(text: &str) -> Pieces {
         let mut mapped = Pieces { text: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut blank = false;
         if text.is_ascii() {

@@ -13,7 +13,7 @@
 //! | blanks | `端口8080` `端口 8080` | beside a Chinese or Japanese character; never before a sign (`温度 -5`) |
 //! | conventions | dates, versions, exit codes and so on | [`super::conventions`] |
 //!
-//! `docs/method.md` has the figures; the variants and near misses that prove them are made in `probe/variants.rs`.
+//! `docs/notes/facts.md` has the figures; the variants and near misses that prove them are made in `probe/variants.rs`.
 
 use std::borrow::Cow;
 use std::ops::Range;

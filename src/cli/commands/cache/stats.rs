@@ -132,7 +132,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
 fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheSavings> {
     let mut saved = CacheSavings { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
     for label in labels(results).ok()? {
-        let folder = ResultsFolder::of(results, &label);
+        let folder = ResultsFolder::new(results, &label);
         match folder.manifest().and_then(|manifest| Ok((manifest, folder.keys()?))) {
             Ok((manifest, keys)) => {
                 let hits: u64 = manifest.stages.values().map(|stage| stage.cached).sum();

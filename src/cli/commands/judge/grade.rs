@@ -63,7 +63,7 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
         let text = read_text(&given(common, file));
         (file.display().to_string(), text.map_err(|error| Failure::input(chain(&error)))?)
     };
-    let source = SourceFile { path, digest: Digest::of(&text), text: text.into() };
+    let source = SourceFile { path, digest: Digest::hash(&text), text: text.into() };
     GradingRequest::read(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
 

@@ -60,7 +60,7 @@ impl Listener for PushedCases<'_> {
 /// Reads cases of the user's own.
 fn own_cases(path: &Path) -> Result<SelfTest, Failure> {
     let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
-    let source = SourceFile { path: path.display().to_string(), digest: Digest::of(&text), text: text.into() };
+    let source = SourceFile { path: path.display().to_string(), digest: Digest::hash(&text), text: text.into() };
     read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
 

@@ -84,14 +84,14 @@ struct BestJson {
 }
 
 impl LabelJson {
-    fn of(folder: &ResultsFolder, manifest: &Manifest) -> LabelJson {
+    fn new(folder: &ResultsFolder, manifest: &Manifest) -> LabelJson {
         let design = &manifest.design;
         let cells = |folder: &ResultsFolder| folder.row_count().unwrap_or_default();
         let text = serde_json::to_string(design).unwrap_or_default();
         LabelJson {
             label: folder.label(),
             started: manifest.started.clone(),
-            design: Digest::of(text).short(),
+            design: Digest::hash(text).short(),
             complete: manifest.outcome == Outcome::Complete,
             outcome: manifest.outcome,
             cells: cells(folder),
@@ -123,7 +123,7 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
     for label in labels(results)? {
         let read = open_results(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
-            Ok((manifest, folder)) => found.push(LabelJson::of(&folder, &manifest)),
+            Ok((manifest, folder)) => found.push(LabelJson::new(&folder, &manifest)),
             Err(error) => console.warn("skipped:", error),
         }
     }

@@ -71,7 +71,7 @@ fn folders(results: &Path, asked: &[String]) -> Result<Vec<ResultsFolder>, Failu
         let mut found = 0;
         for label in &known {
             if is_meant(label.as_str()) || label.successor().is_some_and(is_meant) {
-                add(ResultsFolder::of(results, label));
+                add(ResultsFolder::new(results, label));
                 found += 1;
             }
         }
@@ -158,7 +158,7 @@ fn measured_with(design: &Design) -> Digest {
     let parts = (fixtures, &design.rubric, answerers, judges, design.tail, design.judge_context, design.locale);
     // Names, numbers and digests: serialising them cannot fail.
     let json = serde_json::to_string(&parts).unwrap_or_else(|error| unreachable!("a design is plain data: {error}"));
-    Digest::of(json)
+    Digest::hash(json)
 }
 
 /// A result set as a point of the trend.

@@ -51,7 +51,7 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let limits = limits_of(budget)?;
     require_prices(&limits, models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
-    store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
+    store.text(crate::action::Digest::hash(generator.template.text()), generator.template.text());
     let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
     let mut run_log = RunLog::new(console);
     let options = EngineOptions {

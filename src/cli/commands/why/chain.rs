@@ -144,7 +144,7 @@ fn walk<'p>(
         let is_cached = !matches!(outcome, TaskOutcome::Unresolved);
         frontier.resolve(&task, outcome);
         let coordinate = cell_coordinate(place, action.repetition);
-        let current = CurrentSources::of(pipeline, &task);
+        let current = CurrentSources::new(pipeline, &task);
         let point = place.point.0;
         let of_chain = ChainPlace { stage: action.stage, point, step: place.step };
         found.insert(of_chain, CurrentAction { point, action, coordinate, is_cached, current });

@@ -23,7 +23,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         for span in spans {
             let key = first_at(span, &["/traceId", "/trace_id", "/context/trace_id"]).to_owned();
             let trace = traces.entry(key).or_default();
-            match ModelCall::of(span) {
+            match ModelCall::from_span(span) {
                 Some(call) => trace.calls.push(call),
                 None => trace.others += 1,
             }
@@ -68,7 +68,7 @@ struct ModelCall {
 }
 
 impl ModelCall {
-    fn of(span: &Value) -> Option<ModelCall> {
+    fn from_span(span: &Value) -> Option<ModelCall> {
         let start = ["startTimeUnixNano", "start_time", "startTime"].into_iter().find_map(|key| span.get(key));
         let start = start.map(|start| start.as_str().map_or_else(|| start.to_string(), str::to_owned));
         let of = |model: &str, input, output| {

@@ -325,7 +325,7 @@ fn record_references(fixture: &mut Fixture, facts: &[String]) {
         return;
     }
     fixture.reference_patterns = Some(PATTERNS);
-    let used = ReferenceUse::of(&fixture.messages);
+    let used = ReferenceUse::from_messages(&fixture.messages);
     let mut of_system = Vec::new();
     for ((at, message), is_cut) in fixture.messages.iter_mut().enumerate().zip(is_cut) {
         let attached = message.attached_references.join("\n");
@@ -355,7 +355,7 @@ struct ReferenceUse {
 }
 
 impl ReferenceUse {
-    fn of(messages: &[Message]) -> ReferenceUse {
+    fn from_messages(messages: &[Message]) -> ReferenceUse {
         let mut last: BTreeMap<String, (usize, Reference)> = BTreeMap::new();
         for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
             last.extend(used_in(message).into_iter().map(|reference| (reference.key(), (at, reference))));

@@ -64,7 +64,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
 impl Site for ReviewSite {
     fn reply(&self, request: &PageRequest) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/") => PageReply::of("200 OK", "text/html", PAGE.to_owned()),
+            ("GET", "/") => PageReply::new("200 OK", "text/html", PAGE.to_owned()),
             ("GET", path) => match path.strip_prefix("/card/").and_then(|at| at.parse().ok()) {
                 Some(at) => self.card(at),
                 None => PageReply::refused("404 Not Found"),
@@ -147,7 +147,7 @@ fn redirect_page(address: &str) -> String {
 }
 
 fn json_reply(value: &Value) -> PageReply {
-    PageReply::of("200 OK", "application/json", value.to_string())
+    PageReply::new("200 OK", "application/json", value.to_string())
 }
 
 /// What could not be done, in words.
@@ -156,5 +156,5 @@ fn refusal(failure: &Failure) -> PageReply {
         Failure::Message { message, .. } => message.clone(),
         Failure::Problems(problems) => problems.to_string(),
     };
-    PageReply::of("422 Unprocessable Content", "application/json", json!({ "error": words }).to_string())
+    PageReply::new("422 Unprocessable Content", "application/json", json!({ "error": words }).to_string())
 }

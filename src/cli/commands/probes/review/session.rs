@@ -284,6 +284,6 @@ fn missing_probe(item: &ReviewItem) -> Failure {
 }
 
 fn problems(faults: Vec<Fault>, path: String, text: &str) -> Failure {
-    let source = SourceFile { path, digest: Digest::of(text), text: text.into() };
+    let source = SourceFile { path, digest: Digest::hash(text), text: text.into() };
     Problems(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)).collect()).into()
 }
