@@ -24,7 +24,7 @@ mod loopback;
 use bucket::{BUCKET, KEY_ID, ObjectStore};
 use compeval::action::ActionKey;
 use compeval::cache::{LockHolder, Store};
-use compeval::remote::{RemoteSettings, SharedCache, SigningKey, TrustedWriter};
+use compeval::remote::{RemoteMode, RemoteSettings, SharedCache, SigningKey, TrustedWriter};
 use futures::StreamExt;
 
 const KEYS: u64 = 100_000;
@@ -123,7 +123,17 @@ fn shared() -> SharedCache {
     let key = SigningKey::parse(&std::env::var("COMPEVAL_SIGNING_KEY").unwrap()).unwrap();
     let writer = TrustedWriter { name: "ci".into(), key: key.public() };
     let url = format!("s3://{BUCKET}/team").parse().unwrap();
-    SharedCache::new(RemoteSettings { url, trust: vec![writer], key: Some(key), texts: false }).unwrap()
+    let settings = RemoteSettings {
+        url,
+        trust: vec![writer],
+        mode: RemoteMode::Write,
+        key: Some(key),
+        unsigned: false,
+        texts: false,
+        assignment: None,
+        part: None,
+    };
+    SharedCache::new(settings).unwrap()
 }
 
 fn open(folder: &Path) -> Store {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all_from(name: &str, arguments: &str) -> Vec<Target> {
+    fn of(name: &str, arguments: &str) -> Vec<Target> {
         targets(&ToolCall::new("c", name, arguments))
     }
 
