@@ -306,7 +306,7 @@ impl Bucket {
             let hint = format!("Without credentials, {what}: block public access to the bucket");
             RemoteError::Public { url: self.objects.url.clone(), hint }
         };
-        if succeeds(self.anonymous.read_with(super::remote_id::OBJECT).range(0..1)).await {
+        if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
             return Err(public("its objects can be read"));
         }
         if succeeds(self.anonymous.list_with("/").limit(1)).await {
