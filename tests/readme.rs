@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 30] = [
     "README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md",
     "docs/pipeline.md", "docs/method.md", "docs/data.md", "docs/results.md", "docs/running.md",
     "docs/cluster/README.md", "docs/tutorial.md", "docs/which-model.md", "docs/zh/README.md", "docs/zh/tutorial.md",
     "docs/limits.md", "docs/batch.md", "docs/shared-cache.md", "docs/grading.md", "docs/interface.md",
-    "docs/python.md", "docs/economics.md",
+    "docs/python.md", "docs/economics.md", "docs/notes/facts.md", "docs/notes/gate.md", "docs/notes/harms.md",
+    "docs/notes/judges.md", "docs/notes/needed.md", "docs/notes/observe.md", "docs/notes/open-book.md",
+    "docs/notes/stand-in.md",
 ];
 /// Pages whose inline paths are those of the repository. Other pages in `docs` name files of sample sessions.
 const CONTRIBUTOR_PAGES: [&str; 5] =

@@ -180,7 +180,7 @@ fn check_names_file_line_and_column_of_every_fault_at_once() {
 fn recommendations_of_check_are_warnings() {
     let project = Project::new();
     let starter: Value = serde_json::from_str(&project.read(&format!("fixtures/{STARTER}.json"))).unwrap();
-    let texts = ["port 8080", "port 8081", "port 8082"].map(|text| format!("{text}. {}", "word ".repeat(30_000)));
+    let texts = ["port 8080", "port 8081", "port 8082"].map(|text| format!("{text}. {}", "word ".repeat(28_000)));
     let messages: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
     let fixture = json!({"name": "large", "model": starter["model"], "points": [1, 2, 3], "messages": messages});
     project.write("fixtures/large.json", &fixture.to_string());
@@ -199,7 +199,7 @@ fn recommendations_of_check_are_warnings() {
         assert_eq!((check.code, &found["errors"]), (0, &json!([])), "{found}");
         let warnings: Vec<&str> =
             found["warnings"].as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap()).collect();
-        let size = "fixtures/large.json has 450 KB, more than people review: 150 KB";
+        let size = "fixtures/large.json has 420 KB, more than people review: 150 KB";
         let expected: Vec<&str> = count.into_iter().chain([size]).collect();
         assert_eq!(warnings, expected);
     }

@@ -53,9 +53,9 @@ const CASES: &[Case] = &[
         &["decisions", "decision", "harbor.probes.json:"],
     ),
     (
-        "no expected facts",
-        |p| p.edit("probes/harbor.probes.json", "[\"6 tries\"]", "[]"),
-        &["retries", "harbor.probes.json:"],
+        "a fact that is no text",
+        |p| p.edit("probes/harbor.probes.json", "[\"6 tries\"]", "[6]"),
+        &["harbor.probes.json:"],
     ),
     (
         "a fact that occurs nowhere",
