@@ -68,7 +68,9 @@ impl MethodFindings {
             let levels = candidates.iter().map(|(name, method)| (*name, level(method)));
             gaps.extend(gap(levels).map(|gap| (dimension.clone(), gap)));
         }
-        let check = |levels: GroupLevels| order_check(&candidates, levels);
+        // The tags of one session are no kinds of session.
+        let is_several = summary.fixtures.len() > 1;
+        let check = |levels: GroupLevels| order_check(&candidates, levels).filter(|_| is_several);
         MethodFindings { gaps, by_length: check(|method| &method.by_length), by_kind: check(|method| &method.by_tag) }
     }
 }

@@ -142,6 +142,15 @@ mod tests {
         assert!(cut(text, "port firewall", 4).contains("port and firewall"));
     }
 
+    #[test]
+    fn the_limit_is_kept_where_lines_are_indented() {
+        let text = "端a\n  a端端 a端a\n  a\n a端aaa\n   aaa";
+        let size = |text: &str| text.len() as u64;
+        let found = excerpt(text, &SearchIndex::new([text]).rank("a", 0..1), 19, size);
+        let inner = found.trim_start_matches("[…]\n").trim_end_matches("\n[…]");
+        assert!(text.contains(inner) && size(inner) <= 19, "{found:?}");
+    }
+
     proptest! {
         #[test]
         fn an_excerpt_is_cut_from_its_text_and_keeps_the_limit(
