@@ -13,7 +13,7 @@ use super::notes::{
 use super::numbers::{UNKNOWN, count, mark, range, score, share, signed, usd};
 use super::open_book::open_book_line;
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable, fitted};
-use super::tables::{cost, coverage, verdict_style};
+use super::tables::{cost, coverage, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
 use crate::results::{
     Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit, first_questions,
@@ -236,7 +236,10 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
     } else if is_graded {
         columns.push(column(tr.retention, move |method, _| plain(score(method.retention.value))));
     }
-    columns.push(column(tr.coverage, |method, _| coverage(method).into_iter().next().unwrap_or_default()));
+    // A comparison needs the width, so it says only where cells are missing.
+    if summary.comparison.is_none() || summary.methods.values().any(is_incomplete) {
+        columns.push(column(tr.coverage, |method, _| coverage(method).into_iter().next().unwrap_or_default()));
+    }
     columns.push(column(tr.context_tokens, move |method, compared| {
         let own = method.economy.context_tokens.or(method.compression.tokens);
         plain(compared.and_then(|compared| change_text(&compared.costs.tokens, count)).unwrap_or_else(|| count(own)))

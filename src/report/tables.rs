@@ -200,15 +200,25 @@ fn economy(summary: &Summary, tr: &Translation) -> TextTable {
 
 /// The cells that there are, of all that the design asks for: contexts where nothing is judged.
 pub(super) fn coverage(method: &MethodSummary) -> TableCell {
-    let cells = &method.cells;
-    let judged = [cells.judged, cells.judged + cells.failed + cells.missing];
-    let [present, expected] =
-        if judged[1] > 0 { judged } else { [method.compression.contexts, method.compression.expected] };
-    let style = if present < expected { TextStyle::Bad } else { TextStyle::Plain };
+    let [present, expected] = covered(method);
+    let style = if is_incomplete(method) { TextStyle::Bad } else { TextStyle::Plain };
     vec![(
         style,
         if expected == 0 { UNKNOWN.to_owned() } else { format!("{}/{}", grouped(present), grouped(expected)) },
     )]
+}
+
+/// Whether a method lacks cells that the design asks for.
+pub(super) fn is_incomplete(method: &MethodSummary) -> bool {
+    let [present, expected] = covered(method);
+    present < expected
+}
+
+/// How many cells or contexts there are, and how many there should be.
+fn covered(method: &MethodSummary) -> [u64; 2] {
+    let cells = &method.cells;
+    let judged = [cells.judged, cells.judged + cells.failed + cells.missing];
+    if judged[1] > 0 { judged } else { [method.compression.contexts, method.compression.expected] }
 }
 
 /// Answers that assert another value, of those whose context lost every expected fact.
