@@ -41,6 +41,13 @@ impl<'r> ModelQueue<'r> {
         self.client.is_unavailable(provider, model)
     }
 
+    /// Whether a model is unavailable, or has only failed so far: it may never have been there.
+    fn is_away(&self, model: &Model) -> bool {
+        let (provider, name) = model;
+        let has_only_failed = || self.client.delayed(provider, name) > 0 && !self.client.has_answered(provider, name);
+        self.is_unavailable(model) || has_only_failed()
+    }
+
     /// Defers a task whose model is away, if others already wait for it and there is something else to do. Returns an
     /// action that is to begin now. Cells wait for the cases of a self-test: these are not deferred.
     pub(super) fn defer(&mut self, action: Action, has_other_work: bool) -> Option<Action> {
@@ -48,7 +55,7 @@ impl<'r> ModelQueue<'r> {
             return Some(action);
         };
         let can_wait = has_other_work && self.deferred.values().map(Vec::len).sum::<usize>() < MOST_DEFERRED;
-        if can_wait && self.in_flight.contains_key(&model) && self.is_unavailable(&model) {
+        if can_wait && self.in_flight.contains_key(&model) && self.is_away(&model) {
             self.deferred.entry(model).or_default().push(action.task);
             return None;
         }
@@ -70,7 +77,7 @@ impl<'r> ModelQueue<'r> {
                 self.in_flight.remove(&model);
             }
         }
-        if self.is_unavailable(&model) { Vec::new() } else { self.deferred.remove(&model).unwrap_or_default() }
+        if self.is_away(&model) { Vec::new() } else { self.deferred.remove(&model).unwrap_or_default() }
     }
 
     /// A deferred task, for when there is nothing else to do.

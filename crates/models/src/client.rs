@@ -107,6 +107,11 @@ impl Client {
         self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.is_unavailable())
     }
 
+    /// Whether a model has answered a call of this client.
+    pub fn has_answered(&self, provider: &ProviderName, model: &ModelName) -> bool {
+        self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.answered() > 0)
+    }
+
     /// How many calls to a model wait before they are sent again; they hold no slot.
     pub fn delayed(&self, provider: &ProviderName, model: &ModelName) -> usize {
         self.connections.get(provider).map_or(0, |connection| connection.model(model).delayed())
