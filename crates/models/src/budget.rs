@@ -33,3 +33,23 @@ pub trait AttemptBudget {
     /// Completes once no further attempt is wanted. One in flight is not disturbed.
     fn cancelled(&self) -> impl Future<Output = ()>;
 }
+
+/// The budget of a caller that wants exactly the calls that it makes: admits every attempt and cancels none.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlimited;
+
+impl AttemptBudget for Unlimited {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: AttemptCost<'_>) {}
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
+}

@@ -38,7 +38,7 @@ pub use batch::{
     BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
     CreateFault,
 };
-pub use budget::{AttemptBudget, AttemptCost};
+pub use budget::{AttemptBudget, AttemptCost, Unlimited};
 pub use call::{
     Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply,
     ReadFault, Settings, Turn,

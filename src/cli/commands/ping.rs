@@ -16,8 +16,8 @@ use crate::pipeline::Pipeline;
 use base::message::Role;
 use base::units::{Tokens, Usd};
 use models::{
-    AskFailure, AttemptBudget, AttemptCost, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec,
-    RawReply, RetryPolicy, Settings, Turn, estimate,
+    AskFailure, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply, RetryPolicy, Settings,
+    Turn, Unlimited, estimate,
 };
 
 /// The longest reply that is asked for: the least that every vendor takes.
@@ -95,25 +95,6 @@ fn smallest_call(model: &ModelUse) -> Call {
         lane: model.lane.of_one(),
         prefix_uses: 1,
         cache_ttl: CacheTtl::FiveMinutes,
-    }
-}
-
-/// The user asked for exactly these requests.
-struct Unlimited;
-
-impl AttemptBudget for Unlimited {
-    type Reservation = ();
-
-    fn reserve(&self) -> Option<()> {
-        Some(())
-    }
-
-    fn settle(&self, (): (), _: AttemptCost<'_>) {}
-
-    fn release(&self, (): ()) {}
-
-    async fn cancelled(&self) {
-        std::future::pending().await
     }
 }
 

@@ -5,29 +5,10 @@ use std::sync::Arc;
 use base::message::{Message, Role, ToolCall};
 use base::units::Tokens;
 use compeval_models::{
-    ApiKeyVariable, AttemptBudget, AttemptCost, Call, CallResult, Dialect, Limits, Operation, OutputSchema,
-    ProviderSpec, Settings, Tool, ToolOffer, Turn,
+    ApiKeyVariable, Call, CallResult, Dialect, Limits, Operation, OutputSchema, ProviderSpec, Settings, Tool,
+    ToolOffer, Turn,
 };
 use serde_json::json;
-
-/// Admits every attempt.
-pub struct NoBudget;
-
-impl AttemptBudget for NoBudget {
-    type Reservation = ();
-
-    fn reserve(&self) -> Option<()> {
-        Some(())
-    }
-
-    fn settle(&self, (): (), _: AttemptCost<'_>) {}
-
-    fn release(&self, (): ()) {}
-
-    async fn cancelled(&self) {
-        std::future::pending().await
-    }
-}
 
 pub fn spec(dialect: Dialect, base_url: &str) -> ProviderSpec {
     ProviderSpec {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use base::units::Tokens;
 use compeval_models::{
     ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent, Completion, Dialect,
-    ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, estimate,
+    ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, Unlimited, estimate,
 };
 
-use super::calls::{NoBudget, ask, spec};
+use super::calls::{ask, spec};
 use crate::simulator::{Scripted, Simulator, reply};
 
 const KEY: &str = "sk-very-secret-0815";
@@ -37,7 +37,7 @@ fn client(simulator: &Simulator) -> Client {
 
 async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    client.ask(&"sim".into(), call, estimate(call), &NoBudget, keep).await.map_err(|failure| match failure {
+    client.ask(&"sim".into(), call, estimate(call), &Unlimited, keep).await.map_err(|failure| match failure {
         AskFailure::Call(failure) => failure,
         AskFailure::Store(never) => match never {},
         AskFailure::BudgetExhausted | AskFailure::Cancelled => unreachable!("nothing is metered here"),
@@ -156,7 +156,7 @@ async fn every_successful_body_is_kept_before_it_is_read() {
         kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
         ready(Ok::<(), Infallible>(()))
     };
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &NoBudget, keep).await.is_ok());
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unlimited, keep).await.is_ok());
     let kept = kept.into_inner().unwrap();
     assert_eq!(kept.len(), 2);
     assert_eq!(kept[0], "not json");
@@ -166,7 +166,7 @@ async fn every_successful_body_is_kept_before_it_is_read() {
 async fn a_reply_that_cannot_be_kept_ends_the_call() {
     let simulator = Simulator::scripted([good(), good()]);
     let outcome =
-        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &NoBudget, |_| ready(Err("disk full"))).await;
+        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unlimited, |_| ready(Err("disk full"))).await;
     assert_eq!(outcome.err(), Some(AskFailure::Store("disk full")));
     assert_eq!(simulator.seen().len(), 1);
 }

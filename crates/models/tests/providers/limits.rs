@@ -5,10 +5,10 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compeval_models::{ApiKey, Client, Dialect, ProviderSpec, RawReply, RetryPolicy, estimate};
+use compeval_models::{ApiKey, Client, Dialect, ProviderSpec, RawReply, RetryPolicy, Unlimited, estimate};
 use futures::StreamExt;
 
-use super::calls::{NoBudget, ask, spec};
+use super::calls::{ask, spec};
 use crate::simulator::limited::{Limit, ProviderLimit, Rule};
 use crate::simulator::{Scenario, Simulator, Style};
 
@@ -24,7 +24,7 @@ async fn failures(client: &Client, count: usize) -> usize {
     let one = async |index: usize| {
         let call = ask(&format!("question {index}"));
         let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-        client.ask(&"sim".into(), &call, estimate(&call), &NoBudget, keep).await.is_err()
+        client.ask(&"sim".into(), &call, estimate(&call), &Unlimited, keep).await.is_err()
     };
     let outcomes = futures::stream::iter((0..count).map(one)).buffer_unordered(count);
     outcomes.filter(|failed| ready(*failed)).count().await

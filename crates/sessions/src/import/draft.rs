@@ -278,6 +278,11 @@ impl ConversationDraft {
     }
 }
 
+/// Names for the conversations of one file, whose stem is `stem`: several are numbered from 1.
+pub(super) fn conversation_names(stem: &str, count: usize) -> impl Iterator<Item = String> {
+    (1..=count).map(move |number| if count > 1 { format!("{stem}-{number}") } else { stem.to_owned() })
+}
+
 /// A conversation from each record, or from each item of a list; several are numbered.
 pub(super) fn one_each(
     records: &mut Records,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::content::{arguments, content_of, first_at, list_of, str_of};
 use super::super::conversation::DropReason;
-use super::super::draft::ConversationDraft;
+use super::super::draft::{ConversationDraft, conversation_names};
 use super::super::source::Records;
 use super::openai;
 use crate::transcript::{Role, ToolCall};
@@ -22,10 +22,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             take(&item, &mut traces);
         }
     }
-    let several = traces.len() > 1;
     let stem = records.stem();
-    let name = |number: usize| if several { format!("{stem}-{}", number + 1) } else { stem.clone() };
-    traces.into_values().enumerate().map(|(number, trace)| trace.draft(name(number))).collect()
+    let names = conversation_names(&stem, traces.len());
+    traces.into_values().zip(names).map(|(trace, name)| trace.draft(name)).collect()
 }
 
 /// The runs of one trace, by id; an update of a run wins over what was posted.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of};
 use super::super::conversation::DropReason;
-use super::super::draft::ConversationDraft;
+use super::super::draft::{ConversationDraft, conversation_names};
 use super::super::source::Records;
 use super::openai;
 use crate::transcript::{Role, ToolCall};
@@ -29,10 +29,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             }
         }
     }
-    let several = traces.len() > 1;
     let stem = records.stem();
-    let name = |number: usize| if several { format!("{stem}-{}", number + 1) } else { stem.clone() };
-    traces.into_values().enumerate().map(|(number, trace)| trace.draft(name(number))).collect()
+    let names = conversation_names(&stem, traces.len());
+    traces.into_values().zip(names).map(|(trace, name)| trace.draft(name)).collect()
 }
 
 #[derive(Default)]
