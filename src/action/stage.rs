@@ -19,12 +19,9 @@ impl Stage {
     /// Version of how the work of this stage is made from its inputs. Raising it makes older outputs stale.
     pub fn schema(self) -> u16 {
         match self {
-            Stage::Compress | Stage::Answer => 1,
-            // 2: the prompt names the number of probes.
-            Stage::Probes => 2,
-            // 2: the context is before the question. 3: the stand-in grades without a known truth, and gives its reasons
-            // in the language of the criteria.
-            Stage::Judge => 3,
+            Stage::Probes | Stage::Compress | Stage::Answer => 1,
+            // 2: the context is before the question.
+            Stage::Judge => 2,
         }
     }
 }
