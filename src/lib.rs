@@ -42,7 +42,7 @@
 //!    an [`action::Work`] of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
 //!    [`action::Inputs`] is its [`action::ActionKey`].
 //! 3. The key is looked up in the [`cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
-//!    [`models::Client`], starts the user's program, or applies a rule ([`lexical`], [`compress::compute()`]). The raw
+//!    [`models::Client`], starts the user's program, or applies a rule ([`stand_in`], [`compress::compute()`]). The raw
 //!    output is on disk before it is read. The digest of the output as read makes more tasks ready.
 //! 4. For every judged cell [`measure`] finds where facts were lost, and the scheduler emits a [`results::Row`].
 //!    [`results::summarize`] and [`results::compare()`] compute medians, intervals and verdicts with [`stats`];
@@ -73,9 +73,6 @@ pub mod compress;
 pub mod judge;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod lexical;
-#[doc(hidden)]
-#[allow(missing_docs)]
 pub mod measure;
 #[doc(hidden)]
 #[allow(missing_docs)]
@@ -98,6 +95,9 @@ pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod search;
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod stand_in;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod parts;

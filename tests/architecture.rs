@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use module_graph::{CrateModules, ModuleGraph};
 
 /// The library crates, in `crates`. Cargo checks what they may import.
-const LIBRARIES: &[&str] = &["base", "models", "sessions", "stats"];
+const LIBRARIES: &[&str] = &["base", "lexical", "models", "sessions", "stats"];
 
 /// The modules of the root package, lowest first, each with the modules it may import. All of these stand above it.
 const MODULES: &[(&str, &[&str])] = &[
@@ -26,7 +26,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("answer", &["search", "compress", "action"]),
     ("judge", &["probe", "action"]),
     ("measure", &["probe"]),
-    ("lexical", &["action", "compress", "probe", "judge", "measure"]),
+    ("stand_in", &["action", "probe", "judge"]),
     ("pipeline", &["remote", "measure", "probe", "compress", "answer", "judge", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "search", "judge", "action", "cache"]),
     ("parts", &["plan", "pipeline", "compress", "judge", "action"]),
@@ -35,7 +35,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "scheduler",
         &[
-            "plan", "pipeline", "lexical", "results", "measure", "answer", "judge", "probe", "compress", "remote",
+            "plan", "pipeline", "stand_in", "results", "measure", "answer", "judge", "probe", "compress", "remote",
             "cache", "action",
         ],
     ),
@@ -46,7 +46,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "evaluation", "remote", "report", "scheduler", "results", "parts", "plan", "pipeline", "lexical",
+            "evaluation", "remote", "report", "scheduler", "results", "parts", "plan", "pipeline", "stand_in",
             "measure", "answer", "judge", "probe", "compress", "cache", "action",
         ],
     ),

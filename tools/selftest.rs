@@ -19,7 +19,7 @@ use compeval::judge::{
     Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score, SelfTest, SelfTestDesign,
     SelfTestVerdict, dimension_scores, draw_selftest, verdict,
 };
-use compeval::probe::FactFinder;
+use lexical::facts::FactFinder;
 use sessions::transcript::fold;
 
 const SIMULATIONS: usize = 2_000;

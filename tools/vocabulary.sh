@@ -13,7 +13,7 @@ prose='whom|befell|befalls?|heeds?|heeded|shall|tells?|told|lays? over|laid over
 
 pattern="\\b($types)\\b|\\b($names)\\b|\\b($prose)\\b"
 found=$(git grep -nIwP --untracked "$pattern" -- . ':!Cargo.lock' ':!fixtures' ':!probes' ':!assets/schemas' ':!assets/selftest' \
-    ':!assets/starter' ':!tests/import' ':!LICENSE-*' ':!tools/vocabulary.sh' ':!src/probe/phrases.rs' ':!src/measure/abstention.rs' ':!src/lexical' ':!assets/NOTICES.md' ':!assets/prompts' || true)
+    ':!assets/starter' ':!tests/import' ':!LICENSE-*' ':!tools/vocabulary.sh' ':!src/probe/phrases.rs' ':!crates/lexical' ':!assets/NOTICES.md' ':!assets/prompts' || true)
 if [ "${1:-}" != --count ] && [ -n "$found" ]; then
     printf '%s\n' "$found"
 fi

@@ -1,11 +1,11 @@
 //! The strategies that need no model: truncate, mask, extract, reference-list, full (every message), none (no message).
 
-use super::index::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
 use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
 use crate::action::BuiltInStrategy;
 use base::units::Tokens;
+use lexical::notes::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
 use sessions::transcript::{Message, Role};
 
 /// Why a rule has no context.

@@ -3,11 +3,11 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use super::index::INDEX_TOKENS;
 use super::shape::Shape;
 use crate::action::{BuiltInStrategy, Digest, Template};
 use base::units::Tokens;
 use base::{named_enum, text_name};
+use lexical::notes::INDEX_TOKENS;
 use models::ModelUse;
 
 text_name! {

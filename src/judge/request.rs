@@ -16,9 +16,10 @@ use super::criterion::{Criterion, CriterionId};
 use crate::action::{
     BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable,
 };
-use crate::probe::{Fact, Probe, one_or_several_facts};
+use crate::probe::{Probe, one_or_several_facts};
 use base::fault::Fault;
 use base::locale::Locale;
+use lexical::facts::Fact;
 use models::OutputSchema;
 use sessions::transcript::Role;
 

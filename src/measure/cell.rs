@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::abstention::asserts;
-use super::attribution::{FactClass, stated_as_current};
 use super::context::{ContextFacts, ContextProbe};
 use super::depth::{Depth, Mentions};
 use super::entries::ContextEntries;
 use super::fabrication::unknown_names;
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
-use super::survival::{presence, share};
-use crate::probe::{FactFinder, History, Probe, Topic};
+use super::survival::{FactClass, presence, share};
+use crate::probe::Probe;
 use base::units::Tokens;
+use lexical::claims::{asserts, stated_as_current};
+use lexical::facts::{FactFinder, History, Topic};
 use sessions::transcript::fold;
 
 /// One probe at its point, ready to measure many contexts and answers.
@@ -98,7 +98,7 @@ impl ProbeMeasure {
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
-        let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
+        let shown = |facts: &[lexical::facts::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
         let prefix = start..points.last().copied().unwrap_or(start);
         let mentions = |fact| Mentions::new(fact, history, start, points, &tokens);
         let mentions = expected.iter().map(mentions).collect();

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::attribution::stated_last;
-use super::denial::{asks_for_rejection, is_denied};
 use super::entries::{ContextEntries, ContextEntry};
 use super::overclaim::KnownValues;
-use crate::probe::{FactFinder, Probe, Topic, TranscriptPaths, words};
+use crate::probe::Probe;
+use lexical::claims::{asks_for_rejection, is_denied, stated_last};
+use lexical::facts::{FactFinder, Topic, TranscriptPaths, words};
 
 /// What a context says of one expected fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

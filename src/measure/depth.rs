@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::refetch::tokens_of;
-use crate::probe::{FactFinder, History};
 use base::named_enum;
 use base::units::Tokens;
+use lexical::facts::{FactFinder, History};
 
 named_enum! {
     /// Where a fact was last said before its point: in which third of the span, by tokens.
@@ -77,7 +77,7 @@ impl Mentions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
+    use lexical::facts::Fact;
     use proptest::prelude::*;
     use sessions::transcript::{Message, Role};
 

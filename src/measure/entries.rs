@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::attribution::statements;
+use lexical::claims::statements;
 use sessions::transcript::fold;
 
 /// One statement of a context.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::probe::{History, normal_path, paths, suffixes, words};
+use lexical::facts::{History, normal_path, paths, suffixes, words};
 use sessions::transcript::fold;
 
 /// Paths and identifiers in `answer` that occur neither in the question nor before message `until` of the

@@ -4,11 +4,10 @@
 //! heading and the paragraph below it. A word counts for less the more headings have it.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use regex::Regex;
-
-use crate::probe::{ProbeType, words};
+use crate::probe::ProbeType;
+use lexical::facts::words;
+use lexical::prompt_headings;
 use sessions::transcript::is_unspaced;
 
 /// The headings of a prompt.
@@ -64,31 +63,6 @@ impl Headings {
         let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.filter(|(score, _)| *score > 0.0).map(|(_, section)| section.heading.as_str())
     }
-}
-
-/// How prompts write a heading: Markdown headings, bold lines, numbered titles with a colon, XML tags. A prompt uses one
-/// of them; what looks like another is emphasis or material.
-static PATTERNS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
-    [
-        r"^#{1,6}\s*([^\s#].*?)\s*:?$",
-        r"^(?:[-*]\s+|\d+[.)]\s+)?\*\*([^*]+?):?\*\*",
-        r"^\d+[.)]\s+(\p{Lu}[^:.{]{1,60}):",
-        r"^<([a-z]+(?:_[a-z]+)*)>$",
-    ]
-    .map(|pattern| Regex::new(pattern).expect("a constant that the tests compile"))
-});
-
-/// The headings that a prompt asks for, each with the number of its line, from 0.
-pub fn prompt_headings(prompt: &str) -> Vec<(usize, &str)> {
-    let lines: Vec<&str> = prompt.lines().map(str::trim).collect();
-    // A tag around a variable marks material; one around anything else is a section to be written.
-    let is_material = |at: usize| lines.get(at + 1).is_some_and(|next| next.starts_with("{{"));
-    let by = |pattern: &Regex| -> Vec<(usize, &str)> {
-        let named = |(at, line): (usize, &&str)| Some((at, pattern.captures(line)?.get(1)?.range()));
-        let found = lines.iter().enumerate().filter(|(at, _)| !is_material(*at)).filter_map(named);
-        found.filter_map(|(at, range)| Some((at, lines.get(at)?.get(range)?))).collect()
-    };
-    PATTERNS.iter().map(by).find(|headings| !headings.is_empty()).unwrap_or_default()
 }
 
 /// What probes of a type ask for, whatever their question says.
@@ -152,16 +126,5 @@ mod tests {
         assert_eq!(Headings::from_prompt("no heading").best(ProbeType::Recall, "Which error?"), None);
         let numbered = Headings::from_prompt("1. Problems: exact messages\n2. Pending Tasks: what is open");
         assert_eq!(numbered.best(ProbeType::Recall, "Which messages came?"), Some("Problems"));
-    }
-
-    #[test]
-    fn headings_are_read_in_the_ways_that_prompts_write_them() {
-        let names = |prompt| prompt_headings(prompt).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
-        assert_eq!(names("## Session intent\nWhat.\n**Note**\n#Next steps:\n"), ["Session intent", "Next steps"]);
-        assert_eq!(names("1. **Errors**: all\n2. **Open tasks**\n"), ["Errors", "Open tasks"]);
-        let numbered = "1. Primary Request and Intent: x\n2. Pending Tasks: y";
-        assert_eq!(names(numbered), ["Primary Request and Intent", "Pending Tasks"]);
-        let tags = "<overall_goal>\nx\n</overall_goal>\n<transcript>\n{{ transcript }}\n</transcript>";
-        assert_eq!(names(tags), ["overall_goal"]);
     }
 }

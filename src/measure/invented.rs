@@ -10,10 +10,10 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::entries::{ContextEntries, ContextEntry};
-use crate::probe::{Fact, FactFinder, History, normal_path, suffixes};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::units::Tokens;
+use lexical::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use sessions::references::{Reference, ReferenceKind, find_references, references_in};
 use sessions::transcript::{Message, fold, render};
 

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::prose::{ProseEntries, ReferenceWords, SessionProse};
 use super::refetch::{refetch, tokens_of};
-use crate::probe::{Fact, FactFinder, History};
 use base::units::Tokens;
+use lexical::facts::{Fact, FactFinder, History};
 use sessions::references::{
     PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, references_in, targets,
     used_in,

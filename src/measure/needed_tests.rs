@@ -6,8 +6,8 @@ use serde_json::json;
 use super::needed::{NeedState, NeededAtPoint, NeededRecall, RecallCaveat, ReferenceSource, SessionReferences};
 use super::prose::ProseEntries;
 use crate::compress::ReferenceList;
-use crate::probe::History;
 use base::units::Tokens;
+use lexical::facts::History;
 use sessions::transcript::{Fixture, Message, Role, ToolCall, render};
 
 #[derive(Clone, Default)]

@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::abstention::abstains;
 use super::fabrication::{is_file_path, is_identifier};
-use crate::probe::{normal_path, suffixes};
+use lexical::claims::abstains;
+use lexical::facts::{normal_path, suffixes};
 use sessions::transcript::{fold, is_unspaced};
 
 /// What an answer does when its context lost every expected fact.
@@ -180,7 +180,7 @@ fn digits(number: &str) -> String {
 mod tests {
     use super::AnswerWhenLost::{Admission, OtherValue, Right, Vague};
     use super::*;
-    use crate::probe::{Fact, FactFinder};
+    use lexical::facts::{Fact, FactFinder};
     use proptest::prelude::*;
 
     fn class_of(question: &str, facts: &[&str], answer: &str) -> AnswerWhenLost {

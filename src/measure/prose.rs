@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::entries::ContextEntries;
-use crate::probe::{FactFinder, is_alike, is_content_word, pieces, words};
+use lexical::facts::{FactFinder, is_alike, is_content_word, pieces, words};
 use sessions::references::{Reference, ReferenceKind, SessionNoise, references_in};
 use sessions::transcript::fold;
 
@@ -169,7 +169,7 @@ impl ReferenceWords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
+    use lexical::facts::Fact;
 
     fn prose(texts: &[&str]) -> SessionProse {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();

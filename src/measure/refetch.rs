@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probe::{FactFinder, History};
 use base::units::Tokens;
+use lexical::facts::{FactFinder, History};
 
 /// Tokens of one fetch besides what is fetched: a call and its framing.
 pub const FETCH_OVERHEAD: Tokens = Tokens(300);
@@ -89,7 +89,7 @@ pub fn break_even(a: (f64, f64), b: (f64, f64), cached: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
+    use lexical::facts::Fact;
     use proptest::prelude::*;
     use sessions::transcript::{Message, Role};
 

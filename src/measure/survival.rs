@@ -1,7 +1,40 @@
-//! What a compression keeps: which expected facts occur in the context, and how much of the replaced messages is gone.
+//! What a compression keeps: which expected facts occur in the context, who lost the others, and how much of the replaced
+//! messages is gone.
+//!
+//! The class of a fact follows from two literal findings, in the context and in the answer, because only they can be
+//! had for every cell without a model, and alike in every run. They separate the loss of the compressor from that of
+//! the answerer, which a grade cannot. A paraphrase is not found: a fact counted as answered elsewhere may have been in
+//! the context in other words.
 
-use crate::probe::{FactFinder, Topic};
+use base::named_enum;
 use base::units::Tokens;
+use lexical::facts::{FactFinder, Topic};
+
+named_enum! {
+    /// What became of one expected fact.
+    pub enum FactClass {
+        /// In the context and in the answer.
+        Answered = "answered",
+        /// In the context, not in the answer: the answerer missed it.
+        Missed = "missed",
+        /// In neither: lost in compression.
+        Lost = "lost",
+        /// In the answer, though not literally in the context: paraphrased there, guessed, or known otherwise.
+        AnsweredElsewhere = "answered_elsewhere",
+    }
+}
+
+impl FactClass {
+    /// The class of a fact by where it occurs.
+    pub fn new(in_context: bool, in_answer: bool) -> FactClass {
+        match (in_context, in_answer) {
+            (true, true) => FactClass::Answered,
+            (true, false) => FactClass::Missed,
+            (false, false) => FactClass::Lost,
+            (false, true) => FactClass::AnsweredElsewhere,
+        }
+    }
+}
 
 /// For each fact whether it occurs in `text`, made by [`sessions::transcript::fold`]. `topic` is that of the question, of which
 /// short numbers need a word near them; empty for an answer, which need not repeat its question.
@@ -28,8 +61,17 @@ pub fn compression_ratio(context: Tokens, replaced: Tokens) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
+    use lexical::facts::Fact;
     use sessions::transcript::fold;
+
+    #[test]
+    fn classes_follow_from_where_a_fact_stands() {
+        let table: Vec<&str> = [(true, true), (true, false), (false, false), (false, true)]
+            .map(|(context, answer)| FactClass::new(context, answer).name())
+            .into();
+        assert_eq!(table, FactClass::ALL.map(FactClass::name));
+        assert_eq!(serde_json::to_string(&FactClass::AnsweredElsewhere).unwrap(), "\"answered_elsewhere\"");
+    }
 
     #[test]
     fn survival_is_the_share_of_facts_that_stand() {

@@ -14,8 +14,8 @@ use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{NAME_HELP, ValidationContext, check_name};
 use crate::action::Digest;
-use crate::measure::{Rule, RuleFinder, RulePosition, language_of};
 use base::locale::Locale;
+use lexical::claims::{Rule, RuleFinder, RulePosition, language_of};
 use sessions::transcript::{estimate_tokens, fold_document};
 
 /// A set of rules.

@@ -12,8 +12,9 @@ use super::select::{MatrixSelection, is_wanted, report_unknown};
 use super::sources::{Pattern, SourceReader, shown, word};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
-use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
+use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
 use base::fault::Fault;
+use lexical::facts::History;
 use sessions::references::PATTERNS;
 use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
 

@@ -11,11 +11,12 @@ use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::judge::{JudgeSpec, Rubric, Scope, SelfTest, SelfTestDesign};
-use crate::measure::{Rule, RulePosition};
-use crate::probe::{Bank, History, Probe};
+use crate::probe::{Bank, Probe};
 use crate::remote::DeclaredRemote;
 use base::locale::Locale;
 use base::named_enum;
+use lexical::claims::{Rule, RulePosition};
+use lexical::facts::History;
 use models::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 use sessions::transcript::{Fixture, Message, Point, Role};
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::InputValue;
-use crate::compress::{self, Kept, KeptByShape, Method, SpanText};
+use crate::compress::{Kept, KeptByShape, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use crate::search::SearchIndex;
@@ -139,7 +139,7 @@ impl FixtureTexts {
     /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.
     pub fn index(&self, method: &Method, point: PointIx) -> InputValue {
         let Some(limit) = method.index_tokens() else { return "".into() };
-        let make = || compress::artifact_index(self.prefix_messages(point), limit).into();
+        let make = || lexical::notes::artifact_index(self.prefix_messages(point), limit).into();
         self.points[point.0].indices.borrow_mut().entry(limit).or_insert_with(make).clone()
     }
 

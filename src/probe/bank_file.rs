@@ -6,8 +6,9 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::bank::{Bank, Fact, Probe, ProbeType};
+use super::bank::{Bank, Probe, ProbeType};
 use base::fault::{Fault, place_of, suggestion};
+use lexical::facts::Fact;
 
 /// A bank with the places of its probes in the text it was read from.
 #[derive(Clone, Debug)]

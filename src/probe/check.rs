@@ -2,10 +2,9 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::bank::{Fact, Probe, ProbeId, ProbeType};
+use super::bank::{Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
-use super::facts::FactFinder;
-use super::history::History;
+use lexical::facts::{Fact, FactFinder, History};
 use sessions::transcript::{Fixture, fold};
 
 /// What a bank was found to be, one thing at a time.

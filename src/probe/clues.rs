@@ -1,8 +1,12 @@
 //! What a rule-based index knows of a span, and the forms in which it is asked for.
 
+use serde_json::Value;
+
 use super::bank::ProbeType;
 use super::generate::ProbeCandidate;
 use super::phrases::with_gap;
+use lexical::notes::SessionNotes;
+use sessions::transcript::{Message, Role, ToolCall};
 
 /// What a rule-based index knows of a span. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,4 +52,78 @@ pub(super) fn gap(kind: ProbeType, sentence: &str, say: &Say<'_>, before: [&str;
     let question =
         say(format!("{en}: \"{gapped}\" What belongs in the gap?"), format!("{zh}：“{gapped}”空缺处是什么？"));
     Some(candidate(kind, question, vec![term], sentence))
+}
+
+impl ProbeSources {
+    /// What an index of `span` names.
+    pub fn from_messages(span: &[Message]) -> ProbeSources {
+        let notes = SessionNotes::from_messages(span);
+        let words = own_words(span);
+        let files = || notes.lasting_files().into_iter().filter(|file| !file.deleted);
+        ProbeSources {
+            created: files().filter(|file| file.created).map(|file| file.path.clone()).collect(),
+            modified: (files().filter(|file| file.modified && !file.created))
+                .map(|file| (file.path.clone(), file.details.clone()))
+                .collect(),
+            read: files()
+                .filter(|file| file.read && !file.created && !file.modified)
+                .map(|file| file.path.clone())
+                .collect(),
+            failures: notes.failures.iter().map(|failure| (failure.command.clone(), failure.lines.clone())).collect(),
+            decisions: notes.decisions.clone(),
+            demands: notes
+                .demands
+                .iter()
+                .filter(|demand| words.iter().any(|text| text.contains(*demand)))
+                .cloned()
+                .collect(),
+            findings: notes.findings.clone(),
+            plan: open_plan(span),
+            tasks: notes.tasks.clone(),
+            request: words.last().map(|text| (*text).to_owned()),
+            last_command: calls(span).rev().find_map(|call| command(&call.function.arguments)),
+            values: notes.values.clone(),
+        }
+    }
+}
+
+/// What the person wrote: no prompt of a program in the person's name, and nothing as long as pasted text.
+fn own_words(span: &[Message]) -> Vec<&str> {
+    const LONGEST: usize = 1500;
+    let said = span.iter().filter(|message| message.role == Role::User).map(|message| message.content.trim());
+    said.filter(|text| text.len() <= LONGEST && !text.starts_with(['<', '[']) && !text.contains("</")).collect()
+}
+
+fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
+    span.iter().flat_map(|message| &message.tool_calls)
+}
+
+/// The items not done of the list the agent keeps for itself, as it wrote it last; by whatever name its tool goes.
+fn open_plan(span: &[Message]) -> Vec<String> {
+    let list = |call: &ToolCall| {
+        let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
+        let list = ["todos", "plan", "items"].into_iter().find_map(|key| arguments.get(key)?.as_array().cloned())?;
+        list.iter().all(|item| item.get("status").is_some()).then_some(list)
+    };
+    let Some(items) = calls(span).rev().find_map(list) else { return Vec::new() };
+    let open = items.iter().filter(|item| !matches!(text(item, "status"), "completed" | "done" | "cancelled"));
+    let words = open.filter_map(|item| {
+        ["content", "step", "text", "title", "description"]
+            .into_iter()
+            .map(|key| text(item, key))
+            .find(|t| !t.is_empty())
+    });
+    words.map(str::to_owned).collect()
+}
+
+fn text<'v>(item: &'v Value, key: &str) -> &'v str {
+    item.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The one line of a call that runs a command of one line.
+fn command(arguments: &str) -> Option<String> {
+    const LONGEST: usize = 110;
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let command = ["command", "cmd"].into_iter().find_map(|key| arguments.get(key)?.as_str())?.trim();
+    (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
 }

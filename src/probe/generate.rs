@@ -9,13 +9,12 @@ use std::ops::{Range, RangeInclusive};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bank::{Fact, Probe, ProbeId, ProbeType};
-use super::facts::FactFinder;
-use super::history::History;
+use super::bank::{Probe, ProbeId, ProbeType};
 use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use base::locale::Locale;
+use lexical::facts::{Fact, FactFinder, History};
 use models::{ModelUse, Operation, OutputSchema, ReadFault};
 use sessions::transcript::{Point, Role, fold};
 

@@ -213,7 +213,8 @@ fn work_state_probes<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iter
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{History, ProbeType, verify};
+    use crate::probe::{ProbeType, verify};
+    use lexical::facts::History;
     use sessions::transcript::Point;
     use sessions::transcript::{Message, Role};
 

@@ -8,11 +8,11 @@ use serde::Serialize;
 use super::numbers::{UNKNOWN, brackets, count, range, score, share_with_interval, signed};
 use super::open_book::archive_sentence;
 use super::translation::{Translation, fill};
-use crate::measure::RulePosition;
 use crate::results::{
     ConstraintShares, ConstraintSummary, MethodSummary, OpenBookSummary, Ordered, Share, Summary, SurvivalByAge,
 };
 use base::text::grouped;
+use lexical::claims::RulePosition;
 use sessions::economics::LifeCycle;
 
 /// The id of the table of survival by age.

@@ -19,12 +19,12 @@ use crate::cache::{
     CacheError, Damage, EntryCoordinate, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Store, now_ms,
 };
 use crate::compress::{self, CommandSpec, Strategy};
-use crate::lexical;
 use crate::plan::{
     self, Action, CurrentSources, Output, PARSER_VERSION, Preparer, RawBody, Resolved, Task, Unreadable,
 };
 use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
+use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
 use models::{
     self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
@@ -293,7 +293,7 @@ impl Executor<'_> {
         if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) = (stage, request.turns.first()) {
             values.insert(INSTRUCTIONS, self.prompt_text(action, prompt)?);
         }
-        self.on_blocking_pool(action, move || lexical::reply(stage, &values)).await
+        self.on_blocking_pool(action, move || stand_in::reply(stage, &values)).await
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.

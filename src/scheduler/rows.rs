@@ -13,19 +13,20 @@ use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, ProseEntries, RuleFinder, SessionReferences,
-    compression_ratio,
+    ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
-use crate::probe::{History, Probe};
+use crate::probe::Probe;
 use crate::results::{
     ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
 use base::message::Message;
 use base::units::{Tokens, Usd};
+use lexical::claims::RuleFinder;
+use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
 use sessions::transcript::{count_tokens, fold_document};
 

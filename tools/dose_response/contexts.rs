@@ -1,6 +1,7 @@
 //! Contexts from a bank, an entry a fact, and what harms make of them.
 
-use compeval::probe::{Bank, Fact, FactFinder, Probe};
+use compeval::probe::{Bank, Probe};
+use lexical::facts::{Fact, FactFinder};
 use sessions::transcript::fold;
 
 /// A harm that is done to a share of the entries.

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use compeval::measure::{ContextEntries, ContextProbe, KnownReferences, share};
-use compeval::probe::{Bank, History};
+use compeval::probe::Bank;
 use contexts::{Harm, Statements, strict_reader, written};
+use lexical::facts::History;
 use ranks::{slope, spearman};
 use sessions::transcript::{Message, count_tokens, fold_document};
 

@@ -17,8 +17,8 @@ mod repositories;
 mod worker;
 
 use compeval::measure::{ContextEntries, ContextProbe, KnownReferences, share};
-use compeval::probe::History;
 use compressors::{Compressor, Harm};
+use lexical::facts::History;
 use ranks::spearman;
 use repositories::{REPOSITORIES, Repository, Slot};
 use sessions::transcript::{count_tokens, fold_document};

@@ -19,8 +19,9 @@ use crate::judge::Dimension;
 use crate::measure::FactClass;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Preparer, RawBody};
-use crate::probe::{Fact, FactFinder, Probe};
+use crate::probe::Probe;
 use crate::results::Row;
+use lexical::facts::{Fact, FactFinder};
 
 /// A cell in JSON, whole.
 #[derive(Serialize)]

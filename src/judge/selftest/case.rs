@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruthRef};
-use crate::probe::{Fact, ProbeType};
+use crate::probe::ProbeType;
+use lexical::facts::Fact;
 
 /// Names a case of the self-test, as in `completeness-artifact_trail-2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
 use super::templates::{AnswerTemplate, QuestionTemplate, Templates};
-use crate::probe::Fact;
 use base::locale::Locale;
+use lexical::facts::Fact;
 
 /// Contexts of cases get no longer than this, in tokens.
 pub const MAX_PADDING: u64 = 32_000;
@@ -251,7 +251,7 @@ impl Random {
 mod tests {
     use super::*;
     use crate::judge::Dimension;
-    use crate::probe::FactFinder;
+    use lexical::facts::FactFinder;
     use sessions::transcript::fold;
     use std::collections::BTreeSet;
 

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::case::Quality;
 use crate::judge::criterion::Dimension;
-use crate::probe::{Fact, ProbeType};
+use crate::probe::ProbeType;
 use base::locale::Locale;
+use lexical::facts::Fact;
 
 /// What cases are drawn from. Texts hold slots in braces.
 #[derive(Debug, Deserialize)]

@@ -15,10 +15,11 @@ use serde_json::ser::{CharEscape, Formatter};
 use super::input::{ChunkCache, ContextText, PageContext, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder};
 use crate::judge::CriterionId;
-use crate::probe::{Fact, FactFinder, Probe};
+use crate::probe::Probe;
 use crate::results::{ListedRow, Row, RowError};
 use base::controls::{escape_controls, is_shown_escaped};
 use base::redaction::redact_bytes;
+use lexical::facts::{Fact, FactFinder};
 use sessions::transcript::MappedFold;
 
 /// The version of the content of chunks: raised when equal rows, contexts and facts would give other texts or marks.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::chunks::{FactMatcher, chunk, chunk_name, json};
 use super::input::{ChunkCache, PageSession};
-use crate::probe::History;
+use lexical::facts::History;
 use sessions::transcript::{Message, Role, estimate_tokens};
 
 /// Characters of a message that are shown.

@@ -100,8 +100,8 @@ pub(in crate::results) fn constraint_difference([judged, baseline]: [(&ResultSet
 mod tests {
     use super::*;
     use crate::action::{ActionKey, Digest};
-    use crate::measure::RulePosition;
     use crate::results::aggregates::needed::fakes::set;
+    use lexical::claims::RulePosition;
 
     fn row(fixture: &str, point: u32, position: RulePosition, [literal, near]: [bool; 2]) -> ConstraintRow {
         ConstraintRow {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::ActionKey;
-use crate::measure::RulePosition;
+use lexical::claims::RulePosition;
 
 /// A line of `constraints.jsonl`: one compression of a session with a rule in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

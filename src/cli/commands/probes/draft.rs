@@ -3,7 +3,8 @@
 use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
-use crate::probe::{Bank, CandidateVerdicts, FactFinder, Probe, probes_per_point, verify};
+use crate::probe::{Bank, CandidateVerdicts, Probe, probes_per_point, verify};
+use lexical::facts::FactFinder;
 use sessions::transcript::{Point, fold};
 
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::probe::{BankText, Fact, FactFinder, History, Probe, ProbeId, ProbeType, check_bank, literal_forms};
+use crate::probe::{BankText, Probe, ProbeId, ProbeType, check_bank};
+use lexical::facts::{Fact, FactFinder, History, literal_forms};
 use sessions::import::PARAPHRASE;
 use sessions::transcript::{Fixture, MappedFold, Role};
 

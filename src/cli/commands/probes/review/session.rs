@@ -11,9 +11,10 @@ use crate::action::Digest;
 use crate::cli::commands::fixture_text::file_text;
 use crate::cli::failure::{Exit, Failure};
 use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
-use crate::probe::{BankText, History, Probe};
+use crate::probe::{BankText, Probe};
 use base::fault::Fault;
 use base::files::{read_text, write_whole};
+use lexical::facts::History;
 use sessions::import::PARAPHRASE;
 use sessions::transcript::ParsedFixture;
 

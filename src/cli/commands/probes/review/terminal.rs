@@ -8,9 +8,10 @@ use crate::cli::failure::Failure;
 use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::variable;
-use crate::probe::{Fact, Probe};
+use crate::probe::Probe;
 use base::files::{read_text, temporary_file};
 use base::text::one_line;
+use lexical::facts::Fact;
 
 /// Characters of a message that are shown: it can be a whole file.
 const SHOWN: usize = 1500;

@@ -36,12 +36,15 @@ pub struct FileNote {
     pub created: bool,
     /// Changed after that, or without having been created here.
     pub modified: bool,
+    /// It was read.
     pub read: bool,
+    /// It was deleted.
     pub deleted: bool,
     /// What was changed or defined in it.
     pub details: Vec<String>,
 }
 
+/// A command that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotedFailure {
     /// The command, or the tool's name.
@@ -256,7 +259,7 @@ fn definitions(text: &str) -> Vec<String> {
 }
 
 /// The text of a tool's result; of a JSON object that wraps one, its output.
-pub(crate) fn readable(content: &str) -> std::borrow::Cow<'_, str> {
+pub fn readable(content: &str) -> std::borrow::Cow<'_, str> {
     if !content.starts_with('{') {
         return content.into();
     }

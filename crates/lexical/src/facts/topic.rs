@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::bank::Fact;
-use super::facts::FactFinder;
+use super::fact::Fact;
+use super::finder::FactFinder;
 use super::names::words;
 use sessions::transcript::{fold, is_unspaced};
 

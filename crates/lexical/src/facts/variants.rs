@@ -1,11 +1,11 @@
 //! How well matching separates typography from meaning: every fact in generated spellings that mean the same, and in near
 //! misses that do not. Both shares are printed by
-//! `cargo test --lib probe::variants -- --nocapture`.
+//! `cargo test -p compeval-lexical facts::variants -- --nocapture`.
 
 use std::collections::BTreeMap;
 
-use super::bank::Fact;
-use super::facts::FactFinder;
+use super::fact::Fact;
+use super::finder::FactFinder;
 use super::history::History;
 use sessions::transcript::{Message, Role, fold, fold_document};
 

@@ -1,21 +1,20 @@
-//! The artifact index: which files were touched and how, what failed, what was decided and what is left, from the
+//! Notes on a session, and the artifact index made of them: which files were touched and how, what failed, what was decided and what is left, from the
 //! messages alone. Deterministic, no model.
 
 pub mod rules;
-mod notes;
+mod session;
 mod allocation;
 mod write;
 
-pub(crate) use allocation::allocate;
-pub(crate) use notes::readable;
-pub use notes::{FileNote, NotedFailure, SessionNotes};
-pub(crate) use write::{file_entry, index_within};
+pub use allocation::allocate;
+pub use session::{FileNote, NotedFailure, SessionNotes, readable};
+pub use write::{file_entry, index_within};
 
 use base::units::Tokens;
 use sessions::transcript::{Message, estimate_tokens};
 
 /// The default size of an index.
-pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);
+pub const INDEX_TOKENS: Tokens = Tokens(1200);
 
 /// The artifact index of `messages` as Markdown, at most `limit` tokens by estimate; empty if there is nothing to index.
 pub fn artifact_index(messages: &[Message], limit: Tokens) -> String {

@@ -5,7 +5,7 @@
 ///
 /// Each round fixes the entries whose share of the remainder covers their need; the others split what is left. The last
 /// round, in which no need is covered, gives each its share.
-pub(crate) fn allocate(wants: &[(f64, f64)], limit: f64) -> Vec<f64> {
+pub fn allocate(wants: &[(f64, f64)], limit: f64) -> Vec<f64> {
     let mut allocated: Vec<Option<f64>> = vec![None; wants.len()];
     let mut left = limit.max(0.0);
     loop {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use super::instructions::limit;
 use super::passages::{Origin, Passage, passages};
 use super::terms::{Term, each_term, is_ideograph, terms};
-use crate::compress::rules;
+use crate::notes::rules;
 use base::text::one_line;
 use sessions::transcript::estimate_tokens;
 
@@ -29,7 +29,7 @@ const ROOM: u64 = 1000;
 
 /// The answer to `question` from `context`, in the form and within the limit that `instructions` name: all passages if
 /// they fit, else those that share most with the question. That related passages hold no answer, a rule cannot notice.
-pub(super) fn answer(context: &str, question: &str, instructions: &str) -> String {
+pub fn answer(context: &str, question: &str, instructions: &str) -> String {
     let form = AnswerFormat::from_instructions(instructions);
     let passages = passages(context);
     let size = |passage: &Passage| estimate_tokens(&passage.text).0 + 1;
@@ -47,7 +47,7 @@ pub(super) fn answer(context: &str, question: &str, instructions: &str) -> Strin
 
 /// A request to search for `question`, if the best passage of `context` is weak: if it lacks more than half of what is
 /// asked, its neighbour included.
-pub(super) fn search(context: &str, question: &str) -> Option<String> {
+pub fn search(context: &str, question: &str) -> Option<String> {
     let asked = terms(question);
     let passages = passages(context);
     let held: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
@@ -250,7 +250,7 @@ impl AnswerFormat {
 }
 
 /// Whether a good part of a text is ideographs.
-pub(super) fn is_chinese(text: &str) -> bool {
+pub fn is_chinese(text: &str) -> bool {
     let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
     ideographs * 4 > text.chars().count()
 }
@@ -334,7 +334,7 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexical::judge;
+    use crate::claims::abstains;
     use proptest::prelude::*;
 
     const CONTEXT: &str = "[user]\nMove the service. Never bind to anything but 127.0.0.1.\n\n[assistant]\nPort 8080 is \
@@ -375,11 +375,7 @@ ValueError: delay must not be negative. The log rotates daily.";
         assert_eq!(answer(CONTEXT, "Which colours does the dashboard's legend use?"), NOTHING);
         assert_eq!(answer("", "磁盘总容量是多少？"), NOTHING_ZH);
         for nothing in [NOTHING, NOTHING_ZH] {
-            let request = serde_json::json!({
-                "probe_question": "q", "model_response": nothing, "rubric_criteria": ["c"],
-                "ground_truth": {"reference_answer": "The transcript does not say."}
-            });
-            assert!(judge::judge(&request.to_string(), "").contains("\"score\":5"));
+            assert!(abstains(nothing), "{nothing}");
         }
     }
 

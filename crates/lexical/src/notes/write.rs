@@ -1,7 +1,7 @@
 //! The index as text, within a size.
 
 use super::allocation::allocate;
-use super::notes::{FileNote, SessionNotes};
+use super::session::{FileNote, SessionNotes};
 use base::units::Tokens;
 
 /// A heading with its entries, the newest last, and its share of the limit.
@@ -13,7 +13,7 @@ struct IndexSection {
 
 /// Writes the index in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
 /// each section says how many entries that are.
-pub(crate) fn index_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+pub fn index_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
     let mut sections = sections(notes);
     sections.retain(|section| !section.entries.is_empty());
     let need = |s: &IndexSection| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
@@ -87,7 +87,7 @@ fn sections(notes: &SessionNotes) -> Vec<IndexSection> {
 }
 
 /// One line on a file.
-pub(crate) fn file_entry(file: &FileNote, detailed: bool) -> String {
+pub fn file_entry(file: &FileNote, detailed: bool) -> String {
     let also = if file.created && file.modified { " (changed later)" } else { "" };
     if !detailed || file.details.is_empty() {
         return format!("{}{also}", file.path);

@@ -1,7 +1,7 @@
 //! What a span holds that is worth keeping, each entry with its worth.
 
 use super::terms::{Term, terms};
-use crate::compress::{SessionNotes, file_entry, rules};
+use crate::notes::{SessionNotes, file_entry, rules};
 use base::named_enum;
 use base::text::shortened;
 use sessions::transcript::{Message, Role};

@@ -1,49 +1,18 @@
-//! Loss attribution: who lost a fact, and what was said though it no longer holds.
+//! What an answer or a context says though it no longer holds.
 //!
-//! The class of a fact follows from two literal findings, in the context and in the answer, because only they can be
-//! had for every cell without a model, and alike in every run. They separate the loss of the compressor from that of
-//! the answerer, which a grade cannot. A superseded fact in an answer is no mistake by itself: a good answer may say
-//! what held before. So the words around it decide, by the patterns below, and each place that no pattern explains
-//! counts as stated.
+//! A superseded fact in an answer is no mistake by itself: a good answer may say what held before. So the words around it
+//! decide, by the patterns below, and each place that no pattern explains counts as stated.
 //!
-//! Limits: a paraphrase is not found, in the context or in the answer. A fact counted as answered elsewhere may so
-//! have been in the context in other words. Patterns are English and Chinese; in other languages a former value that
-//! is marked as former counts as stated. Irony and questions are read as statements.
+//! Limits: patterns are English and Chinese; in other languages a former value that is marked as former counts as stated.
+//! Irony and questions are read as statements.
 
 use std::ops::Range;
 
 use super::states::mark_states;
-use crate::probe::FactFinder;
+use crate::facts::FactFinder;
 use base::lazy_patterns;
-use base::named_enum;
 use base::text::pattern;
 use sessions::transcript::fold;
-
-named_enum! {
-    /// What became of one expected fact.
-    pub enum FactClass {
-        /// In the context and in the answer.
-        Answered = "answered",
-        /// In the context, not in the answer: the answerer missed it.
-        Missed = "missed",
-        /// In neither: lost in compression.
-        Lost = "lost",
-        /// In the answer, though not literally in the context: paraphrased there, guessed, or known otherwise.
-        AnsweredElsewhere = "answered_elsewhere",
-    }
-}
-
-impl FactClass {
-    /// The class of a fact by where it occurs.
-    pub fn new(in_context: bool, in_answer: bool) -> FactClass {
-        match (in_context, in_answer) {
-            (true, true) => FactClass::Answered,
-            (true, false) => FactClass::Missed,
-            (false, false) => FactClass::Lost,
-            (false, true) => FactClass::AnsweredElsewhere,
-        }
-    }
-}
 
 /// For each of `superseded` whether the answer states it as if it still held: at a place where no word marks it as
 /// former, and not as a part of an expected fact. By words, in English and Chinese:
@@ -64,7 +33,7 @@ pub fn stated_as_current(answer: &str, superseded: &[FactFinder], expected: &[Fa
 }
 
 /// The sentences of a text, folded, a line each, with words for what its layout says.
-pub(super) fn statements(text: &str) -> String {
+pub fn statements(text: &str) -> String {
     sentences(&mark_states(text)).map(fold).collect::<Vec<_>>().join("\n")
 }
 
@@ -76,7 +45,7 @@ fn stated_in(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> 
 
 /// The same of the [`statements`] of a context, where the last place decides: a context tells things in their order, and
 /// verbatim text has the value from before it was given up.
-pub(super) fn stated_last(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
+pub fn stated_last(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
     let new = if superseded.is_empty() { Vec::new() } else { sorted_ranges(text, expected) };
     superseded.iter().map(|fact| fact.ranges(text).last().is_some_and(|old| is_current(text, old, &new))).collect()
 }
@@ -183,7 +152,7 @@ lazy_patterns! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
+    use crate::facts::Fact;
 
     fn fact(text: &str) -> FactFinder {
         FactFinder::new(&Fact { spellings: vec![text.to_owned()] })
@@ -191,15 +160,6 @@ mod tests {
 
     fn current(answer: &str, superseded: &str, expected: &str) -> bool {
         stated_as_current(answer, &[fact(superseded)], &[fact(expected)]) == [true]
-    }
-
-    #[test]
-    fn classes_follow_from_where_a_fact_stands() {
-        let table: Vec<&str> = [(true, true), (true, false), (false, false), (false, true)]
-            .map(|(context, answer)| FactClass::new(context, answer).name())
-            .into();
-        assert_eq!(table, FactClass::ALL.map(FactClass::name));
-        assert_eq!(serde_json::to_string(&FactClass::AnsweredElsewhere).unwrap(), "\"answered_elsewhere\"");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::compress::{readable, rules};
+use crate::notes::{readable, rules};
 use sessions::transcript::{Message, Role, ToolCall};
 
 /// Where a passage comes from.
@@ -30,7 +30,7 @@ pub(super) struct Passage {
 /// Cuts a context or transcript into passages.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut cut = Cut::default();
-    match messages(text) {
+    match read_transcript(text) {
         Some(messages) => messages.iter().for_each(|message| cut.message(message)),
         None => cut.plain(text),
     }
@@ -89,7 +89,7 @@ impl Cut {
 }
 
 /// Reads a rendered transcript back into messages; `None` for any other text.
-pub(super) fn messages(text: &str) -> Option<Vec<Message>> {
+pub fn read_transcript(text: &str) -> Option<Vec<Message>> {
     speaker(text.lines().next()?)?;
     let mut reader = Reader::default();
     let mut after_blank = true;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_rendered_transcript_reads_back() {
-        let read = messages(&render(&session())).expect("a transcript");
+        let read = read_transcript(&render(&session())).expect("a transcript");
         let trimmed = |messages: &[Message]| -> Vec<Message> {
             let trim = |m: &Message| Message { content: m.content.trim().to_owned(), ..m.clone() };
             let mut all: Vec<Message> = messages.iter().map(trim).collect();

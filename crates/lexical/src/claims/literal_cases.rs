@@ -1,15 +1,15 @@
 //! The literal rules on hard cases: a table to which they were tuned, and one that was written first and is held out.
 //!
-//! `cargo test --lib measure::literal_cases -- --nocapture` prints the share that each rule gets right, by direction. On
+//! `cargo test -p compeval-lexical claims::literal_cases -- --nocapture` prints the share that each rule gets right, by direction. On
 //! first reading, before any rule was changed for these tables, the rules were right in the shares of
 //! `docs/notes/facts.md`.
 
 use std::collections::BTreeMap;
 
 use super::abstention::abstains;
-use super::attribution::stated_as_current;
 use super::constraint::{Rule, RuleFinder};
-use crate::probe::{Fact, FactFinder, Topic};
+use super::currency::stated_as_current;
+use crate::facts::{Fact, FactFinder, Topic};
 use base::locale::Locale;
 use sessions::transcript::fold_document;
 

@@ -2,21 +2,23 @@
 
 use super::gather::{Entry, Kind, gather};
 use super::instructions::{PromptSection, kinds_of, limit, sections, wants_copy};
-use super::passages::messages;
+use super::passages::read_transcript;
 use super::terms::terms;
-use crate::compress::allocate;
+use crate::notes::allocate;
 use sessions::transcript::{Message, Role, count_tokens, estimate_tokens};
 
 /// The values of a compress prompt.
-pub(super) struct PromptValues<'a> {
+pub struct SummaryPrompt<'a> {
     /// The rendered messages; a former summary may come first as the assistant's message.
-    pub(super) transcript: &'a str,
-    pub(super) previous_summary: &'a str,
+    pub transcript: &'a str,
+    /// The summary that the new one takes the place of; empty where there is none.
+    pub previous_summary: &'a str,
     /// What the work goes on with.
-    pub(super) focus_topic: &'a str,
-    pub(super) target_tokens: Option<u64>,
+    pub focus_topic: &'a str,
+    /// The size to keep; where it is `None`, that of the prompt.
+    pub target_tokens: Option<u64>,
     /// The prompt as its author wrote it, without values.
-    pub(super) instructions: &'a str,
+    pub instructions: &'a str,
 }
 
 /// The size of a summary for which neither the method nor the prompt names one, in tokens.
@@ -31,14 +33,15 @@ kind of content such as files, decisions or errors. It extracted nothing.)";
 
 /// Writes the summary that the prompt asks for. Each kind of content has the room that it would have if all were asked
 /// for, so a heading that is removed is content lost, and gives the others nothing.
-pub(super) fn compress(given: &PromptValues<'_>) -> String {
+pub fn summarize(given: &SummaryPrompt<'_>) -> String {
     let sections = sections(given.instructions);
     let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
     if sections.is_empty() {
         let is_copy = wants_copy(given.instructions);
         return if is_copy { copied(given, limit) } else { NOT_UNDERSTOOD.to_owned() };
     }
-    let mut span = messages(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
+    let mut span =
+        read_transcript(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
     let mut entries = carried(given.previous_summary, 0);
     entries.extend(carried(&history(&mut span), entries.len()));
     gather(&span, given.focus_topic, &mut entries);
@@ -55,7 +58,7 @@ pub(super) fn compress(given: &PromptValues<'_>) -> String {
 }
 
 /// The lines of the former summary and the transcript, cut where the limit of a model's reply would cut them.
-fn copied(given: &PromptValues<'_>, limit: u64) -> String {
+fn copied(given: &SummaryPrompt<'_>, limit: u64) -> String {
     let mut left = limit;
     let fits = |line: &&str| {
         let size = count_tokens(line).0 + 1;
@@ -161,14 +164,15 @@ mod tests {
 instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/retry.py\",\"old_string\":\"DELAY = 2\",\
 \"new_string\":\"DELAY = 3\"}\n\n[result patch]\nok\n\n[assistant]\nThe test test_jitter still fails with 6 != 3.";
 
-    fn given<'a>(transcript: &'a str, previous: &'a str) -> PromptValues<'a> {
-        let instructions = include_str!("../../assets/prompts/en/anchored-iterative.md");
-        PromptValues { transcript, previous_summary: previous, focus_topic: "", target_tokens: None, instructions }
+    fn given<'a>(transcript: &'a str, previous: &'a str) -> SummaryPrompt<'a> {
+        let instructions = "## Session intent\n## Files created\n## Files modified\n## Files read\n## Decisions and why\n\
+            ## Errors and exact messages\n## Current state\n## Next steps\nFill every section.";
+        SummaryPrompt { transcript, previous_summary: previous, focus_topic: "", target_tokens: None, instructions }
     }
 
     #[test]
     fn every_section_is_filled_or_marked_empty() {
-        insta::assert_snapshot!(compress(&given(SPAN, "")), @r#"
+        insta::assert_snapshot!(summarize(&given(SPAN, "")), @r#"
         ## Session intent
         - request: Fix the retry.
         - demand: "Never change port 8081."
@@ -199,7 +203,7 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     #[test]
     fn a_standing_summary_is_carried_and_a_newer_value_replaces_the_old() {
         let previous = "## Files modified\n- app/api.py: TIMEOUT = 30\n\n## Current state\n- DELAY = 2\n- port = 8081";
-        let text = compress(&given(SPAN, previous));
+        let text = summarize(&given(SPAN, previous));
         assert!(text.contains("app/api.py") && text.contains("port = 8081"), "{text}");
         assert!(text.contains("DELAY = 3") && !text.contains("- DELAY = 2\n"), "{text}");
     }
@@ -208,7 +212,7 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn a_summary_at_the_head_of_the_transcript_is_rewritten() {
         let transcript = format!("[assistant]\n## Analysis\n- decision: sqlite 3.40 instead of a file\n\n{SPAN}");
         let instructions = "## Analysis\n## Files\n## Pending tasks\n## Current state";
-        let text = compress(&PromptValues { instructions, ..given(&transcript, "") });
+        let text = summarize(&SummaryPrompt { instructions, ..given(&transcript, "") });
         let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(headings, ["Analysis", "Files", "Pending tasks", "Current state"]);
         assert!(text.contains("sqlite 3.40 instead of a file"), "{text}");
@@ -217,11 +221,11 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     #[test]
     fn a_prompt_that_asks_for_nothing_known_gets_nothing_and_the_summary_says_so() {
         assert_eq!(
-            compress(&PromptValues { instructions: "Write nothing but banana.", ..given(SPAN, "") }),
+            summarize(&SummaryPrompt { instructions: "Write nothing but banana.", ..given(SPAN, "") }),
             NOT_UNDERSTOOD
         );
         assert_eq!(
-            compress(&PromptValues { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }),
+            summarize(&SummaryPrompt { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }),
             "## Banana\n(none)"
         );
     }
@@ -230,16 +234,16 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn a_copy_of_everything_is_cut_at_its_target() {
         let instructions = "Repeat the whole conversation verbatim.\n{{ transcript }}";
         let copy =
-            |target| compress(&PromptValues { instructions, target_tokens: Some(target), ..given(SPAN, "before") });
+            |target| summarize(&SummaryPrompt { instructions, target_tokens: Some(target), ..given(SPAN, "before") });
         assert_eq!(copy(5000), format!("before\n{SPAN}"));
         assert!(copy(30).starts_with("before\n[user]") && count_tokens(&copy(30)).0 <= 30, "{}", copy(30));
     }
 
     #[test]
     fn a_removed_heading_gives_its_room_to_no_other() {
-        let whole = compress(&given(SPAN, ""));
+        let whole = summarize(&given(SPAN, ""));
         let instructions = given("", "").instructions.replace("## Decisions and why", "");
-        let less = compress(&PromptValues { instructions: &instructions, ..given(SPAN, "") });
+        let less = summarize(&SummaryPrompt { instructions: &instructions, ..given(SPAN, "") });
         assert!(!less.contains("linear back-off"), "{less}");
         assert!(less.lines().all(|line| whole.contains(line)), "{less}");
     }
@@ -248,9 +252,9 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
         #[test]
         fn a_target_is_kept_and_nothing_panics(body in "(\\PC{0,40}\n){0,20}", target in 120u64..400) {
             let transcript = format!("[user]\n{body}");
-            let text = compress(&PromptValues { target_tokens: Some(target), ..given(&transcript, SPAN) });
+            let text = summarize(&SummaryPrompt { target_tokens: Some(target), ..given(&transcript, SPAN) });
             prop_assert!(count_tokens(&text).0 <= target);
-            prop_assert_eq!(&text, &compress(&PromptValues { target_tokens: Some(target), ..given(&transcript, SPAN) }));
+            prop_assert_eq!(&text, &summarize(&SummaryPrompt { target_tokens: Some(target), ..given(&transcript, SPAN) }));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probe::{Fact, FactFinder};
+use crate::facts::{Fact, FactFinder};
 use base::locale::Locale;
 use base::text::pattern;
 use base::units::Tokens;
@@ -18,6 +18,7 @@ use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unsp
 /// A rule of the user: an object, and that something must not be done to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
+    /// Its name in files and tables.
     pub name: Arc<str>,
     /// The language of `text`. A session gets the rules of its own language.
     pub language: Locale,
@@ -32,8 +33,11 @@ pub struct Rule {
 named_enum! {
     /// Where a rule is put: the middle of a third, by tokens, of what the first compression takes away.
     pub enum RulePosition {
+        /// The first third.
         Early = "early",
+        /// The second third.
         Middle = "middle",
+        /// The last third.
         Late = "late",
     }
 }
@@ -86,6 +90,7 @@ pub struct RuleFinder {
 }
 
 impl RuleFinder {
+    /// Makes `rule` ready to be looked for in many texts.
     pub fn new(rule: &Rule) -> RuleFinder {
         let finder = |spellings: Vec<String>| FactFinder::new(&Fact { spellings });
         let text = rule.text.trim().trim_end_matches(['.', '!', '。', '！']).to_owned();
@@ -163,7 +168,7 @@ fn lead_in(text: &str, place: usize) -> Option<&str> {
 /// Words that forbid something in a language. `not`, `no` and 别 alone are none: reports of what was not done, and words
 /// such as 特别, have them too.
 fn prohibitions(language: Locale) -> impl Iterator<Item = &'static str> {
-    const WORDS: &str = include_str!("../../assets/constraints/prohibitions.txt");
+    const WORDS: &str = include_str!("prohibitions.txt");
     let prefix = language.pick("en ", "zh ");
     WORDS.lines().filter_map(move |line| line.strip_prefix(prefix))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::facts::FactFinder;
+use super::finder::FactFinder;
 use super::names::{TranscriptPaths, normal_path, paths, suffixes, words};
 use sessions::transcript::{Message, fold, fold_document};
 
@@ -62,6 +62,7 @@ impl History {
         self.index().first.get(name).is_some_and(|first| *first < until)
     }
 
+    /// Its paths.
     pub fn paths(&self) -> &TranscriptPaths {
         &self.index().paths
     }
@@ -114,7 +115,7 @@ fn folded_message(message: &Message) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
+    use crate::facts::Fact;
     use sessions::transcript::{Role, ToolCall};
 
     fn history() -> History {

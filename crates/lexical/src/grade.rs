@@ -1,29 +1,70 @@
 //! Grading by rules: which of the expected facts the answer asserts, and where.
 //!
-//! It sees what any judge sees: the request. The ground truth decides, never the context. A fact is asserted where one
+//! It sees what any judge sees. The ground truth decides, never the context. A fact is asserted where one
 //! of its spellings occurs in the answer and the words around it neither deny it nor report it as rejected. A
-//! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each dimension has
-//! a signal of its own: accuracy how much of what is asserted is right, completeness the share of the facts, the
-//! artifact trail paths and what is said about them, continuity open work and reasons, instruction following the form and
-//! the constraints that the question states, or else how much of the answer is to the point. Where no facts are known, the
-//! words of the reference answer stand for them; without it, those of the answer that its context has. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
-//! the question itself is about what was rejected, words of rejection are ignored.
+//! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each aspect has
+//! a signal of its own. Where no facts are known, the words of the reference answer stand for them; without it, those of
+//! the answer that its context has.
+//!
+//! Limits: rules know no meaning. A paraphrase that no spelling covers is not found, and where the question itself is about
+//! what was rejected, words of rejection are ignored.
 
-use serde_json::json;
-
-use super::answer::is_chinese;
 use super::demands::Demands;
 use super::terms::terms;
-use crate::compress::rules;
-use crate::judge::{CriterionId, GradingRequest};
-use crate::measure::{abstains, asks_for_rejection, is_denied, stated_as_current};
-use crate::probe::{Fact, FactFinder, paths, words as words_of};
+use crate::claims::{abstains, asks_for_rejection, is_denied, stated_as_current};
+use crate::facts::{Fact, FactFinder, paths, words as words_of};
+use crate::notes::rules;
 use base::locale::Locale;
+use base::named_enum;
 use sessions::transcript::fold;
 
-/// What was found in the answer, once for all criteria.
-struct Finding {
-    /// The expected facts, in the order of the request.
+/// An answer, and what is known about the right one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradedAnswer<'a> {
+    /// What was asked.
+    pub question: &'a str,
+    /// What was answered.
+    pub answer: &'a str,
+    /// The text that it was answered from.
+    pub context: Option<&'a str>,
+    /// What a correct answer contains; empty if that is not known.
+    pub expected_facts: &'a [Fact],
+    /// What was true once and no longer is: stated as current, it is wrong.
+    pub superseded_facts: &'a [Fact],
+    /// An answer that is right. One that admits ignorance says that the question has no answer.
+    pub reference_answer: Option<&'a str>,
+}
+
+named_enum! {
+    /// What an answer can be graded for.
+    pub enum Aspect {
+        /// How much of what it asserts is right.
+        Accuracy = "accuracy",
+        /// The share of the facts, less those that no longer hold.
+        Currency = "currency",
+        /// The share of the facts.
+        Completeness = "completeness",
+        /// The share of the paths.
+        FilesNamed = "files_named",
+        /// The same, with something said about each.
+        FilesDescribed = "files_described",
+        /// The share of the facts that are no paths.
+        Details = "details",
+        /// The share of the facts, said of open work.
+        OpenWork = "open_work",
+        /// The share of the facts, said with a reason or a decision.
+        Reasons = "reasons",
+        /// The share of the demands on its form that it meets, or else how much of it is to the point.
+        Form = "form",
+        /// The same of what the question wants left out.
+        Constraints = "constraints",
+    }
+}
+
+/// The grades of one answer, by literal matching.
+#[derive(Clone, Debug)]
+pub struct LiteralGrade {
+    /// The expected facts, in their order.
     facts: Vec<FoundFact>,
     /// How many superseded facts the answer asserts.
     stale: usize,
@@ -31,11 +72,12 @@ struct Finding {
     relevant: f64,
     /// What the question demands besides facts.
     demands: Demands,
-    /// The facts in words, for the reasoning.
+    /// The facts in words.
     words: String,
 }
 
 /// An expected fact and what the answer says about it.
+#[derive(Clone, Debug)]
 struct FoundFact {
     asserted: bool,
     is_path: bool,
@@ -47,45 +89,26 @@ struct FoundFact {
     in_reason: bool,
 }
 
-/// Grades the request's answer on each of its criteria; the JSON of the judge's contract. A request that cannot be
-/// read is graded on nothing, which the contract refuses. Reasons are in the language of the judge's `instructions`.
-pub(super) fn judge(request: &str, instructions: &str) -> String {
-    let locale = if is_chinese(instructions) { Locale::Zh } else { Locale::En };
-    let results: Vec<serde_json::Value> = match serde_json::from_str::<GradingRequest>(request) {
-        Ok(brief) => {
-            let finding = find(&brief, locale);
-            let grade = |id: &CriterionId| {
-                let score = score(id, &finding);
-                json!({"criterionId": id, "score": score, "reasoning": finding.words})
-            };
-            brief.rubric_criteria.iter().map(grade).collect()
-        }
-        Err(_) => Vec::new(),
-    };
-    json!({"criterionResults": results}).to_string()
-}
-
-fn find(brief: &GradingRequest, locale: Locale) -> Finding {
-    let response = brief.model_response.trim();
-    let truth = &brief.ground_truth;
-    if truth.expected_facts.is_empty() {
-        return find_words(brief, locale);
+fn find(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
+    let response = graded.answer.trim();
+    if graded.expected_facts.is_empty() {
+        return find_words(graded, locale);
     }
     let folded = fold(response);
-    let reads_rejection = !asks_for_rejection(&brief.probe_question);
+    let reads_rejection = !asks_for_rejection(graded.question);
     let lines: Vec<(&str, String)> = response.lines().map(|line| (line, fold(line))).collect();
-    let finders = FactFinder::all(&truth.expected_facts);
-    let expected = truth.expected_facts.iter().zip(&finders);
+    let finders = FactFinder::all(graded.expected_facts);
+    let expected = graded.expected_facts.iter().zip(&finders);
     let facts: Vec<FoundFact> =
         expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, reads_rejection)).collect();
-    let outdated = stale(response, &truth.superseded_facts, &finders);
+    let outdated = stale(response, graded.superseded_facts, &finders);
     let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.occurs_in(line)));
     let length = |text: &str| text.chars().count();
     let relevant = bearing.map(|(line, _)| length(line)).sum::<usize>() as f64 / length(response).max(1) as f64;
-    let words = reason(&truth.expected_facts, &facts, &outdated, locale);
-    let names_superseded = FactFinder::all(&truth.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
-    let demands = Demands::read(&brief.probe_question, response, names_superseded);
-    Finding { stale: outdated.len(), relevant, demands, words, facts }
+    let words = reason(graded.expected_facts, &facts, &outdated, locale);
+    let names_superseded = FactFinder::all(graded.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
+    let demands = Demands::read(graded.question, response, names_superseded);
+    LiteralGrade { stale: outdated.len(), relevant, demands, words, facts }
 }
 
 /// The superseded facts that the answer states as if they still held.
@@ -95,14 +118,14 @@ fn stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder]) ->
 }
 
 /// No facts are known: words of the reference answer stand for them, or, without it, what of the answer its context has.
-fn find_words(brief: &GradingRequest, locale: Locale) -> Finding {
-    let response = brief.model_response.trim();
-    let demands = Demands::read(&brief.probe_question, response, false);
-    let reference = brief.ground_truth.reference_answer.as_deref();
+fn find_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
+    let response = graded.answer.trim();
+    let demands = Demands::read(graded.question, response, false);
+    let reference = graded.reference_answer;
     if reference.is_some_and(admits) {
         return unanswerable(response, demands, locale);
     }
-    let context = brief.compacted_context.as_deref().unwrap_or(&brief.probe_question);
+    let context = graded.context.unwrap_or(graded.question);
     let (expected, text) = reference.map_or((response, context), |reference| (reference, response));
     let in_text = terms(text);
     let is_admission = admits(response);
@@ -121,7 +144,7 @@ fn find_words(brief: &GradingRequest, locale: Locale) -> Finding {
         ),
     };
     let fact = |asserted| FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    Finding { facts: found.into_iter().map(fact).collect(), stale: 0, relevant: 1.0, demands, words }
+    LiteralGrade { facts: found.into_iter().map(fact).collect(), stale: 0, relevant: 1.0, demands, words }
 }
 
 /// The characters of an answer in which an admission counts; further on, the words may be quoted ones.
@@ -134,7 +157,7 @@ fn admits(text: &str) -> bool {
 }
 
 /// The material does not hold the answer: to say so is all there is to do right, as if it were the one expected fact.
-fn unanswerable(response: &str, demands: Demands, locale: Locale) -> Finding {
+fn unanswerable(response: &str, demands: Demands, locale: Locale) -> LiteralGrade {
     let asserted = admits(response);
     let words = match asserted {
         true => locale.pick(
@@ -148,7 +171,7 @@ fn unanswerable(response: &str, demands: Demands, locale: Locale) -> Finding {
     };
     let words = words.to_owned();
     let fact = FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    Finding { facts: vec![fact], stale: 0, relevant: 1.0, demands, words }
+    LiteralGrade { facts: vec![fact], stale: 0, relevant: 1.0, demands, words }
 }
 
 fn find_fact(
@@ -201,27 +224,41 @@ fn asserts(folded: &str, fact: &FactFinder, reads_rejection: bool) -> bool {
     fact.ranges(folded).iter().any(|place| !reads_rejection || !is_denied(folded, place))
 }
 
-fn score(criterion: &CriterionId, finding: &Finding) -> u8 {
-    let share = match criterion.0.as_ref() {
-        "accuracy_factual" | "accuracy_technical" => finding.accuracy(),
-        "context_conversation_state" => finding.currency(),
-        "context_artifact_state" | "artifact_files_created" => finding.share_of(|fact| fact.is_path, |_| true),
-        "artifact_files_modified" => finding.share_of(|fact| fact.is_path, |fact| fact.described),
-        "artifact_key_details" => finding.share_of(|fact| !fact.is_path, |_| true),
-        "continuity_todo_state" => finding.share_of(|_| true, |fact| fact.in_task),
-        "continuity_reasoning" => finding.share_of(|_| true, |fact| fact.in_reason),
-        "instruction_format" => finding.demands.form.unwrap_or_else(|| finding.directness()),
-        "instruction_constraints" => finding.demands.constraints.unwrap_or_else(|| finding.directness()),
-        _ => finding.completeness(),
-    };
-    (share * 5.0).round().clamp(0.0, 5.0) as u8
-}
-
 /// What a fact counts that occurs in the answer, but not in the kind of line that a criterion asks for.
 const ELSEWHERE: f64 = 0.7;
 
-/// Signals between 0 and 1.
-impl Finding {
+impl LiteralGrade {
+    /// Grades an answer; the reasoning is in the language of `locale`.
+    pub fn new(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
+        find(graded, locale)
+    }
+
+    /// The grade for an aspect, from 0 to 5.
+    pub fn score(&self, aspect: Aspect) -> u8 {
+        (self.share(aspect) * 5.0).round().clamp(0.0, 5.0) as u8
+    }
+
+    /// What was found and what was not, in a sentence or two.
+    pub fn reasoning(&self) -> &str {
+        &self.words
+    }
+
+    /// The signal of an aspect, from 0 to 1.
+    fn share(&self, aspect: Aspect) -> f64 {
+        match aspect {
+            Aspect::Accuracy => self.accuracy(),
+            Aspect::Currency => self.currency(),
+            Aspect::Completeness => self.completeness(),
+            Aspect::FilesNamed => self.share_of(|fact| fact.is_path, |_| true),
+            Aspect::FilesDescribed => self.share_of(|fact| fact.is_path, |fact| fact.described),
+            Aspect::Details => self.share_of(|fact| !fact.is_path, |_| true),
+            Aspect::OpenWork => self.share_of(|_| true, |fact| fact.in_task),
+            Aspect::Reasons => self.share_of(|_| true, |fact| fact.in_reason),
+            Aspect::Form => self.demands.form.unwrap_or_else(|| self.directness()),
+            Aspect::Constraints => self.demands.constraints.unwrap_or_else(|| self.directness()),
+        }
+    }
+
     fn asserted(&self) -> f64 {
         self.facts.iter().filter(|fact| fact.asserted).count() as f64
     }
@@ -267,21 +304,25 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Rubric, Scope, SelfTestDesign, SelfTestVerdict, draw_selftest, grade, read_reply, verdict};
-    use serde_json::Value;
 
-    fn graded(response: &str, facts: &[&str], reference: Option<&str>) -> Vec<u64> {
-        let truth = match reference {
-            Some(reference) => json!({"expected_facts": facts, "reference_answer": reference}),
-            None => json!({"expected_facts": facts}),
+    fn facts(spellings: &[&str]) -> Vec<Fact> {
+        spellings.iter().map(|spelling| Fact { spellings: vec![(*spelling).to_owned()] }).collect()
+    }
+
+    fn accuracy(answer: GradedAnswer<'_>) -> u8 {
+        LiteralGrade::new(&answer, Locale::En).score(Aspect::Accuracy)
+    }
+
+    fn graded(response: &str, expected: &[&str], reference: Option<&str>) -> [u8; 3] {
+        let answer = GradedAnswer {
+            question: "Which port, and why?",
+            answer: response,
+            expected_facts: &facts(expected),
+            reference_answer: reference,
+            ..GradedAnswer::default()
         };
-        let request = json!({
-            "probe_question": "Which port, and why?", "model_response": response, "ground_truth": truth,
-            "rubric_criteria": ["accuracy_factual", "completeness_coverage", "instruction_format"]
-        });
-        let reply: Value = serde_json::from_str(&judge(&request.to_string(), "")).expect("json");
-        let results = reply["criterionResults"].as_array().expect("results").clone();
-        results.iter().map(|r| r["score"].as_u64().expect("a score")).collect()
+        let grade = LiteralGrade::new(&answer, Locale::En);
+        [Aspect::Accuracy, Aspect::Completeness, Aspect::Form].map(|aspect| grade.score(aspect))
     }
 
     #[test]
@@ -320,27 +361,28 @@ mod tests {
 
     #[test]
     fn without_any_truth_the_context_stands_for_it() {
-        let scores = |response: &str| {
-            let request = json!({"probe_question": "Which port?", "model_response": response,
-                "compacted_context": "nginx holds port 8080, so the server moved to port 8081",
-                "rubric_criteria": ["accuracy_factual"]});
-            judge(&request.to_string(), "")
+        let context = Some("nginx holds port 8080, so the server moved to port 8081");
+        let score = |answer: &str| {
+            accuracy(GradedAnswer { question: "Which port?", answer, context, ..GradedAnswer::default() })
         };
-        assert!(scores("The server moved to port 8081.").contains("\"score\":5"));
-        assert!(scores("Redis, for its speed.").contains("\"score\":0"));
-        assert!(scores("The context does not say.").contains("\"score\":0"));
+        assert_eq!(score("The server moved to port 8081."), 5);
+        assert_eq!(score("Redis, for its speed."), 0);
+        assert_eq!(score("The context does not say."), 0);
     }
 
     #[test]
-    fn reasons_are_in_the_language_of_the_instructions() {
-        let request = json!({"probe_question": "Which port?", "model_response": "8081 and 8080",
-            "ground_truth": {"expected_facts": ["8081", "nginx"], "superseded_facts": ["8080"]},
-            "rubric_criteria": ["accuracy_factual"]});
-        let rubric = Rubric::built_in_text(Locale::Zh);
-        let reply = judge(&request.to_string(), rubric);
-        assert!(
-            reply.contains("按字面匹配。找到的事实：“8081”。缺少的事实：“nginx”。当作现状陈述的过时事实：“8080”。"),
-            "{reply}"
+    fn reasons_are_in_the_language_that_is_asked_for() {
+        let (expected, superseded) = (facts(&["8081", "nginx"]), facts(&["8080"]));
+        let answer = GradedAnswer {
+            question: "Which port?",
+            answer: "8081 and 8080",
+            expected_facts: &expected,
+            superseded_facts: &superseded,
+            ..GradedAnswer::default()
+        };
+        assert_eq!(
+            LiteralGrade::new(&answer, Locale::Zh).reasoning(),
+            "按字面匹配。找到的事实：“8081”。缺少的事实：“nginx”。当作现状陈述的过时事实：“8080”。"
         );
     }
 
@@ -349,35 +391,6 @@ mod tests {
         let quoted =
             format!("{} The key is unknown; the log does not say.", "The certificate is edge.pem. ".repeat(12));
         assert_eq!(graded(&quoted, &[], Some("The transcript does not say.")), [0, 0, 0]);
-    }
-
-    fn self_tested(locale: Locale, seed: u64) -> SelfTestVerdict {
-        let (test, rubric) = (draw_selftest(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
-        let grades = test.cases.iter().map(|case| {
-            let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
-            let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
-            let request = json!({
-                "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
-                "rubric_criteria": ids,
-                "ground_truth": {
-                    "expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts,
-                    "reference_answer": if case.answerable { None } else { Some("The transcript does not say.") },
-                }
-            });
-            let scores = read_reply(&judge(&request.to_string(), ""), &ids).expect("keeps the contract");
-            (case.id.clone(), grade(rubric, &scores))
-        });
-        verdict(&test, &grades.collect())
-    }
-
-    #[test]
-    fn the_self_test_is_passed_in_both_languages_whatever_the_seed() {
-        for locale in [Locale::En, Locale::Zh] {
-            for seed in 0..40 {
-                let verdict = self_tested(locale, seed);
-                assert!(verdict.passed, "{locale:?} {seed}: {verdict:#?}");
-            }
-        }
     }
 
     #[test]
@@ -404,23 +417,27 @@ mod tests {
 
     #[test]
     fn a_question_about_what_was_rejected_wants_it_named_as_rejected() {
-        let request = json!({
-            "probe_question": "Which tool was rejected?", "model_response": "tar was rejected.",
-            "ground_truth": {"expected_facts": ["tar"]}, "rubric_criteria": ["accuracy_factual"]
-        });
-        assert!(judge(&request.to_string(), "").contains("\"score\":5"));
+        let expected = facts(&["tar"]);
+        let answer = GradedAnswer {
+            question: "Which tool was rejected?",
+            answer: "tar was rejected.",
+            expected_facts: &expected,
+            ..GradedAnswer::default()
+        };
+        assert_eq!(accuracy(answer), 5);
     }
 
     #[test]
     fn a_superseded_fact_stated_as_current_lowers_the_grade() {
+        let (expected, superseded) = (facts(&["8081", "app.toml"]), facts(&["8080"]));
         let score = |answer: &str| {
-            let request = json!({
-                "probe_question": "Which port, and where?", "model_response": answer,
-                "ground_truth": {"expected_facts": ["8081", "app.toml"], "superseded_facts": ["8080"]},
-                "rubric_criteria": ["accuracy_factual"]
-            });
-            let reply: Value = serde_json::from_str(&judge(&request.to_string(), "")).expect("json");
-            reply["criterionResults"][0]["score"].as_u64().expect("a score")
+            accuracy(GradedAnswer {
+                question: "Which port, and where?",
+                answer,
+                expected_facts: &expected,
+                superseded_facts: &superseded,
+                ..GradedAnswer::default()
+            })
         };
         assert_eq!((score("Set in app.toml."), score("8080, in app.toml.")), (3, 2));
         for former in ["It was 8080 at first; now it is 8081, set in app.toml.", "app.toml: was 8080, now 8081"] {
@@ -429,10 +446,5 @@ mod tests {
         for stale in ["The port is 8080; app.toml also names 8081.", "It is not 8081 but 8080, in app.toml."] {
             assert!(score(stale) < 5, "{stale}");
         }
-    }
-
-    #[test]
-    fn a_request_that_is_no_json_grades_nothing() {
-        assert_eq!(judge("no json", ""), r#"{"criterionResults":[]}"#);
     }
 }

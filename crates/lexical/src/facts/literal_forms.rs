@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::bank::Fact;
-use super::facts::FactFinder;
+use super::fact::Fact;
+use super::finder::FactFinder;
 use super::history::History;
 use sessions::transcript::{Message, fold};
 

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::probe::paths;
+use crate::facts::paths;
 use base::text::pattern;
 
 /// Which demands an answer meets, as far as they can be read from the question.
+#[derive(Clone, Debug)]
 pub(super) struct Demands {
     /// The share of the demands on its form that it meets; `None` where there are none.
     pub form: Option<f64>,

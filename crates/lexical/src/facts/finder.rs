@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::bank::Fact;
+use super::fact::Fact;
 use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
 use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
@@ -419,8 +419,8 @@ fn without_drive(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::History;
     use super::*;
+    use crate::facts::History;
     use proptest::prelude::*;
     use sessions::transcript::{Message, Role, fold, fold_document};
 

@@ -1,0 +1,48 @@
+//! Rules about texts, in English and Chinese, that need no model: the same result each time, at no cost.
+//!
+//! - [`facts`] finds exact facts (a path, a number, an error message) in a text or a session, however they are spelled.
+//! - [`claims`] reads what a text says of a fact: that it holds, that it no longer does, or that nothing is known.
+//! - [`notes`] takes notes on a session: files, failures, decisions, open tasks.
+//! - [`LiteralGrade`] grades an answer by what it must contain; [`answer()`] and [`summarize`] stand in for a model where a
+//!   test wants none.
+//!
+//! ```
+//! use compeval_lexical::facts::Fact;
+//! use compeval_lexical::{Aspect, GradedAnswer, LiteralGrade};
+//! use base::locale::Locale;
+//!
+//! let expected = [Fact { spellings: vec!["8081".to_owned()] }];
+//! let superseded = [Fact { spellings: vec!["8080".to_owned()] }];
+//! let grade = |answer| {
+//!     let graded = GradedAnswer {
+//!         question: "On which port does it listen?",
+//!         answer,
+//!         expected_facts: &expected,
+//!         superseded_facts: &superseded,
+//!         ..GradedAnswer::default()
+//!     };
+//!     LiteralGrade::new(&graded, Locale::En).score(Aspect::Accuracy)
+//! };
+//! assert_eq!(grade("It was 8080 at first; now it is 8081."), 5);
+//! assert_eq!(grade("It is not 8081 but 8080."), 0);
+//! ```
+//!
+//! Nothing here knows requests, prompts' templates, methods or models, asks a network, or writes a file.
+
+mod terms;
+pub mod facts;
+pub mod claims;
+pub mod notes;
+mod passages;
+mod answer;
+mod gather;
+mod instructions;
+mod summary;
+mod demands;
+mod grade;
+
+pub use answer::{answer, is_chinese, search};
+pub use grade::{Aspect, GradedAnswer, LiteralGrade};
+pub use instructions::prompt_headings;
+pub use passages::read_transcript;
+pub use summary::{SummaryPrompt, summarize};
