@@ -1,6 +1,7 @@
 //! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases are tasks
 //! like the others and run at the same time as the compressions, so that nothing waits for a judge; a cell that needs a
-//! judge whose test is open waits here.
+//! judge whose test is open waits here. So does every request to a judge that has not yet kept the reply format, beyond
+//! the few that may all break it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use super::event::Event;
 use super::execute::Executor;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
-use crate::action::StageName;
+use crate::action::{ActionKey, StageName};
 use crate::judge::{self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, cannot_grade, verdict};
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
@@ -36,8 +37,9 @@ pub(super) enum JudgeReadiness {
 }
 
 /// After this many replies of which none kept the contract, the judge is asked nothing more, not even where a weak judge
-/// is allowed: its cells would all fail, each at the price of several requests. Until one reply is kept, no more cases are
-/// under way than can bring this many replies.
+/// is allowed: its cells would all fail, each at the price of several requests. Until one reply kept it, no more requests
+/// are under way than can bring this many replies. Cases and cells are counted apart: a judge may read short cases and
+/// not the contexts of a run.
 const GIVEN_UP_AFTER: u32 = 8;
 
 /// What came of one case.
@@ -56,8 +58,6 @@ struct JudgeTest {
     name: String,
     /// Cases without an outcome.
     open: usize,
-    /// Cases under way.
-    begun: BTreeSet<CaseId>,
     grades: BTreeMap<CaseId, DimensionScores>,
     /// Cases that the judge has not replied to.
     unanswered: BTreeSet<CaseId>,
@@ -66,13 +66,15 @@ struct JudgeTest {
     status: JudgeStatus,
     /// The dimensions in which it is not qualified.
     unqualified: Vec<Dimension>,
-    /// Whether a reply to this run kept the contract, and how many broke it; of cases and of cells.
+    /// Whether a reply to this run kept the contract, and how many broke it: of cases, and after them of cells.
     kept_contract: bool,
     broke_contract: u32,
+    /// Actions under way while no reply has kept the contract.
+    under_way: BTreeSet<ActionKey>,
+    /// Tasks that wait until one of these has ended.
+    held_back: Vec<Task>,
     /// Cells that wait for the verdict.
     waiting: Vec<Task>,
-    /// Cases that wait until another one has ended.
-    held_back: Vec<Task>,
 }
 
 /// The self-tests of all judges.
@@ -123,29 +125,25 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         Ok(stats.emit(&Event::Failed(&failure))?)
     }
 
-    /// Whether a case may be executed now; else it waits here until another one has ended. Until a reply kept the
-    /// contract, no more cases are under way than bring as many replies as the judge is given up after.
-    pub(super) fn may_begin(&mut self, case: &SelftestTask, action: &mut Action) -> bool {
-        let test = self.test_mut(case.judge);
+    /// Whether an action of a judge may be executed now; else its task waits here until another one has ended.
+    pub(super) fn may_begin(&mut self, judge: JudgeIx, action: &mut Action) -> bool {
+        let test = self.test_mut(judge);
         if test.kept_contract {
             return true;
         }
-        if !test.may_begin(action.attempts) {
+        if !test.may_begin(&action.key, action.attempts) {
             test.held_back.push(action.task.clone());
             return false;
         }
+        test.under_way.insert(action.key);
         action.attempts = action.attempts.min(GIVEN_UP_AFTER.saturating_sub(test.broke_contract).max(1));
         true
     }
 
-    /// A case is under way.
-    pub(super) fn started(&mut self, case: &SelftestTask) {
-        self.test_mut(case.judge).begun.insert(case.case.clone());
-    }
-
-    /// A case is not under way after all: it will begin again.
-    pub(super) fn put_back(&mut self, case: &SelftestTask) {
-        self.test_mut(case.judge).begun.remove(&case.case);
+    /// An action of a judge is not under way any more. Returns the tasks that waited for it.
+    pub(super) fn ended(&mut self, judge: JudgeIx, key: &ActionKey) -> Vec<Task> {
+        let test = self.test_mut(judge);
+        if test.under_way.remove(key) { std::mem::take(&mut test.held_back) } else { Vec::new() }
     }
 
     /// The test of a judge. Each judge of the pipeline has one, and no other index is made.
@@ -214,7 +212,9 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let test = self.test_mut(judge);
         if test.note_replies(broken) {
             let name = &test.name;
-            let warning = format!("judge {name} gets no more requests: none of its replies has the right format");
+            let replies = test.broke_contract;
+            let warning =
+                format!("judge {name} gets no more requests: {replies} replies in a row are not in the right format");
             stats.emit(&Event::Warning(warning))?;
         }
         Ok(())
@@ -225,8 +225,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         CaseOutcome::Graded(judge::grade(&self.executor.preparer.pipeline().rubric, grades))
     }
 
-    /// Notes the outcome of a case. With the last one of its judge, reports the verdict. Returns the tasks that waited for
-    /// it.
+    /// Notes the outcome of a case. With the last one of its judge, reports the verdict and returns the cells that waited
+    /// for it.
     pub(super) fn settle(
         &mut self,
         case: &SelftestTask,
@@ -236,9 +236,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let selftest = self.selftest;
         let test = self.test_mut(case.judge);
         let is_last = test.settle(&case.case, outcome);
-        let mut released = std::mem::take(&mut test.held_back);
         if !is_last {
-            return Ok(released);
+            return Ok(Vec::new());
         }
         let verdict = test.judge_by(selftest);
         stats.emit(&Event::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
@@ -246,8 +245,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
             stats.note_untested(UntestedJudge { judge: test.name.clone(), why });
         }
-        released.append(&mut test.waiting);
-        Ok(released)
+        test.begin_cells();
+        Ok(std::mem::take(&mut test.waiting))
     }
 }
 
@@ -261,7 +260,6 @@ impl JudgeTest {
         JudgeTest {
             name,
             open: selftest.cases.len(),
-            begun: BTreeSet::new(),
             unqualified: Vec::new(),
             grades: BTreeMap::new(),
             unanswered: selftest.cases.iter().map(|case| case.id.clone()).collect(),
@@ -269,15 +267,15 @@ impl JudgeTest {
             status: JudgeStatus::Pending,
             kept_contract: false,
             broke_contract: 0,
-            waiting: Vec::new(),
+            under_way: BTreeSet::new(),
             held_back: Vec::new(),
+            waiting: Vec::new(),
         }
     }
 
     /// Notes the outcome of a case. Returns whether the judge can be judged by all of them now.
     fn settle(&mut self, case: &CaseId, outcome: CaseOutcome) -> bool {
         self.open = self.open.saturating_sub(1);
-        self.begun.remove(case);
         match outcome {
             CaseOutcome::Unasked(why) => self.obstacle = self.obstacle.take().or(why),
             CaseOutcome::Graded(grades) => {
@@ -289,10 +287,18 @@ impl JudgeTest {
         self.open == 0 && self.status == JudgeStatus::Pending
     }
 
-    /// Whether another case may begin before a reply kept the contract.
-    fn may_begin(&self, attempts: u32) -> bool {
-        let under_way = u32::try_from(self.begun.len()).unwrap_or(u32::MAX).saturating_add(1).saturating_mul(attempts);
-        self.begun.is_empty() || self.broke_contract.saturating_add(under_way) <= GIVEN_UP_AFTER
+    /// Whether another action may begin before a reply kept the contract.
+    fn may_begin(&self, key: &ActionKey, attempts: u32) -> bool {
+        let others = self.under_way.iter().filter(|known| *known != key).count();
+        let replies = u32::try_from(others + 1).unwrap_or(u32::MAX).saturating_mul(attempts);
+        others == 0 || self.broke_contract.saturating_add(replies) <= GIVEN_UP_AFTER
+    }
+
+    /// Counts anew: what follows are the replies to cells.
+    fn begin_cells(&mut self) {
+        if self.kept_contract {
+            (self.kept_contract, self.broke_contract) = (false, 0);
+        }
     }
 
     /// Returns whether the judge is given up by these replies.
@@ -322,6 +328,7 @@ impl JudgeTest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::Digest;
     use crate::judge::fakes::by_dimension;
     use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, draw_selftest};
     use base::locale::Locale;
@@ -372,10 +379,17 @@ mod tests {
         good.note_replies(0);
         assert!((0..20).all(|_| !good.note_replies(3)) && !good.is_given_up());
         let mut alone = begun();
-        alone.begun.insert(CaseId("a".to_owned()));
-        assert!(alone.may_begin(3) && !alone.may_begin(5), "two cases can bring six replies, or ten");
+        let [first, second] = ["a", "b"].map(|name| ActionKey(Digest::hash(name)));
+        alone.under_way.insert(first);
+        assert!(alone.may_begin(&second, 3) && !alone.may_begin(&second, 5), "two can bring six replies, or ten");
+        assert!(alone.may_begin(&first, 5), "it is the only one");
         let mut repeated = begun();
         assert_eq!([3, 3, 2].map(|replies| repeated.note_replies(replies)), [false, false, true]);
+        for (judge, is_given_up) in [(&mut good, false), (&mut repeated, true)] {
+            judge.begin_cells();
+            assert_eq!((judge.kept_contract, judge.is_given_up()), (false, is_given_up));
+        }
+        assert!(good.note_replies(8), "cells are counted apart from cases that kept the contract");
     }
 
     #[test]

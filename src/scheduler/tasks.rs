@@ -17,7 +17,7 @@ use crate::plan::{
     self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
 };
 use crate::results::{FailedAction, UnqualifiedJudge};
-use models::ErrorClass;
+use models::{ErrorClass, Lane};
 
 /// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {
@@ -98,6 +98,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             _ => None,
         };
         self.cells.note_used(task, &action);
+        self.release(&action);
         let resolved = Resolved { unchanged: task.follows_unchanged(), ..resolved };
         self.cells.cached(task.stage(), &resolved, stats)?;
         self.resolve(task, resolved, output, stats)?;
@@ -121,14 +122,20 @@ impl<'r, 'e> Tasks<'r, 'e> {
     pub(super) fn qualify(&mut self, mut action: Action, stats: &mut RunStats<'_>) -> Result<Option<Action>, RunError> {
         match action.task.clone() {
             Task::Judge(task) => match self.judges.readiness(task.cell.judge) {
-                JudgeReadiness::Ready => return Ok(Some(action)),
+                // A batch sends one request of a kind live before the others.
+                JudgeReadiness::Ready if action.request().is_none_or(|request| request.lane == Lane::Batch) => {
+                    return Ok(Some(action));
+                }
+                JudgeReadiness::Ready => {
+                    return Ok(self.judges.may_begin(task.cell.judge, &mut action).then_some(action));
+                }
                 JudgeReadiness::Pending => self.judges.wait(task.cell.judge, action.task),
                 JudgeReadiness::Refused => self.skip(action, SkipReason::WeakJudge, stats)?,
             },
             Task::Selftest(case) if self.judges.is_decided(&case) => {
                 self.skip(action, SkipReason::VerdictKnown, stats)?;
             }
-            Task::Selftest(case) => return Ok(self.judges.may_begin(&case, &mut action).then_some(action)),
+            Task::Selftest(case) => return Ok(self.judges.may_begin(case.judge, &mut action).then_some(action)),
             Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => return Ok(Some(action)),
         }
         Ok(None)
@@ -142,16 +149,11 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// An action is under way from now on: other tasks with the same one wait for it.
     pub(super) fn started(&mut self, action: &Action) {
         self.cells.shared.begin(action.key);
-        if let Task::Selftest(case) = &action.task {
-            self.judges.started(case);
-        }
     }
 
     /// Makes a task ready again that could not be executed yet, and those that shared its action.
     pub(super) fn put_back(&mut self, action: Action) {
-        if let Task::Selftest(case) = &action.task {
-            self.judges.put_back(case);
-        }
+        self.release(&action);
         let mut tasks = self.cells.shared.finish(&action.key);
         tasks.insert(0, action.task);
         self.cells.put_back(tasks);
@@ -177,6 +179,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         if let Some(judge) = task.judge() {
             self.judges.note_replies(judge, 0, stats)?;
         }
+        self.release(action);
         self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
         for sharer in sharers {
             self.cells.note_used(&sharer, action);
@@ -202,6 +205,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         if let Some(judge) = task.judge().filter(|_| was_answered) {
             self.judges.note_replies(judge, broken_replies(failure, action.attempts), stats)?;
         }
+        self.release(action);
         let outcome = match was_answered {
             true => CaseOutcome::Ungraded,
             false => CaseOutcome::Unasked(Some(failure.message_with_hint())),
@@ -222,6 +226,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         reason: SkipReason,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
+        self.release(&action);
         let mut tasks = self.cells.shared.finish(&action.key);
         tasks.push(action.task);
         for task in tasks {
@@ -229,6 +234,14 @@ impl<'r, 'e> Tasks<'r, 'e> {
             self.unresolved(&task, CaseOutcome::Unasked(self.breakers.reason(&action.work)), stats)?;
         }
         Ok(())
+    }
+
+    /// Makes the tasks ready that waited for the reply of a judge to this action.
+    fn release(&mut self, action: &Action) {
+        if let Some(judge) = action.task.judge() {
+            let released = self.judges.ended(judge, &action.key);
+            self.cells.put_back(released);
+        }
     }
 
     /// What follows from the output of a task; `output` is it, where it was just read.

@@ -172,13 +172,32 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     server.forget();
     server.script(chatty);
     project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1");
-    let asked = server.counts()[&Wanted::Grades];
-    assert!((8..=10).contains(&asked), "{asked}");
-    assert!(project.read("results/a/report.md").contains("none of its replies has the right format"));
+    assert_eq!(server.counts()[&Wanted::Grades], 8);
+    assert!(project.read("results/a/report.md").contains("8 replies in a row are not in the right format"));
 
     server.script(|_| Reply::Sensible);
     project.expect(0, "run --label a --runs 1");
     assert!(!project.rows("a").is_empty(), "what was given up is asked again by the next run");
+}
+
+#[test]
+fn of_a_judge_that_breaks_the_format_in_every_cell_eight_replies_are_asked_for_at_any_concurrency() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let breaks_cells = |asked: &Asked| match material(&asked.text) {
+        Some(brief) if asked.wanted == Wanted::Grades && case_of(&brief).is_none() => chatty(asked),
+        _ => Reply::Sensible,
+    };
+    let cells = || {
+        let briefs = server.asked().into_iter().filter_map(|asked| material(&asked.text));
+        briefs.filter(|brief| case_of(brief).is_none()).count()
+    };
+    server.script(breaks_cells);
+    project.expect(5, "run --label a");
+    assert_eq!(cells(), 8, "the self-test of the same run kept the format");
+    server.forget();
+    project.expect(5, "run --label a");
+    assert_eq!(cells(), 8, "the self-test is in the cache");
 }
 
 #[test]
