@@ -28,20 +28,20 @@ const MODULES: &[(&str, &[&str])] = &[
     ("measure", &["probe"]),
     ("stand_in", &["action", "probe", "judge"]),
     ("pipeline", &["remote", "measure", "probe", "compress", "answer", "judge", "action"]),
-    ("plan", &["pipeline", "probe", "compress", "answer", "search", "judge", "action", "cache"]),
+    ("plan", &["pipeline", "measure", "probe", "compress", "answer", "search", "judge", "action", "cache"]),
     ("parts", &["plan", "pipeline", "compress", "judge", "action"]),
     ("results", &["parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
     ("report", &["results", "pipeline", "judge", "measure", "probe", "action"]),
     (
         "scheduler",
-        &[
-            "plan", "pipeline", "stand_in", "results", "measure", "answer", "judge", "probe", "compress", "remote",
-            "cache", "action",
-        ],
+        &["plan", "pipeline", "stand_in", "results", "answer", "judge", "compress", "remote", "cache", "action"],
     ),
     (
         "evaluation",
-        &["scheduler", "report", "results", "parts", "plan", "pipeline", "judge", "probe", "remote", "cache", "action"],
+        &[
+            "scheduler", "report", "results", "parts", "plan", "pipeline", "measure", "answer", "judge", "probe",
+            "compress", "remote", "cache", "action",
+        ],
     ),
     (
         "cli",

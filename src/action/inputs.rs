@@ -140,10 +140,23 @@ impl InputPart {
     }
 }
 
+/// Begins the key of a memo, which is made of outputs and can be made again at any time. What else it is made of follows.
+/// `schema` is the version of how `kind` is made; the version of the program is part of the key.
+pub fn memo_key(kind: &str, schema: u16) -> DigestBuilder {
+    let mut builder = kind_builder(kind, schema);
+    builder.field("program", env!("CARGO_PKG_VERSION"));
+    builder
+}
+
+fn kind_builder(kind: &str, schema: u16) -> DigestBuilder {
+    let mut builder = DigestBuilder::new("compeval action v1");
+    builder.field("stage", kind).field("schema", schema.to_le_bytes());
+    builder
+}
+
 /// Begins a key: the parts follow, each with its name and its digest.
 fn key_builder(stage: Stage, schema: u16, repetition: Repetition) -> DigestBuilder {
-    let mut builder = DigestBuilder::new("compeval action v1");
-    builder.field("stage", stage.name()).field("schema", schema.to_le_bytes());
+    let mut builder = kind_builder(stage.name(), schema);
     for (name, number) in
         [("compress", repetition.compress), ("answer", repetition.answer), ("judge", repetition.judge)]
     {

@@ -13,7 +13,7 @@ mod work;
 mod inputs;
 
 pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
-pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources};
+pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources, memo_key};
 pub use stage::{Stage, StageName};
 pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};

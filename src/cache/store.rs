@@ -177,15 +177,15 @@ impl Store {
         }
     }
 
-    /// Stores derived data under a name, in place of what had that name. Every prune removes it. Does not wait.
-    pub fn keep_derived(&self, name: Digest, bytes: &[u8]) {
-        if self.read_derived(&name).is_none_or(|known| known != bytes) {
+    /// Stores a memo, in place of what had its key. Every prune removes it. Does not wait.
+    pub fn keep_memo(&self, name: Digest, bytes: &[u8]) {
+        if self.read_memo(&name).is_none_or(|known| known != bytes) {
             self.put_text(name, bytes);
         }
     }
 
-    /// The derived data or text stored under a name.
-    pub fn read_derived(&self, name: &Digest) -> Option<Bytes> {
+    /// The memo or text stored under a name.
+    pub fn read_memo(&self, name: &Digest) -> Option<Bytes> {
         let at = self.inner.tables().text(name)?;
         let bytes = self.noticed(self.inner.packs.text(name, at)).ok();
         if bytes.is_none() {
@@ -402,7 +402,7 @@ impl Lookup for Store {
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
-        String::from_utf8(self.read_derived(digest)?.into()).ok()
+        String::from_utf8(self.read_memo(digest)?.into()).ok()
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {

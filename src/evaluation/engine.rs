@@ -11,19 +11,20 @@ use tokio::sync::watch;
 use super::error::EvaluationError;
 use super::event::{Event, Listening, ProgressSnapshot, Started};
 use super::project::stage_models;
+use super::recorder::{Forwarder, Recorder};
 use super::remote::report_warnings;
 use super::request_log::RequestLog;
+use super::rows::RowMaker;
 use crate::action::{Stage, StageName};
 use crate::cache::{Refresh, Store};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
-use crate::plan::Preparer;
+use crate::plan::{OutputCache, Preparer};
 use crate::remote::SharedCache;
 use crate::results::ResultsFolder;
 use crate::scheduler::{
-    self, BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, Programs, RunOutcome, SchedulerOptions,
-    SharedPrefixes, StopRequest, run,
+    BatchOptions, Budget, BudgetLimits, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes, StopRequest,
+    run,
 };
-use base::files::FileError;
 use base::units::Tokens;
 use models::{Client, Limits, ModelUse, Prices, ProviderSpec};
 
@@ -110,20 +111,22 @@ fn jobs(pipeline: &Pipeline) -> usize {
 ///
 /// # Errors
 /// The cache or a file cannot be written; the runtime cannot be started.
-pub fn run_matrix(
+pub(crate) fn run_matrix(
     pipeline: &Pipeline,
     store: &Store,
     options: &EngineOptions,
     folder: Option<&ResultsFolder>,
     listening: &Listening<'_>,
-    recorder: Option<&mut dyn Listener>,
+    recorder: Option<&mut Recorder>,
 ) -> Result<RunOutcome, EvaluationError> {
     let started =
         Started { pipeline, folder, stages: stages(pipeline, options.selftests_only), budget: &options.budget };
-    let remote = options.shared.as_ref().filter(|_| !options.offline);
-    let mut listener = Forwarder { recorder, listening, remote };
-    with_engine(started, store, options, listening, async |executor, options, stop| {
-        Ok(run(executor, options, stop, &mut listener).await?)
+    let forwarder = Forwarder { recorder, listening, shared: options.shared.as_ref(), is_offline: options.offline };
+    with_engine(started, store, options, listening, async move |executor, options, stop| {
+        let mut rows = RowMaker::new(executor, forwarder);
+        let outcome = run(executor, options, stop, &mut rows).await?;
+        rows.finish()?;
+        Ok(outcome)
     })
 }
 
@@ -137,24 +140,6 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
     let counts = Matrix::new(pipeline).counts();
     let (compress, answer, judge) = (counts.compress, counts.answer, counts.judge);
     vec![(StageName::Compress, compress), (StageName::Answer, answer), selftest, (StageName::Judge, judge)]
-}
-
-/// Passes every step to the listener of the evaluation and to what records it.
-struct Forwarder<'f, 'r, 'l> {
-    recorder: Option<&'f mut (dyn Listener + 'r)>,
-    listening: &'f Listening<'l>,
-    /// The remote of a run that may ask models.
-    remote: Option<&'f SharedCache>,
-}
-
-impl Listener for Forwarder<'_, '_, '_> {
-    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
-        self.listening.report(&Event::Step(event));
-        if let (Some(remote), scheduler::Event::Estimated(estimate)) = (self.remote, event) {
-            self.listening.report(&Event::RemoteLacks { url: remote.url(), estimate });
-        }
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.on_event(event))
-    }
 }
 
 /// Assembles everything that performing actions needs and passes it to `work`.
@@ -239,8 +224,8 @@ async fn work_and_report<T>(
 /// Reports which hosts and programs the project uses, unless this list was reported before. The cache records that.
 fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) {
     let access = ExternalAccess::from_pipeline(pipeline);
-    if !access.is_empty() && store.read_derived(&access.digest()).is_none() {
-        store.keep_derived(access.digest(), b"shown");
+    if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
+        store.keep_memo(access.digest(), b"shown");
         listening.report(&Event::Access(&access));
     }
 }

@@ -1,6 +1,5 @@
 //! An evaluation from its request to its published results.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,8 +32,7 @@ use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
     Manifest, Summary, names, open_side,
 };
-use crate::scheduler::{self, Budget, Listener, RunOutcome};
-use base::files::FileError;
+use crate::scheduler::{Budget, RunOutcome};
 use models::{Lane, Prices};
 
 /// Evaluates what `request` names: opens the project, runs what is stale, publishes the results. `listener` receives
@@ -220,15 +218,14 @@ impl Prepared {
         let earlier = writer.replaced().filter(|_| !self.request.is_followed);
         let began = Instant::now();
         let cells = Matrix::new(pipeline).counts();
-        let recorder = Recorder::begin(pipeline, folder, earlier.as_ref(), cells.judge)?;
         let shared = options.shared.as_ref();
-        let mut recording = Recording { recorder, weaknesses: BTreeMap::new(), shared };
+        let mut recorder = Recorder::begin(pipeline, folder, earlier.as_ref(), cells.judge)?;
         // A part may have no chain; then it asks no judge either.
         let run = match cells.all() {
             0 => RunOutcome::default(),
-            _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recording))?,
+            _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
         };
-        let Recording { recorder, weaknesses, .. } = recording;
+        let weaknesses = std::mem::take(&mut recorder.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
         let ended = Ended { run, weaknesses, failures: recorder.failures.clone(), allow_weak_judge };
         listening.report(&Event::Ended(&ended));
@@ -333,25 +330,5 @@ fn expected(estimate: &CostEstimate) -> ForecastTotals {
         output_tokens: estimate.output_tokens.round() as u64,
         usd: estimate.usd,
         seconds: estimate.seconds,
-    }
-}
-
-/// Records every step of the run, and notes what others may pull.
-struct Recording<'s> {
-    recorder: Recorder,
-    /// What a judge failed in, by judge.
-    weaknesses: BTreeMap<String, Vec<String>>,
-    shared: Option<&'s SharedCache>,
-}
-
-impl Listener for Recording<'_> {
-    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
-        if let scheduler::Event::SelftestCompleted { judge, verdict } = event {
-            self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
-        }
-        if let Some((shared, key)) = self.shared.zip(event.key()) {
-            shared.note(key);
-        }
-        self.recorder.on_event(event)
     }
 }

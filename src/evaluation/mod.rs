@@ -28,11 +28,13 @@ mod recorder;
 mod remote;
 mod request;
 mod request_log;
+mod rows;
 
 pub use comparison::{ComparedSets, compare_sides, text_edits_in};
 pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
-pub use engine::{EngineOptions, require_prices, run_matrix, runtime, with_engine};
+pub(crate) use engine::run_matrix;
+pub use engine::{EngineOptions, require_prices, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};

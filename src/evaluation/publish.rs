@@ -124,7 +124,7 @@ impl ChunkCache for Store {
     }
 
     fn put_chunk(&self, name: Digest, chunk: &str) {
-        self.keep_derived(name, chunk.as_bytes());
+        self.keep_memo(name, chunk.as_bytes());
     }
 }
 

@@ -1,9 +1,11 @@
-//! What a run leaves behind: rows as they come, counts, failures, usage. One listener to its events.
+//! What a run leaves behind: rows as they come, counts, failures, usage.
 
 use std::collections::BTreeMap;
 
+use super::event::{self, Listening};
 use crate::action::StageName;
 use crate::pipeline::{CompressCell, Pipeline};
+use crate::remote::SharedCache;
 use crate::results::{
     FEW, FailedAction, FinishedRows, KeysFile, LinesFile, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts,
     Unused, names,
@@ -13,7 +15,7 @@ use base::files::FileError;
 use base::units::{Usage, Usd};
 
 /// The recorder of a run.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     rows: RowsFile,
     contexts: LinesFile<CompressCell>,
     /// The lines of sessions with a rule in them, if there are such.
@@ -24,6 +26,8 @@ pub(super) struct Recorder {
     useful: Useful,
     pub(super) failures: Vec<FailedAction>,
     notes: BTreeMap<String, u64>,
+    /// What a judge failed in, by judge.
+    pub(super) weaknesses: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +83,7 @@ impl Recorder {
             useful: Useful::default(),
             failures: Vec::new(),
             notes: BTreeMap::new(),
+            weaknesses: BTreeMap::new(),
         })
     }
 
@@ -151,16 +156,51 @@ impl Listener for Recorder {
                 self.stage(StageName::Judge).cells += counts.judge;
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
-            Event::Context { cell, line } => {
-                let constraints = self.constraints.as_mut().filter(|_| cell.chain.injection.is_some());
-                constraints.unwrap_or(&mut self.contexts).append(&[*cell], &format!("{line}\n"))?;
+            Event::SelftestCompleted { judge, verdict } => {
+                self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
             }
-            Event::Rows { ordinals, lines } => self.rows.append(ordinals, lines)?,
             Event::Started { .. }
             | Event::Estimated(_)
-            | Event::SelftestCompleted { .. }
+            | Event::Context { .. }
+            | Event::Judged { .. }
             | Event::BreakerTripped(_) => {}
         }
         Ok(())
+    }
+}
+
+/// Passes every step to the listener of the evaluation and to what records it.
+pub(super) struct Forwarder<'f, 'l> {
+    pub(super) recorder: Option<&'f mut Recorder>,
+    pub(super) listening: &'f Listening<'l>,
+    /// What was made is pushed there.
+    pub(super) shared: Option<&'f SharedCache>,
+    pub(super) is_offline: bool,
+}
+
+impl Forwarder<'_, '_> {
+    /// Records the line of a context, which has no end of line.
+    pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
+        let Some(Recorder { contexts, constraints, .. }) = self.recorder.as_deref_mut() else { return Ok(()) };
+        let constraints = constraints.as_mut().filter(|_| cell.chain.injection.is_some());
+        constraints.unwrap_or(contexts).append(&[cell], &format!("{line}\n"))
+    }
+
+    /// Records rows; `places` are those of the `lines` among all rows.
+    pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.rows.append(places, lines))
+    }
+}
+
+impl Listener for Forwarder<'_, '_> {
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.listening.report(&event::Event::Step(event));
+        if let (Some(shared), Some(key)) = (self.shared, event.key()) {
+            shared.note(key);
+        }
+        if let (Some(shared), Event::Estimated(estimate)) = (self.shared.filter(|_| !self.is_offline), event) {
+            self.listening.report(&event::Event::RemoteLacks { url: shared.url(), estimate });
+        }
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.on_event(event))
     }
 }

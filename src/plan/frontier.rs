@@ -140,7 +140,7 @@ impl<'p> Frontier<'p> {
         match outcome {
             TaskOutcome::Resolved(resolved) => {
                 let context = self.context(task, resolved);
-                self.resolve_context(task, context, false);
+                self.resolve_context(task, context);
                 MatrixCounts::default()
             }
             TaskOutcome::Unresolved | TaskOutcome::Searched(_) => {
@@ -162,11 +162,9 @@ impl<'p> Frontier<'p> {
         Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging })
     }
 
-    /// Takes note of what a compression came to and makes ready what depends on it, but for answers that are known.
-    pub fn resolve_context(&mut self, task: &CompressTask, context: Rc<ResolvedContext>, are_answers_known: bool) {
-        if !are_answers_known {
-            self.push_answers(&context);
-        }
+    /// Takes note of what a compression came to and makes ready what depends on it.
+    pub fn resolve_context(&mut self, task: &CompressTask, context: Rc<ResolvedContext>) {
+        self.push_answers(&context);
         let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
         self.push_next(task, keeps_state.then_some(context));
     }

@@ -9,6 +9,7 @@ mod frontier;
 mod reach;
 mod reading;
 mod recovery;
+mod outputs;
 mod status;
 mod selftest;
 mod generate;
@@ -24,6 +25,7 @@ pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, f
 pub use frontier::Frontier;
 pub use generate::{asking_without_context, generation};
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
+pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};

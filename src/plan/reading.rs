@@ -44,14 +44,6 @@ impl Output {
         }
     }
 
-    /// What is unusual about it, though it is used.
-    pub fn warnings(&self) -> Vec<String> {
-        match self {
-            Output::Context(compressed) => compressed.warnings.iter().map(ToString::to_string).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// What a program says it used; models say it in their replies.
     pub fn usage(&self) -> Option<ProgramUsage> {
         match self {

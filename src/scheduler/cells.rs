@@ -1,40 +1,27 @@
-//! What follows from the outputs of cells: which tasks are ready, and the rows. A cell without an output takes those that
-//! depend on it with it.
-
-use std::rc::Rc;
+//! What follows from the outputs of cells: which tasks are ready. A cell without an output takes those that depend on it
+//! with it.
 
 use super::event::Event;
 use super::execute::Executor;
 use super::in_flight::SharedActions;
 use super::options::RunError;
-use super::outputs::OutputUnavailable;
-use super::row_cache::{FoundRows, RowCache};
-use super::rows::RowBuilder;
 use super::stats::RunStats;
-use crate::action::{ActionKey, StageName};
-use crate::cache::Refresh;
-use crate::pipeline::{CellCoordinate, Place};
-use crate::plan::{
-    Action, CompressTask, Frontier, JudgeTask, Output, Resolved, ResolvedContext, Task, TaskOutcome, follow,
-};
+use crate::action::{ActionKey, Repetition, StageName};
+use crate::pipeline::{AnswerCell, JudgeCell};
+use crate::plan::{self, Action, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow};
 use crate::results::FailedAction;
 use models::{ErrorClass, ReadFault};
 
 /// The walk over the tasks with all that it resolves cells by.
 pub(super) struct Cells<'r, 'e> {
     executor: &'r Executor<'e>,
-    refresh: &'r Refresh,
     frontier: Frontier<'e>,
     pub(super) shared: SharedActions,
-    rows: RowBuilder<'e>,
-    row_cache: RowCache<'r, 'e>,
 }
 
 impl<'r, 'e> Cells<'r, 'e> {
-    pub(super) fn new(executor: &'r Executor<'e>, refresh: &'r Refresh, frontier: Frontier<'e>) -> Cells<'r, 'e> {
-        let rows = RowBuilder::new(executor.preparer, executor.outputs, executor.store);
-        let row_cache = RowCache::new(executor);
-        Cells { executor, refresh, frontier, shared: SharedActions::default(), rows, row_cache }
+    pub(super) fn new(executor: &'r Executor<'e>, frontier: Frontier<'e>) -> Cells<'r, 'e> {
+        Cells { executor, frontier, shared: SharedActions::default() }
     }
 
     pub(super) fn next_ready(&mut self) -> Option<Task> {
@@ -50,11 +37,6 @@ impl<'r, 'e> Cells<'r, 'e> {
         tasks.into_iter().rev().for_each(|task| self.frontier.put_back(task));
     }
 
-    /// Notes that an action is in use at the place of a task.
-    pub(super) fn note_used(&self, task: &Task, action: &Action) {
-        self.row_cache.note_used(task, action);
-    }
-
     fn fail(&mut self, task: &Task, failure: &FailedAction, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         stats.emit(&Event::Failed(failure))?;
         self.unresolved(task, stats)
@@ -63,9 +45,6 @@ impl<'r, 'e> Cells<'r, 'e> {
     /// A cell has no output: those that depend on it have none either.
     pub(super) fn unresolved(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
-        if let Some(context) = task.context() {
-            self.row_cache.abandon(context.cell);
-        }
         Ok(stats.unresolved(task.stage(), blocked)?)
     }
 
@@ -93,7 +72,10 @@ impl<'r, 'e> Cells<'r, 'e> {
         }
         if let Task::Compress(task) = task {
             stats.resolved(StageName::Compress);
-            return self.resolve_context(task, resolved, stats);
+            let context = self.frontier.context(task, resolved);
+            stats.emit(&Event::Context { context: &context, is_fresh: output.is_some() })?;
+            self.frontier.resolve_context(task, context);
+            return Ok(());
         }
         let outcome = match follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
             Ok(outcome) => outcome,
@@ -113,10 +95,10 @@ impl<'r, 'e> Cells<'r, 'e> {
         if let Some(Output::Answer(answer)) = &output {
             self.executor.outputs.put_answer(resolved.key, answer.clone());
         }
-        match task {
-            Task::Judge(judge) => self.make_row(judge, &resolved, output, stats),
-            _ => Ok(()),
+        if let Task::Judge(task) = task {
+            stats.emit(&Event::Judged { task, resolved: &resolved, fresh: output.as_ref() })?;
         }
+        Ok(())
     }
 
     /// The failure of a cell whose answer was cut off by the token limit, where its answerer takes that for one. The
@@ -144,100 +126,35 @@ impl<'r, 'e> Cells<'r, 'e> {
         is_truncated.then(failure)
     }
 
-    /// Resolves a context, and all cells below it where their rows are cached.
-    fn resolve_context(
-        &mut self,
-        task: &CompressTask,
-        resolved: Resolved,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
-        let context = self.frontier.context(task, resolved);
-        let found = self.row_cache.find(&context, self.refresh);
-        let is_cached = found.is_some();
-        match found {
-            Some(found) => {
-                stats.emit(&Event::Context { cell: context.cell, line: &found.cached.context })?;
-                self.resolve_downstream(&context, found, stats)?;
-            }
-            None => {
-                if !stats.has_warned(&context.key)
-                    && let Ok(warnings) = self.executor.outputs.warnings(&context)
-                {
-                    stats.warn(context.key, warnings)?;
-                }
-                self.add_context(&context, stats)?;
-            }
-        }
-        self.frontier.resolve_context(task, context, is_cached);
-        Ok(())
-    }
-
-    /// Measures a context and reports it.
-    fn add_context(&mut self, context: &Rc<ResolvedContext>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        match self.rows.context_line(context) {
-            Ok(line) => {
-                stats.emit(&Event::Context { cell: context.cell, line: &line })?;
-                self.row_cache.add_context(context, line);
-                Ok(())
-            }
-            Err(error) => {
-                let place = CellCoordinate::of_compress(self.executor.preparer.pipeline(), &context.cell);
-                let place = Place::Cell(place);
-                let failure = FailedAction::new(place, StageName::Compress, Some(context.key), error.to_string());
-                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
-                self.row_cache.abandon(context.cell);
-                Ok(stats.emit(&Event::Failed(&failure))?)
-            }
+    /// Notes that an action is in use at the place of a task. What is stale is explained by what was used there last; that
+    /// is not what was made there last, where a user went back to an earlier prompt, or where cells share an action.
+    pub(super) fn note_used(&self, task: &Task, action: &Action) {
+        let Action { stage, repetition, key, .. } = *action;
+        let is_one_place = match task {
+            Task::Generate(_) | Task::Selftest(_) => false,
+            Task::Compress(_) => true,
+            Task::Answer(task) => self.is_one_answer(&task.cell),
+            Task::Judge(task) => self.is_one_judgement(&task.cell),
+        };
+        if is_one_place {
+            let place = plan::cache_coordinate(&task.place(self.executor.preparer.pipeline()), repetition);
+            self.executor.store.note_latest(&[(place.digest(stage), key)]);
         }
     }
 
-    /// Reports the cells below a context as their rows are cached.
-    fn resolve_downstream(
-        &mut self,
-        context: &ResolvedContext,
-        FoundRows { cells, dependencies, cached }: FoundRows,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
-        let mut last = None;
-        for (cell, [answer, judgement]) in cells.iter().zip(&dependencies) {
-            if last.replace(cell.answer) != Some(cell.answer) {
-                self.cached(StageName::Answer, &Resolved { unchanged: context.unchanged, ..*answer }, stats)?;
-                stats.resolved(StageName::Answer);
-            }
-            self.cached(StageName::Judge, &Resolved { unchanged: context.unchanged, ..*judgement }, stats)?;
-            stats.resolved(StageName::Judge);
-        }
-        stats.warn(context.key, cached.warnings)?;
+    /// Whether no other run has an action of its own at the place of an answer: what rules answer has no number, though
+    /// the contexts of runs may differ.
+    fn is_one_answer(&self, cell: &AnswerCell) -> bool {
         let matrix = self.executor.preparer.matrix();
-        let ordinals: Vec<u64> = cells.iter().map(|cell| matrix.ordinal(cell)).collect();
-        Ok(stats.emit(&Event::Rows { ordinals: &ordinals, lines: &cached.lines })?)
+        matrix.answer_repetition(cell) != Repetition::NONE
+            || matrix.compress_repetition(&cell.compress) == Repetition::NONE
     }
 
-    /// Makes the row of a judged cell and reports it.
-    fn make_row(
-        &mut self,
-        task: &JudgeTask,
-        resolved: &Resolved,
-        output: Option<Output>,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
-        let preparer = self.executor.preparer;
-        let line = self.rows.line(task, resolved, output);
-        match line {
-            Ok(line) => {
-                let ordinals = [preparer.matrix().ordinal(&task.cell)];
-                stats.emit(&Event::Rows { ordinals: &ordinals, lines: &line })?;
-                self.row_cache.add(task, resolved, line);
-                Ok(())
-            }
-            Err(error) => {
-                let place = CellCoordinate::of_judge(preparer.pipeline(), &task.cell);
-                let place = Place::Cell(place);
-                let failure = FailedAction::new(place, StageName::Judge, Some(resolved.key), error.to_string());
-                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
-                self.row_cache.abandon(task.context.cell);
-                Ok(stats.emit(&Event::Failed(&failure))?)
-            }
-        }
+    /// The same of a judgement: what rules grade has no number either, though the answers may differ.
+    fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
+        let matrix = self.executor.preparer.matrix();
+        let is_one_above =
+            matrix.answer_repetition(&cell.answer) == Repetition::NONE && self.is_one_answer(&cell.answer);
+        matrix.judge_repetition(cell) != Repetition::NONE || is_one_above
     }
 }

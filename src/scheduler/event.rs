@@ -1,10 +1,12 @@
 //! The events of a run. Progress bars, log lines, manifest and rows listen to one stream of them.
 
+use std::rc::Rc;
+
 use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
-use crate::pipeline::{CompressCell, MatrixCounts};
-use crate::plan::CostEstimate;
+use crate::pipeline::MatrixCounts;
+use crate::plan::{CostEstimate, JudgeTask, Output, Resolved, ResolvedContext};
 use crate::results::FailedAction;
 use base::files::FileError;
 use base::units::{Tokens, Usage, Usd};
@@ -54,17 +56,18 @@ pub enum Event<'a> {
     SelftestCompleted { judge: &'a str, verdict: &'a SelfTestVerdict },
     /// Something odd about an output that is used all the same.
     Warning(String),
+    /// A compression has an output.
     Context {
-        cell: CompressCell,
-        /// A line of JSON, without its end: a [`crate::results::ContextRow`], or a [`crate::results::ConstraintRow`] if a
-        /// rule was put into the session.
-        line: &'a str,
+        context: &'a Rc<ResolvedContext>,
+        /// Whether it was just made.
+        is_fresh: bool,
     },
-    Rows {
-        /// Their places among all rows, in rising order.
-        ordinals: &'a [u64],
-        /// As many lines of JSON, each a row.
-        lines: &'a str,
+    /// A judgement has an output, and so its cell can have a row.
+    Judged {
+        task: &'a JudgeTask,
+        resolved: &'a Resolved,
+        /// The output, where it was just made.
+        fresh: Option<&'a Output>,
     },
 }
 

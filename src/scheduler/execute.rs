@@ -10,7 +10,6 @@ use bytes::Bytes;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
-use super::outputs::{OutputCache, OutputUnavailable};
 use super::prefixes::SharedPrefixes;
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
@@ -20,7 +19,8 @@ use crate::cache::{
 };
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::plan::{
-    self, Action, CurrentSources, Output, PARSER_VERSION, Preparer, RawBody, Resolved, Task, Unreadable,
+    self, Action, CurrentSources, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, RawBody, Resolved,
+    Task, Unreadable,
 };
 use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
@@ -42,7 +42,8 @@ pub(super) struct ExecutedOutput {
     pub(super) usage: Usage,
     /// Input tokens that begin the request and that an earlier one of this run began with.
     pub(super) repeated: Tokens,
-    pub(super) warnings: Vec<String>,
+    /// What is odd about the usage that the provider reported.
+    pub(super) usage_warning: Option<String>,
 }
 
 /// Why an action has no output.
@@ -335,7 +336,7 @@ impl Executor<'_> {
                     self.outputs.note_model(action.work.requested_model(), reply.model);
                     let mut fresh = self.fresh(action, stored.take(), output);
                     fresh.repeated = repeated;
-                    fresh.warnings.extend(reply.usage_warning.map(|warning| format!("`{model}` {warning}")));
+                    fresh.usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
                     return Ok(fresh);
                 }
                 Err(fault) => {
@@ -556,8 +557,7 @@ impl Executor<'_> {
         }
         let usage = output.usage().map_or(usage, |reported| reported.tokens);
         let resolved = Resolved { key: action.key, out, cost, unchanged: false };
-        let warnings = output.warnings();
-        ExecutedOutput { resolved, output, usage, repeated: Tokens(0), warnings }
+        ExecutedOutput { resolved, output, usage, repeated: Tokens(0), usage_warning: None }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
-use super::outputs::ReportedModels;
 use crate::action::Work;
 use crate::cache::{CacheError, Refresh};
-use crate::plan::CostEstimate;
+use crate::plan::{CostEstimate, ReportedModels};
 use crate::results::UnqualifiedJudge;
 use base::files::FileError;
 

@@ -1,8 +1,6 @@
 //! Statistics of a run: every event goes out through here and is counted on its way, so that what is reported and what
 //! is counted cannot differ.
 
-use std::collections::HashSet;
-
 use super::batch::BatchLane;
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
@@ -20,14 +18,12 @@ pub(super) struct RunStats<'r> {
     outcome: RunOutcome,
     /// Cells of which nothing more will be reported.
     finished: MatrixCounts,
-    /// Contexts whose warnings were reported.
-    warned: HashSet<ActionKey>,
 }
 
 impl<'r> RunStats<'r> {
     pub(super) fn new(listener: &'r mut dyn Listener) -> RunStats<'r> {
         let outcome = RunOutcome { forecast: Some(CostEstimate::nothing()), ..RunOutcome::default() };
-        RunStats { listener, outcome, finished: MatrixCounts::default(), warned: HashSet::new() }
+        RunStats { listener, outcome, finished: MatrixCounts::default() }
     }
 
     pub(super) fn emit(&mut self, event: &Event<'_>) -> Result<(), FileError> {
@@ -68,21 +64,9 @@ impl<'r> RunStats<'r> {
         Ok(())
     }
 
-    /// Reports the warnings of a context once in each run, also where it came from the cache.
-    pub(super) fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), FileError> {
-        if !self.warned.insert(key) {
-            return Ok(());
-        }
-        warnings.into_iter().try_for_each(|warning| self.emit(&Event::Warning(warning)))
-    }
-
-    /// Reports what is odd about the whole run.
-    pub(super) fn note(&mut self, notes: Vec<String>) -> Result<(), FileError> {
+    /// Reports what is odd.
+    pub(super) fn note(&mut self, notes: impl IntoIterator<Item = String>) -> Result<(), FileError> {
         notes.into_iter().try_for_each(|note| self.emit(&Event::Warning(note)))
-    }
-
-    pub(super) fn has_warned(&self, key: &ActionKey) -> bool {
-        self.warned.contains(key)
     }
 
     /// A cell has an output.

@@ -38,7 +38,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     ) -> Tasks<'r, 'e> {
         let is_usable = |action: Action| executor.store.find(&action.key).is_some_and(|record| record.is_usable());
         let frontier = frontier.beginning_with(|task| executor.preparer.prepare(task).is_ok_and(is_usable));
-        let cells = Cells::new(executor, &options.refresh, frontier.warming_prompt_caches());
+        let cells = Cells::new(executor, frontier.warming_prompt_caches());
         let judges = JudgeQualification::new(executor, options);
         Tasks { executor, refresh: &options.refresh, cells, judges, breakers }
     }
@@ -174,7 +174,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let (task, key) = (&action.task, action.key);
         let sharers = self.cells.shared.finish(&key);
         self.cells.shared.complete(key);
-        stats.warn(key, std::mem::take(&mut fresh.warnings))?;
+        stats.note(fresh.usage_warning.take())?;
         stats.completed(action, &fresh)?;
         if let Some(judge) = task.judge() {
             self.judges.note_replies(judge, 0, stats)?;

@@ -102,7 +102,7 @@ impl ProgressModel {
             | Event::SelftestCompleted { .. }
             | Event::Warning(_)
             | Event::Context { .. }
-            | Event::Rows { .. } => {}
+            | Event::Judged { .. } => {}
         }
     }
 

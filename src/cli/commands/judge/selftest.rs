@@ -16,10 +16,9 @@ use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, r
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
-use crate::remote::SharedCache;
 use crate::results::FailedAction;
-use crate::scheduler::{self, Budget, Listener, RunOutcome};
-use base::files::{FileError, read_text};
+use crate::scheduler::{Budget, RunOutcome};
+use base::files::read_text;
 use base::units::Usd;
 use models::Prices;
 
@@ -43,18 +42,6 @@ struct SelftestJson<'a> {
     executed: u64,
     cached: u64,
     usd: Option<Usd>,
-}
-
-/// Notes the replies, so that they are pushed.
-struct PushedCases<'s>(Option<&'s SharedCache>);
-
-impl Listener for PushedCases<'_> {
-    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
-        if let (Some(shared), Some(key)) = (self.0, event.key()) {
-            shared.note(key);
-        }
-        Ok(())
-    }
 }
 
 /// Reads cases of the user's own.
@@ -100,8 +87,7 @@ pub(super) fn run(
         ..EngineOptions::default()
     };
     let mut show = |event: &Event<'_>| hearing.on_event(event);
-    let mut noted = PushedCases(orders.shared.as_ref());
-    let ended = run_matrix(&pipeline, &store, &orders, None, &Listening::new(&mut show), Some(&mut noted))?;
+    let ended = run_matrix(&pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
     store.sync()?;
     print_notices(&store, console);
     print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);

@@ -1,12 +1,10 @@
-//! From a judged cell to its row: grades, measures, sizes. Rows are cached: `row_cache` says which version to raise when a
-//! row says something else.
+//! From a judged cell to its row: grades, measures, sizes. Who changes what a row says raises [`crate::results::ROWS`].
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
 use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Returned, Round};
 use crate::cache::{Lookup, Store};
@@ -17,7 +15,8 @@ use crate::measure::{
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
-    CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
+    CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer, Resolved,
+    ResolvedContext, Task, probe_of,
 };
 use crate::probe::Probe;
 use crate::results::{
@@ -75,15 +74,15 @@ impl<'e> RowBuilder<'e> {
         }
     }
 
-    /// The row of a judged cell, as a line. `output` is the judgement, where it was just read.
+    /// The row of a judged cell, as a line. `fresh` is the judgement, where it was just made.
     pub(super) fn line(
         &self,
         task: &JudgeTask,
         resolved: &Resolved,
-        output: Option<Output>,
+        fresh: Option<&Output>,
     ) -> Result<String, OutputUnavailable> {
-        let grades = match output {
-            Some(Output::Grades(grades)) => grades,
+        let grades = match fresh {
+            Some(Output::Grades(grades)) => grades.clone(),
             _ => match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
                 Output::Grades(grades) => grades,
                 _ => return Err(OutputUnavailable::Gone(resolved.key)),

@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::prepare::Preparer;
+use super::reading::{Output, RawBody, Unreadable, read_output};
+use super::task::{ResolvedContext, Task};
 use crate::action::{ActionKey, Digest};
 use crate::answer::Answer;
 use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::measure::ContextEntries;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
-use crate::plan::{Output, Preparer, RawBody, ResolvedContext, Task, Unreadable, read_output};
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
 
@@ -96,11 +98,7 @@ impl LoadedContext {
     }
 
     /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.
-    pub(super) fn points_to(
-        &self,
-        message: usize,
-        distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>,
-    ) -> bool {
+    pub fn points_to(&self, message: usize, distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>) -> bool {
         let stands = || {
             self.compressed
                 .context
@@ -135,7 +133,7 @@ pub enum OutputUnavailable {
 
 impl OutputUnavailable {
     /// What the user can do about it.
-    pub(super) const REMEDY: &str = "run `compeval cache verify`, then run again";
+    pub const REMEDY: &str = "run `compeval cache verify`, then run again";
 }
 
 /// The artifact index is part of a context but not of its action, so method, session and point are part of its id.
@@ -228,7 +226,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     }
 
     /// The body that a record leads to; the model that replied is noted.
-    pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
         let StoredReply { body, models } = self.store.reply(record)?;
         self.note_model(models.requested, models.answered);
         Ok(body)
@@ -238,12 +236,12 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     ///
     /// # Errors
     /// As [`OutputCache::context`].
-    pub(super) fn warnings(&self, context: &Rc<ResolvedContext>) -> Result<Vec<String>, OutputUnavailable> {
+    pub fn warnings(&self, context: &Rc<ResolvedContext>) -> Result<Vec<String>, OutputUnavailable> {
         Ok(self.context(context)?.compressed.warnings.iter().map(ToString::to_string).collect())
     }
 
     /// Makes sure that the body is there to be read, without reading it; the model that replied is noted.
-    pub(super) fn verify(&self, record: &Record) -> Result<(), Damage> {
+    pub fn verify(&self, record: &Record) -> Result<(), Damage> {
         let models = self.store.verify_body(record)?;
         self.note_model(models.requested, models.answered);
         Ok(())

@@ -1,0 +1,292 @@
+//! The rows of a run: made as cells are judged, or recalled where nothing changed.
+//!
+//! The rows of a context are a memo. Its key is made like that of an action, from everything that the rows are made of
+//! ([`RowMaker::key`]): names, rubric, fixture and bank, versions, and the outputs and costs of all actions. So a memo is
+//! found only where the rows would say the same, and where it is lost, the rows are made again. After edits of every kind
+//! that a key depends on, `after_any_edit_cached_rows_are_those_that_are_made_anew` compares both.
+//!
+//! The key is known once all cells of the context are judged. While all that came was in the cache, the rows wait for
+//! that; with the first output that was just made they wait no longer, so that whoever follows a run sees each row as it
+//! comes. The memo is stored after the last of them.
+
+mod builder;
+
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::recorder::Forwarder;
+use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
+use crate::cache::{Lookup, Store};
+use crate::compress::ContextRef;
+use crate::pipeline::{CellCoordinate, CompressCell, Place};
+use crate::plan::{
+    CurrentSources, JudgeTask, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, Resolved,
+    ResolvedContext,
+};
+use crate::results::{FailedAction, ROWS};
+use crate::scheduler::{Event, Executor, Listener};
+use base::files::FileError;
+use base::units::Usd;
+use builder::RowBuilder;
+
+/// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
+const MOST_OPEN: usize = 256;
+
+/// The rows of one context, in the order of the matrix.
+#[derive(Debug, Serialize, Deserialize)]
+struct ContextRows {
+    /// What is unusual about the context.
+    warnings: Vec<String>,
+    /// The line of the context itself.
+    context: String,
+    lines: String,
+}
+
+/// A context of which not all cells are judged.
+struct OpenContext {
+    context: Rc<ResolvedContext>,
+    /// Its line, once it was made.
+    line: Option<String>,
+    /// The cells that are judged, by their places among all rows.
+    cells: BTreeMap<u64, JudgedCell>,
+    /// All that came was in the cache: no line was made yet.
+    waits: bool,
+}
+
+struct JudgedCell {
+    task: JudgeTask,
+    resolved: Resolved,
+    /// Its row, once it was made.
+    line: Option<String>,
+}
+
+/// Makes the rows of a run and passes them on, with all other events.
+pub(super) struct RowMaker<'r, 'l> {
+    preparer: Preparer<'r>,
+    outputs: &'r OutputCache<'r, Store>,
+    store: &'r Store,
+    builder: RowBuilder<'r>,
+    open: BTreeMap<CompressCell, OpenContext>,
+    /// Contexts whose warnings were reported.
+    warned: HashSet<ActionKey>,
+    next: Forwarder<'r, 'l>,
+}
+
+impl<'r, 'l> RowMaker<'r, 'l> {
+    pub(super) fn new(executor: &'r Executor<'r>, next: Forwarder<'r, 'l>) -> RowMaker<'r, 'l> {
+        let Executor { preparer, outputs, store, .. } = *executor;
+        let builder = RowBuilder::new(preparer, outputs, store);
+        RowMaker { preparer, outputs, store, builder, open: BTreeMap::new(), warned: HashSet::new(), next }
+    }
+
+    /// Makes the rows that still wait: those of contexts with a cell that has no output.
+    pub(super) fn finish(&mut self) -> Result<(), FileError> {
+        let open = std::mem::take(&mut self.open);
+        open.into_values().try_for_each(|mut open| self.stop_waiting(&mut open))
+    }
+
+    fn add_context(&mut self, context: &Rc<ResolvedContext>, is_fresh: bool) -> Result<(), FileError> {
+        let (cells, context) = (BTreeMap::new(), context.clone());
+        let mut open = OpenContext { context, line: None, cells, waits: true };
+        if is_fresh || self.open.len() >= MOST_OPEN {
+            self.stop_waiting(&mut open)?;
+        }
+        if self.is_complete(&open) {
+            self.complete(open)
+        } else {
+            if self.open.len() < MOST_OPEN {
+                self.open.insert(open.context.cell, open);
+            }
+            Ok(())
+        }
+    }
+
+    fn add_judged(&mut self, task: &JudgeTask, resolved: &Resolved, fresh: Option<&Output>) -> Result<(), FileError> {
+        let place = self.preparer.matrix().ordinal(&task.cell);
+        let mut cell = JudgedCell { task: task.clone(), resolved: *resolved, line: None };
+        let Some(mut open) = self.open.remove(&task.context.cell) else {
+            return self.make_row(place, &mut cell, fresh);
+        };
+        if fresh.is_some() && open.waits {
+            self.stop_waiting(&mut open)?;
+        }
+        if !open.waits {
+            self.make_row(place, &mut cell, fresh)?;
+        }
+        open.cells.insert(place, cell);
+        if self.is_complete(&open) {
+            return self.complete(open);
+        }
+        self.open.insert(open.context.cell, open);
+        Ok(())
+    }
+
+    fn is_complete(&self, open: &OpenContext) -> bool {
+        open.cells.len() as u64 == self.preparer.matrix().downstream_judgements(open.context.cell)
+    }
+
+    /// All cells of a context are judged: its rows are recalled, or stored to be recalled by a later run.
+    fn complete(&mut self, mut open: OpenContext) -> Result<(), FileError> {
+        let key = self.key(&open);
+        if open.waits {
+            let known = key.and_then(|key| postcard::from_bytes(&self.store.read_memo(&key)?).ok());
+            if let Some(known) = known {
+                return self.recall(&open, known);
+            }
+            self.stop_waiting(&mut open)?;
+        }
+        if let (Some(key), Some(rows)) = (key, self.collect(&open))
+            && let Ok(bytes) = postcard::to_stdvec(&rows)
+        {
+            self.store.keep_memo(key, &bytes);
+        }
+        Ok(())
+    }
+
+    fn recall(&mut self, open: &OpenContext, rows: ContextRows) -> Result<(), FileError> {
+        self.warn(open.context.key, rows.warnings)?;
+        self.next.add_context(open.context.cell, &rows.context)?;
+        let places: Vec<u64> = open.cells.keys().copied().collect();
+        self.next.add_rows(&places, &rows.lines)
+    }
+
+    /// The rows of a context; `None` where one could not be made.
+    fn collect(&self, OpenContext { context, line, cells, .. }: &OpenContext) -> Option<ContextRows> {
+        let lines: Option<String> = cells.values().map(|cell| cell.line.as_deref()).collect();
+        Some(ContextRows { warnings: self.outputs.warnings(context).ok()?, context: line.clone()?, lines: lines? })
+    }
+
+    /// Makes all that waits, unless nothing does.
+    fn stop_waiting(&mut self, open: &mut OpenContext) -> Result<(), FileError> {
+        if !std::mem::take(&mut open.waits) {
+            return Ok(());
+        }
+        open.line = self.make_context_line(&open.context)?;
+        open.cells.iter_mut().try_for_each(|(place, cell)| self.make_row(*place, cell, None))
+    }
+
+    /// Measures a context and reports it.
+    fn make_context_line(&mut self, context: &Rc<ResolvedContext>) -> Result<Option<String>, FileError> {
+        if !self.warned.contains(&context.key)
+            && let Ok(warnings) = self.outputs.warnings(context)
+        {
+            self.warn(context.key, warnings)?;
+        }
+        match self.builder.context_line(context) {
+            Ok(line) => {
+                self.next.add_context(context.cell, &line)?;
+                Ok(Some(line))
+            }
+            Err(error) => {
+                let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
+                self.fail(place, StageName::Compress, context.key, &error)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Makes the row of a judged cell and reports it.
+    fn make_row(&mut self, place: u64, cell: &mut JudgedCell, fresh: Option<&Output>) -> Result<(), FileError> {
+        match self.builder.line(&cell.task, &cell.resolved, fresh) {
+            Ok(line) => {
+                self.next.add_rows(&[place], &line)?;
+                cell.line = Some(line);
+                Ok(())
+            }
+            Err(error) => {
+                let place = CellCoordinate::of_judge(self.preparer.pipeline(), &cell.task.cell);
+                self.fail(place, StageName::Judge, cell.resolved.key, &error)
+            }
+        }
+    }
+
+    fn fail(
+        &mut self,
+        place: CellCoordinate,
+        stage: StageName,
+        key: ActionKey,
+        error: &OutputUnavailable,
+    ) -> Result<(), FileError> {
+        let failure = FailedAction::new(Place::Cell(place), stage, Some(key), error.to_string());
+        let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+        self.next.on_event(&Event::Failed(&failure))
+    }
+
+    /// Reports the warnings of a context once in each run.
+    fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), FileError> {
+        if !self.warned.insert(key) {
+            return Ok(());
+        }
+        warnings.into_iter().try_for_each(|warning| self.next.on_event(&Event::Warning(warning)))
+    }
+
+    /// The key of the rows of a context whose cells are all judged. `None` where an entry that they are made of is gone.
+    fn key(&self, OpenContext { context, cells, .. }: &OpenContext) -> Option<Digest> {
+        let pipeline = self.preparer.pipeline();
+        let (loaded, made) = (context.texts.loaded(), self.store.find(&context.key)?);
+        let place = CellCoordinate::of_compress(pipeline, &context.cell);
+        let method = pipeline.method(context.cell.chain.method);
+        // what is unusual about a context depends on how it is read
+        let (task, reader) = (context.task(), u32::from(PARSER_VERSION));
+        let prompt = CurrentSources::new(pipeline, &task).prompt.map(|prompt| prompt.digest);
+        let mut key = memo_key("rows", ROWS);
+        key.field("reader", reader.to_le_bytes()).field("rubric", pipeline.rubric.digest().0);
+        key.field("tail", [pipeline.settings.tail as u8]);
+        for digest in [loaded.digests.transcript, loaded.digests.points, loaded.digests.bank, loaded.recorded] {
+            key.field("fixture", digest.0);
+        }
+        key.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
+        key.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
+        key.field("injection", serde_json::to_vec(&context.injection()).ok()?);
+        key.field("strategy", method.strategy.name()).field("prompt", prompt.map_or([0; 32], |prompt| prompt.0));
+        key.field("raw", made.raw.0).field("latency", made.latency_ms.to_le_bytes());
+        add_output(&mut key, context.key, Some(context.reference.digest()), context.cost);
+        for JudgedCell { task, resolved, .. } in cells.values() {
+            self.add_cell(&mut key, task, resolved)?;
+        }
+        Some(key.finish())
+    }
+
+    fn add_cell(&self, key: &mut DigestBuilder, task: &JudgeTask, resolved: &Resolved) -> Option<()> {
+        let (pipeline, cell) = (self.preparer.pipeline(), &task.cell);
+        let answerer = pipeline.answerer(cell.answer.answerer);
+        key.field("probe", (cell.answer.probe.0 as u64).to_le_bytes());
+        key.field("answerer", answerer.name.0.as_bytes()).field("judge", pipeline.judge(cell.judge).name.0.as_bytes());
+        key.field("answer", cell.answer.answer_n.to_le_bytes()).field("judgement", cell.judge_n.to_le_bytes());
+        if let Some(recovery) = &answerer.recovery {
+            key.field("closed", recovery.closed.to_string());
+        }
+        for round in &task.exchange.rounds {
+            add_output(key, round.key, None, round.cost);
+            for (action, cost) in round.returned.iter().filter_map(|returned| returned.action) {
+                add_output(key, action, None, cost);
+            }
+        }
+        // the size of a context that only its provider reads is computed from what the answer used
+        if !matches!(task.context.reference, ContextRef::Readable { .. }) {
+            let input = self.store.find(&task.answer.key)?.usage.input;
+            key.field("input", input.map_or(0, |tokens| tokens.0).to_le_bytes());
+        }
+        add_output(key, task.answer.key, Some(task.answer.out), task.answer.cost);
+        add_output(key, resolved.key, Some(resolved.out), resolved.cost);
+        Some(())
+    }
+}
+
+impl Listener for RowMaker<'_, '_> {
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        match event {
+            Event::Context { context, is_fresh } => self.add_context(context, *is_fresh),
+            Event::Judged { task, resolved, fresh } => self.add_judged(task, resolved, *fresh),
+            other => self.next.on_event(other),
+        }
+    }
+}
+
+/// Adds an action with what its rows show of it. What an earlier step put out is in the key of the step after it.
+fn add_output(key: &mut DigestBuilder, action: ActionKey, out: Option<Digest>, cost: Option<Usd>) {
+    key.field("action", action.0.0).field("output", out.map_or([0; 32], |out| out.0));
+    key.field("cost", cost.map(|Usd(usd)| usd.to_le_bytes()).as_slice().as_flattened());
+}
