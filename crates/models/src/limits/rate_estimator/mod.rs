@@ -4,8 +4,8 @@
 //! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the control law and has measured
 //! results.
 //!
-//! 1. *Start*: the rate doubles every round trip, at most every quarter of a second. The first refusal slows it to one
-//!    request at a time. Two refusals of the next three, or three of six, mean a limit, or the next one where only three
+//! 1. *Start*: the rate doubles every round trip, at most every tenth of a second. The first refusal slows it to one request
+//!    at a time. Two refusals of the next three, or three of six, mean a limit, or the next one where only three
 //!    requests were accepted before; otherwise refusals are noise.
 //! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that, with
 //!    refused requests if they turn out to count. The first second lasts longer by the time that connecting took.
@@ -246,6 +246,7 @@ impl RateEstimator {
         let ceiling = ceiling * part;
         let before = self.ceiling.replace(ceiling);
         if self.phase == Phase::Start || before.is_none() {
+            self.pacer.drain();
             (self.level, self.noise, self.suspicion, self.is_first) = (ceiling, 0.0, None, false);
             self.enter(Phase::Hold, now);
         } else if before.is_some_and(|before| self.level >= before) || self.level > ceiling {

@@ -33,6 +33,11 @@ impl Pacer {
         if self.rate.is_infinite() || missing <= 1e-6 { 0.0 } else { missing / self.rate }
     }
 
+    /// Forgets what is saved: nothing may be sent at once.
+    pub(super) fn drain(&mut self) {
+        self.filled = self.filled.min(0.0);
+    }
+
     pub(super) fn take(&mut self, amount: f64) {
         if self.rate.is_finite() {
             self.filled -= amount;

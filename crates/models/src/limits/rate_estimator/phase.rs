@@ -4,9 +4,11 @@ use std::ops::RangeInclusive;
 
 use super::pacer::Seconds;
 
-/// The rate of the first requests, per second. It doubles in one round trip, but not in less or more time than this.
-pub(super) const START_RATE: f64 = 16.0;
-pub(super) const DOUBLING: (Seconds, Seconds) = (0.01, 0.25);
+/// The rate of the first requests, per second. It doubles in one round trip, but not in less or more time than this. A
+/// faster start would send more in vain to a provider that accepts a few requests a second; a slower one costs short
+/// runs more than a round trip.
+pub(super) const START_RATE: f64 = 64.0;
+pub(super) const DOUBLING: (Seconds, Seconds) = (0.01, 0.1);
 pub(super) const FASTEST: f64 = 1e4;
 /// After a pause of this length the start begins again.
 pub(super) const IDLE: Seconds = 1.0;
