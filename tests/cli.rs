@@ -56,6 +56,8 @@ mod cli {
     mod open;
     #[cfg(unix)]
     mod open_book;
+    #[cfg(unix)]
+    mod open_book_steps;
     mod overclaim;
     mod plan;
     mod prompt_caches;

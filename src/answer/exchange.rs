@@ -11,6 +11,7 @@ use crate::action::{ActionKey, Digest};
 use base::locale::Locale;
 use base::units::Usd;
 use models::{Completion, Dialect, ReadFault, call_id, renumber_calls};
+use sessions::transcript::Message;
 
 /// What an answerer said and got before its present step.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +67,26 @@ pub struct Excerpt {
     pub text: String,
     /// The message's index in the session; `None` of a method's own archive.
     pub message: Option<usize>,
+}
+
+/// What is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Archive<'a> {
+    pub messages: &'a [Message],
+    /// The index of the first of them in the session; `None` of what a method wrote itself.
+    pub start: Option<usize>,
+}
+
+impl Archive<'_> {
+    /// A part of the message at a position of the archive.
+    pub fn excerpt(&self, at: usize, text: String) -> Excerpt {
+        let message = self.start.map(|start| start + at);
+        let label = match (message, self.messages.get(at)) {
+            (Some(message), Some(found)) => format!("message {} · {}", message + 1, found.role.name()),
+            _ => format!("note {}", at + 1),
+        };
+        Excerpt { label, text, message }
+    }
 }
 
 impl SearchRequest {

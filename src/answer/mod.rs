@@ -11,7 +11,7 @@ mod program;
 mod prepare;
 mod read;
 
-pub use exchange::{Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request};
+pub use exchange::{Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request};
 pub use prepare::{AnswerFault, AnswerInput, prepare, with_excerpts};
 pub use program::{SearchFault, excerpts_digest, read_excerpts};
 pub use prompts::{QUESTION, VARIABLES, built_in};

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::exchange::Excerpt;
+use super::exchange::{Archive, Excerpt};
 use super::recovery::Recovery;
 use crate::action::Digest;
 use crate::search::{Ranking, excerpt};
@@ -33,17 +33,11 @@ pub enum SearchFault {
     TooMany { found: usize, allowed: u32 },
 }
 
-/// Reads the output of a search in `archive`, the first message of which has the index `start` in its session. Longer
-/// excerpts than were asked for are cut.
+/// Reads the output of a search in `archive`. Longer excerpts than were asked for are cut.
 ///
 /// # Errors
 /// An output that is empty or breaks the protocol; an excerpt that stands in no message.
-pub fn read_excerpts(
-    recovery: &Recovery,
-    archive: &[Message],
-    start: usize,
-    stdout: &[u8],
-) -> Result<Vec<Excerpt>, SearchFault> {
+pub fn read_excerpts(recovery: &Recovery, archive: Archive<'_>, stdout: &[u8]) -> Result<Vec<Excerpt>, SearchFault> {
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return Err(SearchFault::Nothing);
     }
@@ -53,17 +47,15 @@ pub fn read_excerpts(
     if list.len() > recovery.results as usize {
         return Err(SearchFault::TooMany { found: list.len(), allowed: recovery.results });
     }
-    let texts: Vec<String> = archive.iter().map(Message::countable_text).collect();
+    let texts: Vec<String> = archive.messages.iter().map(Message::countable_text).collect();
     let one = |(number, value): (usize, &Value)| {
         let text = value["text"].as_str().or(value.as_str()).map(str::trim).filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| contract(format!("excerpt {number} has no `text`")))?;
         let found = texts.iter().position(|whole| whole.contains(text));
         let invented = || SearchFault::Invented { number, text: shortened(text, 80) };
         let at = found.ok_or_else(invented)?;
-        let role = archive.get(at).map_or("", |message| message.role.name());
-        let label = format!("message {} · {role}", start + at + 1);
         let text = excerpt(text, &Ranking::default(), recovery.excerpt_tokens.0, |part| estimate_tokens(part).0);
-        Ok(Excerpt { label, text, message: Some(start + at) })
+        Ok(archive.excerpt(at, text))
     };
     (1..).zip(list).map(one).collect()
 }
@@ -93,8 +85,8 @@ mod tests {
             batches_steps: false,
             locale: Locale::En,
         };
-        let archive = [Message::text(Role::User, "the port is 8081"), Message::text(Role::Assistant, "noted")];
-        read_excerpts(&recovery, &archive, 1, stdout.as_bytes())
+        let messages = [Message::text(Role::User, "the port is 8081"), Message::text(Role::Assistant, "noted")];
+        read_excerpts(&recovery, Archive { messages: &messages, start: Some(1) }, stdout.as_bytes())
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Compressed {
     pub usage: Option<ProgramUsage>,
     /// Whether nothing was compressed: the context has all that it replaces.
     pub is_unchanged: bool,
+    /// What an answerer searches in place of the messages that were replaced, if a program returned any.
+    pub archive: Option<Vec<Message>>,
     /// Findings that do not invalidate the output.
     pub warnings: Vec<Warning>,
 }
@@ -51,7 +53,7 @@ pub fn read(
     index: &str,
     kept: Option<&Kept>,
 ) -> Result<Compressed, CompressFault> {
-    let (mut usage, mut warnings, mut is_unchanged) = (None, Vec::new(), false);
+    let (mut usage, mut warnings, mut is_unchanged, mut archive) = (None, Vec::new(), false, None);
     let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
         (Strategy::Prompted { style, template, extract, .. }, CompressOutput::Reply(reply)) => {
             let text = match extract {
@@ -76,6 +78,7 @@ pub fn read(
         (Strategy::Command(_), CompressOutput::Bytes(stdout)) => {
             let returned = command::read(stdout)?;
             (usage, warnings, is_unchanged) = (returned.usage, returned.warnings, returned.is_unchanged);
+            archive = returned.archive;
             (returned.context, Some(returned.previous.into()))
         }
         (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => {
@@ -94,7 +97,7 @@ pub fn read(
         context = context.with_index(index);
     }
     let reference = context_ref(method, out, Digest::hash(index), kept);
-    Ok(Compressed { out, context, reference, state, usage, is_unchanged, warnings })
+    Ok(Compressed { out, context, reference, state, usage, is_unchanged, archive, warnings })
 }
 
 /// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact

@@ -15,9 +15,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::prepare::Action;
+use super::status::answerer_and_step;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
+use crate::answer::Answerer;
 use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::compress::{SpanText, Strategy};
 use crate::pipeline::{Pipeline, PointIx, asked_models};
@@ -91,6 +93,8 @@ const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
 const LIKELY_DEVIATIONS: f64 = 1.645;
 /// Seconds assumed of a call to a model that was never asked.
 pub const USUAL_LATENCY: f64 = 4.0;
+/// Sums of parts come out below the whole.
+const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
 
@@ -170,8 +174,10 @@ pub(super) struct Estimator<'w, L> {
     prices: &'w Prices,
     /// Tokens of texts that the cache has not counted: all methods and runs send the same span.
     estimated: HashMap<Digest, f64>,
-    /// What the cache saw, by stage and model as asked; made when first needed.
-    seen: Option<HashMap<(StageName, String), CallSums>>,
+    /// What the cache saw; read when first needed.
+    past: Option<PastCalls>,
+    /// Parts of later steps of open-book answers that have not come to a whole one.
+    steps_due: f64,
     /// By provider and stage.
     loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
     /// Compressions that wait for each other, at most.
@@ -190,7 +196,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             lookup,
             prices,
             estimated: HashMap::new(),
-            seen: None,
+            past: None,
+            steps_due: 0.0,
             loads: BTreeMap::new(),
             longest_chain: 1.0,
             assumes_latency: false,
@@ -210,8 +217,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         (excess.tokens > window.0).then_some(excess)
     }
 
-    /// The steps that may follow a step of an open-book answer: one is expected, and as many as it may ask for are the
-    /// worst case.
+    /// The steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one where
+    /// there were none. In the worst case it asks one by one for all searches that it has, and for one more.
     pub(super) fn add_later_steps(&mut self, action: &Action) {
         let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else { return };
         let Some((recovery, model)) = answer.recovery(self.pipeline).zip(self.model_of(request)) else { return };
@@ -219,10 +226,14 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         if left == 0 {
             return;
         }
+        let usual = self.later_steps(self.pipeline.answerer(answer.cell.answerer));
+        self.steps_due += (usual - answer.exchange.rounds.len() as f64).clamp(0.0, left as f64);
+        let expected = (self.steps_due + ROUNDING) as u64;
+        self.steps_due -= expected as f64;
         let found = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
         let input = self.input_tokens(request).map(|input| input + found);
         let model = ModelUse { lane: if recovery.batches_steps { model.lane } else { Lane::Live }, ..model };
-        self.add(StageName::Answer, &model, input, 1);
+        self.add(StageName::Answer, &model, input, expected);
         let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
         let prices = self.prices;
         let price = |output: f64, times: f64| {
@@ -231,7 +242,14 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             let usage = Usage { input, output: tokens(output), ..Usage::default() };
             prices.cost_in(model.lane, &model.reference, &usage).map(|usd| Usd(usd.0 * times))
         };
-        self.add_worst(StageName::Answer, &model, (longest, left), price);
+        self.add_worst(StageName::Answer, &model, (longest, (left + 1).saturating_sub(expected)), price);
+    }
+
+    /// Steps that an answer is expected to take after its first one; none where it cannot search.
+    fn later_steps(&mut self, answerer: &Answerer) -> f64 {
+        let Some(recovery) = &answerer.recovery else { return 0.0 };
+        let steps = self.past().steps.get(&*answerer.name.0).copied().filter(|steps| steps.first > 0.0);
+        steps.map_or(1.0, |steps| steps.later / steps.first).min(f64::from(recovery.calls))
     }
 
     /// Cells whose input waits for a stale action above them.
@@ -242,6 +260,24 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         for (model, share) in self.models_of(stage, task) {
             let input = self.blocked_input(stage, task, &model);
             self.add(stage, &model, Some(input), (cells as f64 * share).round() as u64);
+        }
+        if stage == StageName::Answer {
+            self.add_blocked_steps(cells, task);
+        }
+    }
+
+    /// The later steps of open-book answers that are blocked.
+    fn add_blocked_steps(&mut self, cells: u64, task: &Task) {
+        let answerers = &self.pipeline.answerers;
+        let cells = cells as f64 / answerers.len().max(1) as f64;
+        for answerer in answerers.iter().filter(|answerer| !answerer.model.is_lexical()) {
+            let Some(recovery) = &answerer.recovery else { continue };
+            let found = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
+            let lane = if recovery.batches_steps { answerer.model.lane } else { Lane::Live };
+            let model = ModelUse { lane, ..answerer.model.clone() };
+            let input = self.blocked_input(StageName::Answer, task, &model) + found;
+            let expected = (cells * self.later_steps(answerer)).round() as u64;
+            self.add(StageName::Answer, &model, Some(input), expected);
         }
     }
 
@@ -472,42 +508,65 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<CallSums> {
-        self.all_seen().get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
+        self.past().calls.get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
     }
 
     /// The mean latency of a model in all stages.
     fn latency_elsewhere(&mut self, model: &ModelRef) -> Option<f64> {
         let name = model.to_string();
-        let of_model = self.all_seen().iter().filter(|((_, seen), _)| *seen == name);
+        let of_model = self.past().calls.iter().filter(|((_, seen), _)| *seen == name);
         let (calls, seconds) = of_model.fold((0.0, 0.0), |sum, (_, seen)| (sum.0 + seen.calls, sum.1 + seen.seconds));
         (calls > 0.0).then(|| seconds / calls)
     }
 
-    fn all_seen(&mut self) -> &HashMap<(StageName, String), CallSums> {
+    fn past(&mut self) -> &PastCalls {
         let lookup = self.lookup;
-        self.seen.get_or_insert_with(|| average_past_calls(lookup))
+        self.past.get_or_insert_with(|| PastCalls::read(lookup))
     }
 }
 
-/// What the latest calls of each stage and model were like.
-fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), CallSums> {
-    let mut seen: HashMap<(StageName, String), CallSums> = HashMap::new();
-    let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
-    for record in lookup.records().into_iter().rev() {
-        let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };
-        let count = taken.entry(record.stage).or_default();
-        if *count >= SAMPLE || matches!(record.status, EntryStatus::Failed { .. }) {
-            continue;
+/// What the latest calls were like.
+#[derive(Debug, Default)]
+struct PastCalls {
+    /// By stage and model as asked.
+    calls: HashMap<(StageName, String), CallSums>,
+    /// By answerer.
+    steps: HashMap<String, StepCounts>,
+}
+
+/// Steps of answers.
+#[derive(Clone, Copy, Debug, Default)]
+struct StepCounts {
+    first: f64,
+    later: f64,
+}
+
+impl PastCalls {
+    fn read<L: Lookup>(lookup: &L) -> PastCalls {
+        let mut past = PastCalls::default();
+        let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
+        for record in lookup.records().into_iter().rev() {
+            let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };
+            let count = taken.entry(record.stage).or_default();
+            if *count >= SAMPLE || matches!(record.status, EntryStatus::Failed { .. }) {
+                continue;
+            }
+            *count += 1;
+            let Ok(EntryMeta { requested_model: Some(model), lane, coordinate, .. }) = lookup.meta(&record) else {
+                continue;
+            };
+            // A batch took as long as the vendor, or the user, let it wait.
+            let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
+            let entry = past.calls.entry((record.stage.into(), model)).or_default();
+            let (input, output) = (input.0 as f64, output.0 as f64);
+            entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });
+            if let Some((answerer, is_later)) = answerer_and_step(&coordinate) {
+                let steps = past.steps.entry(answerer.to_owned()).or_default();
+                *if is_later { &mut steps.later } else { &mut steps.first } += 1.0;
+            }
         }
-        *count += 1;
-        let Ok(EntryMeta { requested_model: Some(model), lane, .. }) = lookup.meta(&record) else { continue };
-        // A batch took as long as the vendor, or the user, let it wait.
-        let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
-        let entry = seen.entry((record.stage.into(), model)).or_default();
-        let (input, output) = (input.0 as f64, output.0 as f64);
-        entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });
+        past
     }
-    seen
 }
 
 fn seconds_under(limits: &Limits, load: &CallSums) -> f64 {

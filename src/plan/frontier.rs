@@ -4,7 +4,7 @@
 //! offline run refuses it, prune marks what is reached. So a forecast cannot disagree with a run. It holds
 //! indices and digests of the open chains, no outputs; chains are opened one by one, depth first.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
@@ -159,7 +159,8 @@ impl<'p> Frontier<'p> {
         let (cell, texts) = (task.cell, task.texts.clone());
         let (waiting, judging) = (RefCell::default(), RefCell::default());
         let Resolved { key, cost, unchanged, .. } = resolved;
-        Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging })
+        let own_archive = OnceCell::new();
+        Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, own_archive, waiting, judging })
     }
 
     /// Takes note of what a compression came to and makes ready what depends on it.

@@ -10,7 +10,7 @@ use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode
 use crate::probe::Probe;
 use models::Operation;
 
-use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
+use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, ResolvedContext, SelftestTask, Task};
 use super::texts::FixtureTexts;
 
 /// A piece of work with its name, and what it is for.
@@ -143,7 +143,9 @@ impl<'p> Preparer<'p> {
     }
 
     fn answer(&self, task: &AnswerTask) -> Result<Parts, PrepareError> {
-        let work = self.answer_work(&task.cell, &task.context.texts, &task.context.reference, &task.exchange)?;
+        let ResolvedContext { texts, reference, .. } = &*task.context;
+        let archive = task.context.own_archive().map(|own| own.json().clone());
+        let work = self.answer_work_in(&task.cell, texts, reference, &task.exchange, archive)?;
         let command = task.recovery(self.pipeline).and_then(|recovery| recovery.command.as_ref());
         let is_fixed = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
         let repetition = if is_fixed { Repetition::NONE } else { self.matrix.answer_repetition(&task.cell) };
@@ -161,10 +163,22 @@ impl<'p> Preparer<'p> {
         context: &ContextRef,
         exchange: &Exchange,
     ) -> Result<Work, PrepareError> {
+        self.answer_work_in(cell, texts, context, exchange, None)
+    }
+
+    /// The same where a program is to search an archive in place of what was replaced.
+    fn answer_work_in(
+        &self,
+        cell: &AnswerCell,
+        texts: &FixtureTexts,
+        context: &ContextRef,
+        exchange: &Exchange,
+        archive: Option<InputValue>,
+    ) -> Result<Work, PrepareError> {
         let answerer = self.pipeline.answerer(cell.answerer);
         let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(cell.compress.point));
         let probe = probe_of(texts, cell)?;
-        let archive = &texts.prefix(cell.compress.point).json;
+        let archive = &archive.unwrap_or_else(|| texts.prefix(cell.compress.point).json);
         let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question, exchange, archive };
         Ok(answer::prepare(answerer, &input)?)
     }

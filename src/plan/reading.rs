@@ -137,9 +137,7 @@ fn read_answer(
 /// Reads what the user's own search returned.
 fn read_excerpts(preparer: &Preparer<'_>, task: &AnswerTask, stdout: &[u8]) -> Result<Output, Unreadable> {
     let recovery = task.recovery(preparer.pipeline()).ok_or(PrepareError::Coordinate)?;
-    let archive = task.context.texts.prefix_messages(task.context.cell.point);
-    let start = task.context.texts.loaded().fixture.start();
-    Ok(Output::Excerpts(answer::read_excerpts(recovery, archive, start, stdout)?))
+    Ok(Output::Excerpts(answer::read_excerpts(recovery, task.context.archive(), stdout)?))
 }
 
 fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {

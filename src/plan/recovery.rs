@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::prepare::Preparer;
 use super::reading::{Output, RawBody, Unreadable, read_output};
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
+use super::texts::OwnArchive;
 use crate::action::ActionKey;
 use crate::answer::{Excerpt, Exchange, Recovery};
 use crate::cache::{Damage, Lookup};
@@ -54,10 +55,7 @@ pub fn follow<L: Lookup>(
             return Ok(TaskOutcome::Resolved(resolved));
         }
     };
-    let exchange = match recovery.command {
-        Some(_) => exchange,
-        None => search(lookup, preparer, answer, recovery, exchange)?,
-    };
+    let exchange = search(lookup, preparer, answer, recovery, exchange)?;
     Ok(TaskOutcome::Searched(Rc::new(exchange)))
 }
 
@@ -72,7 +70,7 @@ fn read_entry<L: Lookup>(
     Ok(read_output(preparer, task, RawBody { dialect: record.dialect, bytes: &bytes })?)
 }
 
-/// Makes all searches that are pending.
+/// Makes all searches that are pending; those by a program are actions of their own, for which only the archive is read.
 fn search<L: Lookup>(
     lookup: &L,
     preparer: &Preparer<'_>,
@@ -80,33 +78,40 @@ fn search<L: Lookup>(
     recovery: &Recovery,
     mut exchange: Exchange,
 ) -> Result<Exchange, Unfollowed> {
-    if exchange.pending().is_none() {
+    let context = &task.context;
+    let is_known = recovery.command.is_some() && context.own_archive.get().is_some();
+    if exchange.pending().is_none() || is_known {
         return Ok(exchange);
     }
-    let context = match read_entry(lookup, preparer, &task.context.task(), task.context.key)? {
-        Output::Context(compressed) => compressed.context.text(),
-        _ => None,
+    let Output::Context(compressed) = read_entry(lookup, preparer, &context.task(), context.key)? else {
+        return Ok(exchange);
     };
+    let text = compressed.context.text();
+    context.own_archive.get_or_init(|| compressed.archive.map(OwnArchive::new));
+    if recovery.command.is_some() {
+        return Ok(exchange);
+    }
     while let Some(query) = exchange.pending() {
-        let found = built_in(&task.context, context.as_deref().unwrap_or_default(), recovery, query);
+        let found = built_in(context, text.as_deref().unwrap_or_default(), recovery, query);
         exchange = exchange.returned(recovery, found, None);
     }
     Ok(exchange)
 }
 
-/// What the built-in search finds: of the messages that a context replaced, those that do not stand in it word for word.
+/// What the built-in search finds: of an archive, the messages that do not stand in the context word for word.
 fn built_in(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str) -> Vec<Excerpt> {
-    let (texts, point) = (&context.texts, context.cell.point);
-    let messages = &texts.loaded().fixture.messages;
-    let ranking = texts.search_index().rank(query, texts.loaded().fixture.start()..texts.end(point));
-    let hidden = ranking.positions.iter().filter_map(|at| Some((*at, messages.get(*at)?)));
+    let archive = context.archive();
+    let start = archive.start.unwrap_or_default();
+    let index = context.own_archive().map_or_else(|| context.texts.search_index(), OwnArchive::search_index);
+    let ranking = index.rank(query, start..start + archive.messages.len());
+    let places = ranking.positions.iter().map(|position| position - start);
+    let hidden = places.filter_map(|at| Some((at, archive.messages.get(at)?)));
     let hidden = hidden.filter(|(_, message)| !stands_in(message, text));
     let limit = recovery.excerpt_tokens.0;
     let found = hidden.take(recovery.results as usize).map(|(at, message)| {
         let whole = message.countable_text();
         // Estimated: the lines of a long message are too many for the tokenizer.
-        let text = excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0);
-        Excerpt { label: format!("message {} · {}", at + 1, message.role.name()), text, message: Some(at) }
+        archive.excerpt(at, excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0))
     });
     found.collect()
 }

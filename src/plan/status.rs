@@ -144,7 +144,7 @@ pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinat
 
 /// A cell as the cache keeps it. Runs of a deterministic action are one place.
 pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryCoordinate {
-    let step = |name: String| place.step.map_or(name.clone(), |step| format!("{name} step {step}"));
+    let step = |name: String| place.step.map_or(name.clone(), |step| format!("{name}{STEP}{step}"));
     let rule = place.constraint.as_ref().map(|rule| format!("constraint/{rule}"));
     EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
@@ -155,4 +155,16 @@ pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryC
         judge: place.judge.as_ref().map(ToString::to_string),
         repetition,
     }
+}
+
+/// Between the name of an answerer and the number of a step after the first.
+const STEP: &str = " step ";
+
+/// The answerer of a coordinate, and whether its action is a step after the first; `None` of a judgement.
+pub(super) fn answerer_and_step(coordinate: &EntryCoordinate) -> Option<(&str, bool)> {
+    let answerer = coordinate.answerer.as_deref().filter(|_| coordinate.judge.is_none())?;
+    Some(match answerer.rsplit_once(STEP) {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => (name, true),
+        _ => (answerer, false),
+    })
 }

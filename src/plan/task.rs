@@ -1,12 +1,12 @@
 //! Tasks: what a run has to do where the inputs are known, and the results. They contain indices and digests, no outputs.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::texts::FixtureTexts;
+use super::texts::{FixtureTexts, OwnArchive};
 use crate::action::{ActionKey, Digest, StageName, Work};
-use crate::answer::{Exchange, Recovery, Round, TruncatedReplies};
+use crate::answer::{Archive, Exchange, Recovery, Round, TruncatedReplies};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
@@ -97,6 +97,8 @@ pub struct ResolvedContext {
     pub cost: Option<Usd>,
     /// See [`Resolved::unchanged`].
     pub unchanged: bool,
+    /// What its method wrote to be searched, where it did; known from the first search on.
+    pub(super) own_archive: OnceCell<Option<OwnArchive>>,
     /// Answers that wait until the first one has warmed the provider's prompt cache.
     pub(super) waiting: RefCell<Vec<Task>>,
     /// Judgements likewise, by what begins their requests besides the context; `None` once the first has been made.
@@ -108,6 +110,22 @@ pub struct ResolvedContext {
 pub(super) type SharedRubric = (JudgeIx, Option<ProbeType>);
 
 impl ResolvedContext {
+    /// What its method wrote to be searched; `None` where the replaced messages are.
+    pub(super) fn own_archive(&self) -> Option<&OwnArchive> {
+        self.own_archive.get()?.as_ref()
+    }
+
+    /// What a search from this context looks through.
+    pub(super) fn archive(&self) -> Archive<'_> {
+        match self.own_archive() {
+            Some(own) => Archive { messages: own.messages(), start: None },
+            None => {
+                let start = self.texts.loaded().fixture.start();
+                Archive { messages: self.texts.prefix_messages(self.cell.point), start: Some(start) }
+            }
+        }
+    }
+
     /// The rule that was put into the session, if one was.
     pub fn injection(&self) -> Option<&Injection> {
         Some(self.texts.loaded().injection(self.cell.chain.injection?))

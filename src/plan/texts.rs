@@ -39,6 +39,33 @@ struct PointTexts {
     kept: RefCell<KeptByShape>,
 }
 
+/// What a method wrote to be searched in place of the messages that it replaced.
+#[derive(Debug)]
+pub(super) struct OwnArchive {
+    messages: Vec<Message>,
+    index: OnceCell<SearchIndex>,
+    json: OnceCell<InputValue>,
+}
+
+impl OwnArchive {
+    pub(super) fn new(messages: Vec<Message>) -> OwnArchive {
+        OwnArchive { messages, index: OnceCell::new(), json: OnceCell::new() }
+    }
+
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    pub(super) fn search_index(&self) -> &SearchIndex {
+        self.index.get_or_init(|| SearchIndex::new(self.messages.iter().map(Message::countable_text)))
+    }
+
+    /// The messages as a program gets them.
+    pub(super) fn json(&self) -> &InputValue {
+        self.json.get_or_init(|| SpanText::from_messages(&self.messages).json)
+    }
+}
+
 impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {

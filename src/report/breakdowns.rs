@@ -93,8 +93,8 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
 /// Open book beside closed book; `None` where no answerer may search.
 fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns = [
-        tr.closed_book, tr.open_book, tr.gain, tr.searches, tr.search_tokens, tr.gold_found, tr.lost_searched,
-        tr.kept_searched,
+        tr.archive, tr.closed_book, tr.open_book, tr.gain, tr.searches, tr.search_tokens, tr.gold_found,
+        tr.lost_searched, tr.kept_searched,
     ];
     let lead = [Some(tr.open_book_note.to_owned()), archive_sentence(summary, tr)].into_iter().flatten();
     let rows = rows(summary, |method| method.open_book.as_ref(), |open| open_book_figures(open, tr));
@@ -112,6 +112,7 @@ fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<String> {
     let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
     let counts = open.answers;
     vec![
+        if open.own_archive { tr.own_notes } else { tr.search_only }.to_owned(),
         level(open.closed.median, range(open.closed.ci95)),
         level(open.open.median, range(open.open.ci95)),
         if open.gain_ci95.is_some() { format!("{gain} {}", brackets(open.gain_ci95)) } else { gain },

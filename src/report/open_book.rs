@@ -30,13 +30,30 @@ fn answered(summary: &Summary) -> impl Iterator<Item = (&String, &MethodSummary,
     summary.methods.iter().filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
 }
 
-/// That searching without any context comes near the whole transcript; `None` where it does not, or was not measured.
+/// What a search without any context says of the open scores: that it comes near the whole transcript, and which methods
+/// score no more than it does. Where it was not measured, that it is missing.
 pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
-    let none = answered(summary).find(|(_, method, _)| method.strategy == BuiltInStrategy::None.name())?;
-    let (_, floor, OpenBookSummary { open, .. }) = none;
-    let is_full =
-        |method: &&MethodSummary| method.strategy == BuiltInStrategy::Full.name() && method.answerer == floor.answerer;
-    let full = summary.methods.values().find(is_full)?.overall.median?;
-    let alone = open.median?;
-    (full - alone <= NEAR_FULL).then(|| fill(tr.archive_alone, &[&score(Some(alone)), &score(Some(full))]))
+    answered(summary).next()?;
+    let Some((_, floor, alone)) = answered(summary).find(|(_, method, _)| is_built_in(method, BuiltInStrategy::None))
+    else {
+        return Some(tr.archive_unmeasured.to_owned());
+    };
+    let alone = alone.open.median?;
+    let is_own = |method: &&MethodSummary| method.answerer == floor.answerer;
+    let full = summary.methods.values().filter(is_own).find(|method| is_built_in(method, BuiltInStrategy::Full));
+    let near = match full.and_then(|full| full.overall.median) {
+        None => Some(tr.full_unmeasured.to_owned()),
+        Some(full) if full - alone > NEAR_FULL => None,
+        Some(full) => Some(fill(tr.archive_alone, &[&score(Some(alone)), &score(Some(full))])),
+    };
+    let candidates = answered(summary).filter(|(_, method, _)| !method.is_anchor() && is_own(method));
+    let not_above = candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
+    let names: Vec<&str> = not_above.map(|(name, _, _)| name.as_str()).collect();
+    let not_above = (!names.is_empty()).then(|| fill(tr.not_above_archive, &[&names.join(", ")]));
+    let sentences: Vec<String> = near.into_iter().chain(not_above).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+fn is_built_in(method: &MethodSummary, strategy: BuiltInStrategy) -> bool {
+    method.strategy == strategy.name()
 }

@@ -264,6 +264,19 @@ texts! {
         "A search without any context scores {}, within 1.0 of the whole transcript ({}): open scores measure the archive \
          more than the method.",
         "没有任何上下文、只靠检索得 {} 分，与完整会话（{}）相差不到 1.0：开卷得分更多反映的是存档，而不是方法。";
+    archive_unmeasured:
+        "No method of the strategy `none` was answered with a search, so it is not known how much of the open scores is \
+         the archive's: add one.",
+        "没有策略为 `none` 的方法做过检索回答，因此无法知道开卷得分有多少来自存档：请添加一个。";
+    full_unmeasured:
+        "Without a method of the strategy `full` it is not known how near a search alone comes to the whole transcript.",
+        "没有策略为 `full` 的方法，因此无法知道只靠检索与完整会话相差多少。";
+    not_above_archive:
+        "With a search no better than a search without any context: {}.",
+        "加上检索后并不优于没有任何上下文的检索：{}。";
+    own_notes: "own notes", "自己的笔记";
+    search_only: "search only", "仅检索原文";
+    archive: "archive", "存档";
     closed_book: "closed", "闭卷";
     open_book: "open", "开卷";
     gain: "gain", "增益";

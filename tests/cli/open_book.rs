@@ -23,45 +23,45 @@ const FACTS: [(&str, &[&str]); 6] = [
 const ADMISSION: &str = "What was kept does not hold the answer.";
 
 /// The project with an answerer that may search, by these settings.
-fn project(server: &Server, settings: &str) -> Project {
+pub(super) fn project(server: &Server, settings: &str) -> Project {
     let project = Project::new(server);
     project.edit("pipeline.toml", "[[judge]]", &format!("[answer.recovery]\nresults = 8\n{settings}\n\n[[judge]]"));
     project
 }
 
 /// What an answerer was given: the context, and what searches returned.
-fn material(asked: &Asked) -> String {
+pub(super) fn material(asked: &Asked) -> String {
     let messages = asked.json["messages"].as_array().cloned().unwrap_or_default();
     let texts = messages.iter().filter(|message| message["role"] != "system" && message["role"] != "assistant");
     let texts: Vec<&str> = texts.filter_map(|message| message["content"].as_str()).collect();
     texts.join("\n")
 }
 
-fn question(asked: &Asked) -> String {
+pub(super) fn question(asked: &Asked) -> String {
     let (_, question) = asked.text.split_once("\nQuestion: ").expect("a question");
     question.lines().next().unwrap().to_owned()
 }
 
-fn expected(question: &str) -> &'static [&'static str] {
+pub(super) fn expected(question: &str) -> &'static [&'static str] {
     FACTS.iter().find(|(words, _)| question.contains(words)).map_or(&[], |(_, facts)| facts)
 }
 
 /// The facts of the question that stand in what the answerer was given.
-fn seen(asked: &Asked) -> Vec<&'static str> {
+pub(super) fn seen(asked: &Asked) -> Vec<&'static str> {
     let material = material(asked);
     expected(&question(asked)).iter().copied().filter(|fact| material.contains(fact)).collect()
 }
 
-fn stated(facts: &[&str]) -> Reply {
+pub(super) fn stated(facts: &[&str]) -> Reply {
     Reply::Text(if facts.is_empty() { ADMISSION.to_owned() } else { facts.join(", ") })
 }
 
-fn may_search(asked: &Asked) -> bool {
+pub(super) fn may_search(asked: &Asked) -> bool {
     asked.json["tools"].is_array() && asked.json["tool_choice"] != "none"
 }
 
 /// A reply that calls tools, with reasoning and random ids as vendors give them.
-fn calls(asked: &Asked, calls: &[(&str, Value)]) -> Reply {
+pub(super) fn calls(asked: &Asked, calls: &[(&str, Value)]) -> Reply {
     let call = |(nth, (name, arguments)): (usize, &(&str, Value))| {
         json!({"id": format!("r{}-{nth}", asked.earlier), "type": "function",
             "function": {"name": name, "arguments": arguments.to_string()}})
@@ -76,7 +76,7 @@ fn calls(asked: &Asked, calls: &[(&str, Value)]) -> Reply {
 }
 
 /// An answerer that searches by the question when it misses a fact.
-fn searches_when_it_misses(asked: &Asked) -> Reply {
+pub(super) fn searches_when_it_misses(asked: &Asked) -> Reply {
     if asked.wanted != Wanted::Answer {
         return Reply::Sensible;
     }
@@ -88,10 +88,10 @@ fn searches_when_it_misses(asked: &Asked) -> Reply {
     stated(&facts)
 }
 
-type ByProbe = BTreeMap<(String, String), Value>;
+pub(super) type ByProbe = BTreeMap<(String, String), Value>;
 
 /// The rows of the first run, by method and probe: from the context alone, and with a search.
-fn books(project: &Project, label: &str) -> (ByProbe, ByProbe) {
+pub(super) fn books(project: &Project, label: &str) -> (ByProbe, ByProbe) {
     let rows = project.rows(label).into_iter().filter(|row| row["run"] == 1);
     let (open, closed): (Vec<Value>, Vec<Value>) = rows.partition(|row| row["open_book"].is_object());
     let by_probe = |rows: Vec<Value>| -> ByProbe {
@@ -101,7 +101,7 @@ fn books(project: &Project, label: &str) -> (ByProbe, ByProbe) {
     (by_probe(closed), by_probe(open))
 }
 
-fn returned(row: &Value) -> String {
+pub(super) fn returned(row: &Value) -> String {
     let searches = row["open_book"]["searches"].as_array().unwrap();
     searches.iter().map(|search| search["returned"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
 }
@@ -313,14 +313,14 @@ fn a_model_without_tools_asks_by_a_line() {
 }
 
 /// The project with a search by a program.
-fn searched_by(server: &Server, script: &str) -> Project {
+pub(super) fn searched_by(server: &Server, script: &str) -> Project {
     let project =
         project(server, "command = [\"python3\", \"search.py\"]\ninputs = [\"search.py\"]\ndeterministic = true");
     project.write("search.py", script);
     project
 }
 
-const FINDS: &str = r#"
+pub(super) const FINDS: &str = r#"
 import json, sys
 request = json.load(sys.stdin)
 words = request["query"].lower().split()

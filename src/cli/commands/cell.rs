@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::answer::OPEN_BOOK;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
@@ -212,6 +213,7 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedA
             *cell.fixture == args.fixture
                 && args.method.as_ref().is_none_or(|method| **method == *cell.method)
                 && args.point.is_none_or(|point| cell.point.0 <= point)
+                && cell.answerer.as_ref().is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == args.open)
                 && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
         })
     };

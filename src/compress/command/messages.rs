@@ -42,6 +42,28 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
     Ok(messages)
 }
 
+/// Reads what is to be searched: texts, and messages in any order.
+///
+/// # Errors
+/// A part that is neither, or is empty.
+pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> {
+    let expected = "[\"…\"], or messages";
+    let list = body.as_array().ok_or_else(|| CompressFault::contract("`archive` is no list", expected))?;
+    let mut archive = Vec::with_capacity(list.len());
+    for (index, entry) in list.iter().enumerate() {
+        let fault = |found: String| CompressFault::contract(format!("`archive` entry {index} {found}"), expected);
+        let read = match entry.as_str() {
+            Some(text) => vec![Message::text(Role::Assistant, text)],
+            None => messages_of(entry).map_err(fault)?,
+        };
+        if read.iter().all(|message| message.countable_text().trim().is_empty()) {
+            return Err(fault("is empty".to_owned()));
+        }
+        archive.extend(read);
+    }
+    Ok(archive)
+}
+
 /// The messages that one of the program's stands for: results of tools are parts of a user's message at Anthropic.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
     let object = value.as_object().ok_or("is no object")?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
 use base::text::shortened;
+use sessions::transcript::Message;
 
 pub use usage::ProgramUsage;
 
@@ -23,6 +24,8 @@ pub(super) struct Returned {
     pub(super) warnings: Vec<Warning>,
     /// Whether it says that it left the messages as they are.
     pub(super) is_unchanged: bool,
+    /// What is searched in place of the messages that it replaced: its notes.
+    pub(super) archive: Option<Vec<Message>>,
 }
 
 /// Reads a program's standard output.
@@ -47,6 +50,7 @@ pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
     if state.as_ref().is_some_and(|state| !state.is_object()) {
         return Err(CompressFault::contract("`state` is no object", "a JSON object, or no `state` at all"));
     }
+    let archive = taken(&mut object, "archive");
     let (name, body) = match (taken(&mut object, "messages"), taken(&mut object, "summary")) {
         (Some(_), Some(_)) => {
             return Err(CompressFault::contract("both `messages` and `summary` are there", "one of the two"));
@@ -58,11 +62,13 @@ pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
         (None, Some(summary)) => ("summary", summary),
     };
     let context = context_of(name, &body)?;
+    let notes = archive.as_ref().map(messages::read_archive).transpose()?;
     if is_unchanged {
         warnings.push(Warning::NotCompressed);
     }
     warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
-    Ok(Returned { context, previous: previous_of(name, body, state), usage, warnings, is_unchanged })
+    let previous = previous_of([(name, Some(body)), ("state", state), ("archive", archive)]);
+    Ok(Returned { context, previous, usage, warnings, is_unchanged, archive: notes })
 }
 
 fn object_of(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
@@ -101,13 +107,9 @@ fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
     texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
 }
 
-fn previous_of(name: &str, body: Value, state: Option<Value>) -> String {
-    let mut previous = Map::new();
-    previous.insert(name.to_owned(), body);
-    if let Some(state) = state {
-        previous.insert("state".to_owned(), state);
-    }
-    Value::Object(previous).to_string()
+fn previous_of(parts: [(&str, Option<Value>); 3]) -> String {
+    let there = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?)));
+    Value::Object(there.collect()).to_string()
 }
 
 fn head(bytes: &[u8]) -> String {
@@ -132,6 +134,18 @@ mod tests {
         let usage = returned.usage.expect("a usage").tokens;
         assert_eq!((usage.input, usage.output), (Some(base::units::Tokens(7)), None));
         assert_eq!(returned.warnings, [Warning::UnknownKey("mood".into())]);
+    }
+
+    #[test]
+    fn an_archive_is_read_and_comes_back_at_the_next_point() {
+        let stdout = r#"{"archive":["the port is 8081",{"content":"go","role":"user"}],"summary":"s"}"#;
+        let returned = read(stdout.as_bytes()).expect("sound");
+        let texts: Vec<String> = returned.archive.expect("notes").into_iter().map(|note| note.content).collect();
+        assert_eq!(texts, ["the port is 8081", "go"]);
+        assert_eq!(returned.previous, stdout);
+        assert!(message(r#"{"summary":"s","archive":"notes"}"#).contains("`archive` is no list"));
+        assert!(message(r#"{"summary":"s","archive":["a", 3]}"#).contains("`archive` entry 1 is no object"));
+        assert!(message(r#"{"summary":"s","archive":[" "]}"#).contains("`archive` entry 0 is empty"));
     }
 
     #[test]

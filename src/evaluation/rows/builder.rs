@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
-use crate::answer::{Answer, Asked, Returned, Round};
+use crate::answer::{Answer, Asked, Excerpt, Returned, Round};
 use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
@@ -186,14 +186,14 @@ impl<'e> RowBuilder<'e> {
         let (exchange, texts, cell) = (&task.exchange, &task.context.texts, &task.cell.answer);
         let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), pipeline.settings.tail);
         let present = context.folded().map(|folded| measure.presence(folded));
-        let found: Vec<usize> = exchange.excerpts().filter_map(|excerpt| excerpt.message).collect();
         let is_gold = |present: Vec<bool>| {
             let is_searched = exchange.used() > 0 && present.contains(&false);
-            let recovers = |at: &usize| {
-                let found = measure.presence(&measures.folded_message(texts, *at));
+            let recovers = |excerpt: &Excerpt| {
+                let folded = excerpt.message.map(|at| measures.folded_message(texts, at));
+                let found = measure.presence(&folded.unwrap_or_else(|| fold_document(&excerpt.text).into()));
                 present.iter().zip(found).any(|(present, found)| !present && found)
             };
-            is_searched.then(|| found.iter().any(recovers))
+            is_searched.then(|| exchange.excerpts().any(recovers))
         };
         Some(OpenBook {
             closed: recovery.closed.to_string(),
@@ -201,6 +201,7 @@ impl<'e> RowBuilder<'e> {
             searches: exchange.rounds.iter().flat_map(searches_of).collect(),
             tokens: exchange.rounds.iter().flat_map(|round| &round.returned).map(|r| self.counts.text(&r.text).0).sum(),
             gold_found: present.and_then(is_gold),
+            own_archive: context.compressed.archive.is_some(),
         })
     }
 

@@ -31,6 +31,9 @@ pub struct OpenBookSummary {
     pub gold_found: Share,
     /// Answers by what their context lost and whether they searched.
     pub answers: SearchedCounts,
+    /// Whether the method returned an archive that was searched in place of the replaced messages.
+    #[serde(default)]
+    pub own_archive: bool,
 }
 
 /// Answers to answerable probes with a search, by whether the context lost any expected fact and whether they searched.
@@ -82,6 +85,7 @@ impl OpenBookSummary {
             tokens: answers.mean(|m| Some(m.reach?.tokens as f64)),
             gold_found: share_of(&answers, &|m| m.reach?.gold_found),
             answers: SearchedCounts::from_answers(&answers),
+            own_archive: answers.measured.iter().filter_map(|measured| measured.reach).any(|reach| reach.own_archive),
         })
     }
 }

@@ -122,6 +122,9 @@ pub struct OpenBook<T = String> {
     /// Whether a message with a fact that the context lost was among the results; null where nothing was lost, nothing was
     /// searched for, or the context cannot be read.
     pub gold_found: Option<bool>,
+    /// Whether an archive of the method was searched, not the replaced messages.
+    #[serde(default)]
+    pub own_archive: bool,
 }
 
 /// An action before the one that answered.

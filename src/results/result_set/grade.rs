@@ -139,6 +139,7 @@ pub(in crate::results) struct Reach {
     /// Tokens of what was returned.
     pub tokens: u64,
     pub gold_found: Option<bool>,
+    pub own_archive: bool,
 }
 
 impl MeasuredAnswer {
@@ -169,6 +170,7 @@ impl MeasuredAnswer {
                 searches: open.searches.len() as u64,
                 tokens: open.tokens,
                 gold_found: open.gold_found,
+                own_archive: open.own_archive,
             }),
         }
     }

@@ -89,7 +89,7 @@ pub(crate) fn chain_of<'a>(
             None => StepState::Absent,
         };
         is_stale |= matches!(state, StepState::Stale(_));
-        let failure = if is_own { subject.failure_in(stage) } else { None };
+        let failure = if is_own { subject.failure_in(stage, step) } else { None };
         steps.push(ChainStep { stage, point, step, key, entry, state, failure });
     }
     steps

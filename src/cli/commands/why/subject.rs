@@ -12,8 +12,8 @@ use sessions::transcript::Point;
 pub(crate) struct ExplainedCell<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) place: CellCoordinate,
-    /// The actions before the one that answered, of an open-book answer.
-    pub(crate) steps: Vec<ActionKey>,
+    /// The actions before the one that answered, of an open-book answer; of one that failed their keys are not recorded.
+    pub(crate) steps: Vec<Option<ActionKey>>,
     pub(crate) keys: CellKeys,
     pub(crate) overall: Option<f64>,
     /// What failed, where nothing was judged for it.
@@ -44,7 +44,7 @@ impl<'a> ExplainedCell<'a> {
     pub(crate) fn key_of(&self, stage: Stage, step: Option<u32>) -> Option<ActionKey> {
         let at = step.map_or(0, |step| step as usize - 1);
         match self.steps.get(at) {
-            Some(key) if stage == Stage::Answer => Some(*key),
+            Some(key) if stage == Stage::Answer => *key,
             _ => self.keys.of(stage),
         }
     }
@@ -72,7 +72,7 @@ impl<'a> ExplainedCell<'a> {
         };
         let keys = &row.keys;
         let keys = CellKeys { compress: Some(keys.compress), answer: Some(keys.answer), judge: Some(keys.judge) };
-        let steps = row.open_book.iter().flat_map(|open| &open.steps).map(|step| step.key).collect();
+        let steps = row.open_book.iter().flat_map(|open| &open.steps).map(|step| Some(step.key)).collect();
         ExplainedCell { manifest: &selected.manifest, place, keys, steps, overall: row.overall, failure: None }
     }
 
@@ -86,7 +86,7 @@ impl<'a> ExplainedCell<'a> {
             StageName::Judge => CellKeys { judge: key, ..CellKeys::default() },
             StageName::Probes | StageName::Selftest => CellKeys::default(),
         };
-        let steps = Vec::new();
+        let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
         Some(ExplainedCell { manifest: &missing.manifest, place, keys, steps, overall: None, failure: Some(failure) })
     }
 
@@ -100,8 +100,8 @@ impl<'a> ExplainedCell<'a> {
         [Stage::Compress, Stage::Answer, Stage::Judge].into_iter().filter(move |stage| *stage <= last)
     }
 
-    /// What failed in a stage at its point.
-    pub(crate) fn failure_in(&self, stage: Stage) -> Option<&'a FailedAction> {
-        self.failure.filter(|failure| failure.stage == stage.into())
+    /// What failed in a stage at its point, or in a step towards the answer.
+    pub(crate) fn failure_in(&self, stage: Stage, step: Option<u32>) -> Option<&'a FailedAction> {
+        self.failure.filter(|failure| failure.stage == stage.into() && self.place.step == step)
     }
 }

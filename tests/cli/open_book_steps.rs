@@ -1,0 +1,209 @@
+//! Open book: archives of methods, and what plan, budget, batches and `why` make of the steps of an answer.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::brain::Wanted;
+use super::batches;
+use super::open_book::{
+    FINDS, books, calls, expected, may_search, project, question, returned, searched_by, searches_when_it_misses, seen,
+    stated,
+};
+use super::project::{Ended, PRICES, Project};
+use super::server::{Asked, Reply, Server};
+use super::vendor_batches::{BatchServer, Fate, Vendor};
+
+/// Output without the line breaks that a terminal's width puts in.
+fn flat(ended: &Ended) -> String {
+    ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Adds a method that keeps notes: a summary without facts, and an archive to be searched.
+fn add_notes(project: &Project) {
+    let note = "The port note: workers listen on port 9091.";
+    let output = json!({"summary": "There are notes.", "archive": [note, "Nothing else was decided."]}).to_string();
+    project.write("notes.json", &output);
+    let method = "[[compress]]\nname = \"notes\"\nstrategy = \"command\"\ncommand = [\"cat\", \"notes.json\"]\n\
+                  inputs = [\"notes.json\"]\ndeterministic = true\n\n[[answer]]";
+    project.edit("pipeline.toml", "[[answer]]", method);
+}
+
+#[test]
+fn a_method_with_an_archive_of_its_own_is_searched_in_it_and_others_in_what_was_replaced() {
+    let server = Server::start();
+    server.script(searches_when_it_misses);
+    let project = project(&server, "");
+    add_notes(&project);
+    project.expect(0, "run --label a --runs 1 --methods full,notes,nothing --probes port,first-error");
+    let (closed, open) = books(&project, "a");
+    let at = |method: &str, probe: &str| open[&(method.to_owned(), probe.to_owned())].clone();
+    let found = at("notes", "port");
+    assert!(returned(&found).starts_with("[note 1]\nThe port note") && !returned(&found).contains("[message"));
+    assert_eq!(closed[&("notes".to_owned(), "port".to_owned())]["overall"], 0.0);
+    assert_eq!((&found["overall"], &found["open_book"]["own_archive"]), (&json!(5.0), &json!(true)), "{found}");
+    assert_eq!(found["open_book"]["gold_found"], true);
+    // What the notes do not have is lost for this method, though the transcript has it.
+    let lost = at("notes", "first-error");
+    assert_eq!((&lost["overall"], &lost["open_book"]["gold_found"]), (&json!(0.0), &json!(false)), "{lost}");
+    assert_eq!(at("nothing", "first-error")["open_book"]["own_archive"], false);
+    let methods = project.result("a", "summary.json")["methods"].clone();
+    let owns = ["notes", "nothing"].map(|method| methods[method]["open_book"]["own_archive"].clone());
+    assert_eq!(owns, [json!(true), json!(false)]);
+    let report = project.read("results/a/report.md");
+    assert!(report.contains("own notes") && report.contains("search only"), "{report}");
+
+    // Other notes lead to other excerpts; the rest stays cached.
+    project.edit("notes.json", "9091", "9099");
+    project.expect(0, "run --label b --runs 1 --methods full,notes,nothing --probes port,first-error");
+    let (_, open) = books(&project, "b");
+    assert!(returned(&open[&("notes".to_owned(), "port".to_owned())]).contains("9099"));
+    project.edit("notes.json", "[\"The port note", "[\" \", \"The port note");
+    project.expect(5, "run --label c --runs 1 --methods full,notes,nothing --probes port,first-error");
+    let failures = project.result("c", "manifest.json")["failures"].to_string();
+    assert!(failures.contains("`archive` entry 0 is empty"), "{failures}");
+}
+
+#[test]
+fn a_search_by_a_program_gets_the_archive_of_the_method_and_cannot_go_beyond_it() {
+    let server = Server::start();
+    server.script(searches_when_it_misses);
+    let project = searched_by(&server, FINDS);
+    add_notes(&project);
+    project.expect(0, "run --label a --runs 1 --methods notes --probes port");
+    let (_, open) = books(&project, "a");
+    let row = open.values().next().expect("a row");
+    assert!(returned(row).starts_with("[note 1]") && row["overall"] == 5.0, "{row}");
+    // A message of the transcript is no part of the archive.
+    project.write("search.py", "print('{\"excerpts\": [\"count = 4\"]}')");
+    project.expect(5, "run --label b --runs 1 --methods notes --probes port");
+    let failures = project.result("b", "manifest.json")["failures"].to_string();
+    assert!(failures.contains("stands in no message"), "{failures}");
+}
+
+#[test]
+fn the_report_says_which_reference_is_missing_and_who_does_not_beat_the_search_alone() {
+    let server = Server::start();
+    server.script(searches_when_it_misses);
+    let project = project(&server, "");
+    let without_none = project.expect(0, "run --label a --runs 1 --methods full,anchored");
+    assert!(flat(&without_none).contains("No method of the strategy `none` was answered with a search"));
+    assert!(project.read("results/a/report.md").contains("No method of the strategy `none`"));
+    let without_full = project.expect(0, "run --label b --runs 1 --methods nothing,anchored");
+    assert!(flat(&without_full).contains("Without a method of the strategy `full`"), "{}", without_full.stdout);
+    let both = project.expect(0, "run --label c --runs 1 --methods full,nothing,anchored");
+    assert!(flat(&both).contains("within 1.0 of the whole transcript"), "{}", both.stdout);
+    assert!(flat(&both).contains("no better than a search without any context: anchored"), "{}", both.stdout);
+}
+
+#[test]
+fn why_explains_the_step_that_failed() {
+    let server = Server::start();
+    server.script(searches_when_it_misses);
+    let project = searched_by(&server, "import sys\nsys.exit('no index')");
+    project.expect(5, "run --label a --runs 1 --methods nothing --probes port");
+    let ended = project.expect(0, "why harbor --label a --method nothing --probe port --open");
+    let text = flat(&ended);
+    let failed = text.split_once("answer step 2").map(|(_, rest)| rest.to_owned()).expect("the step of the search");
+    assert!(failed.contains("failed:") && failed.contains("no index"), "{text}");
+    assert_eq!(text.matches("no index").count(), 1, "the step that failed, and no other: {text}");
+    let chain = project.expect(0, "why harbor --label a --method nothing --probe port --open --json").json();
+    let states: Vec<&Value> = chain["chain"].as_array().unwrap().iter().map(|step| &step["state"]).collect();
+    assert_eq!(states, ["cached", "cached", "stale"], "{chain}");
+    // The answer from the context alone has nothing to do with it.
+    project.expect(0, "why harbor --label a --method nothing --probe port").stdout_says(&["0.00 of 5"]);
+}
+
+/// Requests for answers that `plan` expects, where nothing of them is cached.
+fn planned(project: &Project) -> [u64; 2] {
+    let estimate = &project.expect(0, "plan --runs 1 --methods nothing --refresh answer --json").json()["estimate"];
+    ["requests", "requests_worst"].map(|name| estimate[name].as_u64().expect("a number"))
+}
+
+#[test]
+fn a_plan_expects_as_many_steps_as_earlier_answers_took() {
+    let server = Server::start();
+    let project = project(&server, "calls = 2");
+    server.script(|asked| if asked.wanted == Wanted::Answer { stated(&seen(asked)) } else { Reply::Sensible });
+    let text = project.read("pipeline.toml");
+    project.edit("pipeline.toml", "[answer.recovery]\nresults = 8\ncalls = 2", "");
+    project.expect(0, "run --label closed --runs 1 --methods nothing");
+    project.write("pipeline.toml", &text);
+    let [unknown, worst_unknown] = planned(&project);
+    project.expect(0, "run --label a --runs 1 --methods nothing");
+    let [none, worst] = planned(&project);
+    assert_eq!(unknown - none, 7, "one more for each of the seven answers, where no other is known");
+    assert_eq!(worst, worst_unknown, "what may happen at most is the same");
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer if may_search(asked) => calls(asked, &[("search", json!({"query": question(asked)}))]),
+        Wanted::Answer => stated(&seen(asked)),
+        _ => Reply::Sensible,
+    });
+    project.remove("cache");
+    project.expect(0, "run --label b --runs 1 --methods nothing");
+    assert_eq!(planned(&project)[0] - none, 14, "two more for each");
+}
+
+#[test]
+fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
+    let server = Server::start();
+    server.script(searches_when_it_misses);
+    let project = project(&server, "");
+    let limit = |text: String, model: &str| text.replace(model, &format!("{model}\nmax_output_tokens = 100"));
+    let models = ["model = \"mock/judge-1\"", "model    = \"mock/small-1\"", "model  = \"mock/small-1\""];
+    let limited = models.into_iter().fold(project.read("pipeline.toml"), limit);
+    project.write("pipeline.toml", &format!("{limited}\n{PRICES}"));
+    project.expect(0, "run --label whole --runs 1 --methods nothing");
+    let whole = server.count();
+    let asks_next = |asked: &Asked| may_search(asked) && asked.text.contains("[message ");
+    let misses = |asked: &Asked| !expected(&question(asked)).is_empty();
+    for limit in ["--max-requests", "--max-cost"] {
+        project.remove("cache");
+        let mut sent = 0;
+        let (mut begun, mut ended, mut stopped_within) = (0, 0, 0);
+        // Each run may send a little more than the one before: some of them end between the two steps of an answer.
+        for round in 0..60 {
+            server.forget();
+            let budget = if limit == "--max-cost" { 2 } else { 7 };
+            let run = project.compeval(&format!("run --label a --runs 1 --methods nothing {limit} {budget}"));
+            sent += server.count();
+            if run.code == 0 {
+                break;
+            }
+            assert_eq!((run.code, round < 59), (6, true), "{}", run.stderr);
+            let rows = project.result("a", "manifest.json");
+            assert_eq!(rows["failures"], json!([]), "a budget is no failure");
+            let asked = server.asked();
+            begun += asked.iter().filter(|asked| may_search(asked) && !asks_next(asked) && misses(asked)).count();
+            ended += asked.iter().filter(|asked| asks_next(asked)).count();
+            stopped_within += usize::from(begun > ended);
+        }
+        assert_eq!(sent, whole, "{limit}: nothing was asked twice");
+        assert!(stopped_within > 0, "{limit}: none ended within an answer");
+        assert_eq!(project.rows("a"), project.rows("whole"), "{limit}");
+    }
+}
+
+#[test]
+fn the_first_step_goes_by_batch_and_the_others_live_unless_declared() {
+    for declared in [false, true] {
+        let server = BatchServer::start(Vendor::OpenAi);
+        let project = batches::project(&server);
+        let settings =
+            format!("[answer.recovery]\nprotocol = \"line\"\ncalls = 1\nbatch_steps = {declared}\n\n[[judge]]");
+        project.edit("pipeline.toml", "[[judge]]", &settings);
+        server.book().behaviour.fates = Arc::new(|body, _| {
+            let text = body.to_string();
+            let is_first = text.contains("SEARCH: words") && !text.contains("No searches are left");
+            if is_first { Fate::Text("SEARCH: listen port") } else { Fate::Sensible }
+        });
+        project.expect(0, "run --label a --runs 1 --lane batch --wait --methods nothing");
+        let (_, open) = books(&project, "a");
+        assert!(open.values().all(|row| row["open_book"]["searches"].as_array().unwrap().len() == 1), "{open:?}");
+        let in_batches: Vec<String> =
+            server.book().batches.iter().flat_map(|batch| &batch.lines).map(|(_, body)| body.to_string()).collect();
+        let has = |words: &str| in_batches.iter().any(|body| body.contains(words));
+        assert_eq!((has("SEARCH: words"), has("No searches are left")), (true, declared));
+        assert_eq!(server.billed_twice(), 0);
+    }
+}
