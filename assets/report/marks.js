@@ -33,8 +33,8 @@ function methodIcon(m) {
   return s('svg', { class: `sign ${methodClass(m)}`, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, methodShape(m, 4.6));
 }
 
-/** The icon and name of a method. */
-const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, methods[m].name));
+/** The icon and name of a method, and what it keeps verbatim. */
+const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, methods[m].label || methods[m].name));
 
 /** A point with its interval on a track from `low` to `high`. */
 function intervalBar(value, ci, low, high, extra = {}) {

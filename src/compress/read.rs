@@ -32,6 +32,8 @@ pub struct Compressed {
     /// What the next point is given, if the strategy keeps state: a summary, a JSON array of items, or the JSON object
     /// that a program gets as `previous`.
     pub state: Option<Arc<str>>,
+    /// The summary, where it is only a part of the context.
+    pub summary: Option<Arc<str>>,
     /// What a program says it used; a model's usage is in its reply.
     pub usage: Option<ProgramUsage>,
     /// Whether nothing was compressed: the context has all that it replaces.
@@ -90,14 +92,16 @@ pub fn read(
     };
     // A state holds all that goes on, so it names the output.
     let out = state.as_deref().map_or_else(|| Digest::hash(&*context.text().unwrap_or_default()), Digest::hash);
+    let mut summary = None;
     if let (Some(kept), Some(state)) = (kept, &state) {
         context = Context::Readable { messages: kept.around(state) };
+        summary = Some(state.clone());
     }
     if method.wants_index() {
         context = context.with_index(index);
     }
     let reference = context_ref(method, out, Digest::hash(index), kept);
-    Ok(Compressed { out, context, reference, state, usage, is_unchanged, archive, warnings })
+    Ok(Compressed { out, context, reference, state, summary, usage, is_unchanged, archive, warnings })
 }
 
 /// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact

@@ -64,7 +64,7 @@ impl Shape {
         *self == Shape::default()
     }
 
-    /// What follows the strategy's name in tables, as in `kept 20k`.
+    /// What is kept, as tables show it: `first 2, user 20k, 30%`.
     pub fn name(&self) -> String {
         let thousands = |tokens: Tokens| match tokens.0 {
             number if number >= 1000 && number % 1000 == 0 => format!("{}k", number / 1000),
@@ -77,8 +77,7 @@ impl Shape {
             Tail::Percent(percent) => format!("{percent}%"),
             Tail::Messages(messages) => format!("last {messages}"),
         });
-        let parts: Vec<String> = head.into_iter().chain(user).chain(tail).collect();
-        if parts.is_empty() { String::new() } else { format!("kept {}", parts.join(", ")) }
+        head.into_iter().chain(user).chain(tail).collect::<Vec<_>>().join(", ")
     }
 
     /// Cuts `messages`, all before a point; of `earlier` of them the point before kept the end and summarised the rest.
@@ -244,6 +243,6 @@ mod tests {
         let kept = shape.cut(&session(), None, &count);
         assert!(kept.is_span_empty);
         assert_eq!(kept.around(""), session());
-        assert_eq!(shape.name(), "kept first 2, user 100, 100%");
+        assert_eq!(shape.name(), "first 2, user 100, 100%");
     }
 }

@@ -68,6 +68,7 @@ pub struct LoadedContext {
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
+    folded_summary: std::cell::OnceCell<Option<String>>,
     entries: std::cell::OnceCell<Option<ContextEntries>>,
     /// By message, whether an exact token of it occurs in the readable text.
     pointers: RefCell<HashMap<usize, bool>>,
@@ -80,6 +81,7 @@ impl LoadedContext {
             compressed,
             texts,
             folded: std::cell::OnceCell::new(),
+            folded_summary: std::cell::OnceCell::new(),
             entries: std::cell::OnceCell::new(),
             pointers: RefCell::default(),
         }
@@ -88,6 +90,12 @@ impl LoadedContext {
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
     pub fn folded(&self) -> Option<&str> {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
+    }
+
+    /// The summary alone, folded likewise, where the context has more than it.
+    pub fn folded_summary(&self) -> Option<&str> {
+        let fold = || self.compressed.summary.as_deref().map(fold_document);
+        self.folded_summary.get_or_init(fold).as_deref()
     }
 
     /// The statements of the readable text; `None` likewise.

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::numbers::{UNKNOWN, brackets, count, range, score, share_with_interval, signed};
+use super::numbers::{UNKNOWN, brackets, count, range, score, share, share_with_interval, signed};
 use super::open_book::archive_sentence;
 use super::translation::{Translation, fill};
 use crate::results::{
-    ConstraintShares, ConstraintSummary, MethodSummary, OpenBookSummary, Ordered, Share, Summary, SurvivalByAge,
+    ConstraintShares, ConstraintSummary, MethodSummary, NotCompressed, OpenBookSummary, Ordered, Share, Summary,
+    SurvivalByAge,
 };
 use base::text::grouped;
 use lexical::claims::RulePosition;
@@ -56,8 +57,13 @@ impl FigureTable {
 
 /// The tables for which there is something to show.
 pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
-    let tables =
-        [open_book(summary, tr), survival_by_age(summary, tr), lifetime(summary, tr), constraints(summary, tr)];
+    let tables = [
+        not_compressed(summary, tr),
+        open_book(summary, tr),
+        survival_by_age(summary, tr),
+        lifetime(summary, tr),
+        constraints(summary, tr),
+    ];
     tables.into_iter().flatten().filter_map(FigureTable::without_void).collect()
 }
 
@@ -88,6 +94,24 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
         .into_iter()
         .map(|(_, name)| name)
         .collect()
+}
+
+/// What was answered from contexts in which nothing was compressed; `None` where there are none.
+fn not_compressed(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let figures = |apart: &NotCompressed| -> Vec<String> {
+        let contexts = format!("{}/{}", grouped(apart.contexts), grouped(apart.of));
+        let overall = format!("{} {}", score(apart.overall.median), range(apart.overall.ci95));
+        vec![contexts, overall.trim().to_owned(), share(apart.fact_survival)]
+    };
+    let columns = [tr.contexts, tr.overall, tr.survival].map(str::to_owned);
+    let rows = rows(summary, |method| method.not_compressed.as_ref(), figures);
+    (!rows.is_empty()).then(|| FigureTable {
+        id: "not-compressed",
+        title: tr.not_compressed_title.to_owned(),
+        lead: tr.not_compressed_note.to_owned(),
+        header: header(tr, columns),
+        rows,
+    })
 }
 
 /// Open book beside closed book; `None` where no answerer may search.

@@ -25,7 +25,7 @@ pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translat
     let row = |(name, method): (&String, &MethodSummary)| {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let test = compared.and_then(|compared| compared.needed.as_ref());
-        (name.to_owned(), columns.iter().map(|column| (column.value)(method, test)).collect())
+        (tr.method_label(name, method), columns.iter().map(|column| (column.value)(method, test)).collect())
     };
     let (title, lead) = match shows_needed {
         true => (tr.needed_title, format!("{} {}", tr.needed_note, tr.compressions_note)),

@@ -207,7 +207,7 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
             let level = method.dimensions.get(dimension.name());
             level.map_or_else(|| UNKNOWN.to_owned(), |level| format!("{}{}", score(level.median), change(judged)))
         });
-        [escape(name), overall].into_iter().chain(dimensions).collect()
+        [escape(&tr.method_label(name, method)), overall].into_iter().chain(dimensions).collect()
     };
     let gaps = gap_row(&MethodFindings::new(summary), tr);
     let mut out = table(&score_header(tr), summary.methods.iter().map(row).chain(gaps));
@@ -267,7 +267,7 @@ fn economy(summary: &Summary, tr: &Translation) -> String {
     let row = |(name, method): (&String, &MethodSummary)| -> Vec<String> {
         let text = |cell: TableCell| cell.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ");
         let figures = columns.iter().map(|column| text((column.value)(method, tr)));
-        std::iter::once(escape(name)).chain(figures).collect()
+        std::iter::once(escape(&tr.method_label(name, method))).chain(figures).collect()
     };
     table(&header.map(str::to_owned).collect::<Vec<_>>(), summary.methods.iter().map(row))
 }

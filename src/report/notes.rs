@@ -82,6 +82,17 @@ pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Tra
     judges.chain(scale).collect()
 }
 
+/// The methods that kept all that they were to replace somewhere; `None` where all compressed everywhere.
+pub(super) fn not_compressed_line(summary: &Summary, tr: &Translation) -> Option<String> {
+    let part = |(name, method): (&String, &MethodSummary)| {
+        let apart = method.not_compressed.as_ref()?;
+        let [contexts, of] = [apart.contexts, apart.of].map(|number| number.to_string());
+        Some(fill(tr.not_compressed_part, &[name, &contexts, &of]))
+    };
+    let parts: Vec<String> = summary.methods.iter().filter_map(part).collect();
+    (!parts.is_empty()).then(|| fill(tr.not_compressed_line, &[&parts.join(separator(tr))]))
+}
+
 /// Which dimensions leave `overall`, and why.
 fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
     let note = |ExcludedDimension { dimension, reason }: &ExcludedDimension| {

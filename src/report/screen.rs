@@ -8,12 +8,13 @@ use unicode_width::UnicodeWidthStr;
 use super::compressions::{lift, shows_needed};
 use super::headline::{headline, verdict_of};
 use super::notes::{
-    caveats, change_text, comparison_notes, confounds, critical_warnings, has_answers, is_changed, place, unchanged,
+    caveats, change_text, comparison_notes, confounds, critical_warnings, has_answers, is_changed, not_compressed_line,
+    place, unchanged,
 };
 use super::numbers::{UNKNOWN, count, mark, range, score, share, signed, usd};
 use super::open_book::open_book_line;
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable, fitted};
-use super::tables::{cost, coverage, is_incomplete, verdict_style};
+use super::tables::{cost, coverage, has_summaries, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
 use crate::results::{
     Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit, first_questions,
@@ -78,8 +79,8 @@ impl Screen<'_> {
         }
         out.blank_line();
         self.table(&mut out, extent.rows);
-        if let Some(line) = open_book_line(self.summary, self.tr) {
-            out.paragraph(TextStyle::Plain, &line, self.width);
+        for line in [not_compressed_line(self.summary, self.tr), open_book_line(self.summary, self.tr)] {
+            line.iter().for_each(|line| out.paragraph(TextStyle::Plain, line, self.width));
         }
         self.questions(&mut out, extent.questions);
         self.edits(&mut out, extent.diff);
@@ -113,7 +114,7 @@ impl Screen<'_> {
         let header = std::iter::once(self.tr.method).chain(columns.iter().map(|column| column.header));
         let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
             let compared = self.summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
-            let name = vec![(TextStyle::Strong, name.to_owned())];
+            let name = vec![(TextStyle::Strong, self.tr.method_label(name, method))];
             let cell = |column: &ScreenColumn| vec![(column.value)(method, compared)];
             std::iter::once(name).chain(columns.iter().map(cell)).collect()
         };
@@ -238,7 +239,7 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
     }
     // A comparison needs the width, so it says only where cells are missing.
     if summary.comparison.is_none() || summary.methods.values().any(is_incomplete) {
-        columns.push(column(tr.coverage, |method, _| coverage(method).into_iter().next().unwrap_or_default()));
+        columns.push(column(tr.coverage, |method, _| coverage(method, tr).into_iter().next().unwrap_or_default()));
     }
     columns.push(column(tr.context_tokens, move |method, compared| {
         let own = method.economy.context_tokens.or(method.compression.tokens);
@@ -246,6 +247,9 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
     }));
     if is_graded {
         columns.push(column(tr.survival, move |method, _| plain(share(method.economy.fact_survival))));
+        if has_summaries(summary) {
+            columns.push(column(tr.summary_survival, move |method, _| plain(share(method.economy.summary_survival))));
+        }
     }
     columns.push(column(tr.cost, move |method, _| {
         plain(usd(if is_graded { cost(method) } else { method.compression.usd }))

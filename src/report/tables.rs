@@ -97,7 +97,7 @@ pub(super) fn score_header(tr: &Translation) -> Vec<String> {
 fn scores(summary: &Summary, tr: &Translation) -> TextTable {
     let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
-        let mut row = vec![vec![(TextStyle::Strong, name.to_owned())]];
+        let mut row = vec![vec![(TextStyle::Strong, tr.method_label(name, method))]];
         row.push(level_cell(Some(&method.overall), compared.and_then(|c| c.overall.as_ref())));
         row.extend(Dimension::ALL.map(|dimension| {
             let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
@@ -148,7 +148,7 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     let column = |header, value| EconomyColumn { header, only: None, value };
     let only = |medium, column| EconomyColumn { only: Some(medium), ..column };
     let mut columns = vec![
-        column(tr.coverage, |m, _| coverage(m)),
+        column(tr.coverage, coverage),
         column(tr.context_tokens, |m, _| {
             let interval = m.economy.context_tokens_ci95.map(|ci| (TextStyle::Dim, count_range(ci)));
             plain(count(m.economy.context_tokens)).into_iter().chain(interval).collect()
@@ -167,6 +167,10 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         only(Medium::Markdown, column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts)))),
         column(tr.cost, |m, _| plain(usd(cost(m)))),
     ];
+    if has_summaries(summary) {
+        let after = columns.iter().position(|column| column.header == tr.survival).map_or(0, |at| at + 1);
+        columns.insert(after, column(tr.summary_survival, |m, _| plain(share(m.economy.summary_survival))));
+    }
     let is_whole = |method: &MethodSummary| method.cells.failed + method.cells.missing == 0;
     if medium == Medium::Markdown || !summary.methods.values().all(is_whole) {
         columns.push(column(tr.failed, |m, _| missing_cells(m.cells.failed)));
@@ -188,24 +192,31 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     columns
 }
 
+/// Whether any context has more than a summary, so that what the summary alone has is another figure.
+pub(super) fn has_summaries(summary: &Summary) -> bool {
+    summary.methods.values().any(|method| method.economy.summary_survival.is_some())
+}
+
 fn economy(summary: &Summary, tr: &Translation) -> TextTable {
     let columns = economy_columns(summary, tr, Medium::Terminal);
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
     let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
-        let name = vec![(TextStyle::Strong, name.to_owned())];
+        let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
         std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
     };
     TextTable { header: header.map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
 }
 
 /// The cells that there are, of all that the design asks for: contexts where nothing is judged.
-pub(super) fn coverage(method: &MethodSummary) -> TableCell {
+pub(super) fn coverage(method: &MethodSummary, tr: &Translation) -> TableCell {
     let [present, expected] = covered(method);
     let style = if is_incomplete(method) { TextStyle::Bad } else { TextStyle::Plain };
-    vec![(
-        style,
-        if expected == 0 { UNKNOWN.to_owned() } else { format!("{}/{}", grouped(present), grouped(expected)) },
-    )]
+    let text = match expected {
+        0 if method.not_compressed.is_some() => tr.not_compressed.to_owned(),
+        0 => UNKNOWN.to_owned(),
+        _ => format!("{}/{}", grouped(present), grouped(expected)),
+    };
+    vec![(style, text)]
 }
 
 /// Whether a method lacks cells that the design asks for.

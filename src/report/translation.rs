@@ -2,6 +2,7 @@
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
+use crate::results::MethodSummary;
 use base::locale::Locale;
 use stats::{NoEvidenceReason, NoRetention, Verdict};
 
@@ -39,6 +40,16 @@ texts! {
     context_tokens: "tokens", "词元";
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
+    summary_survival: "in summary", "摘要内";
+    kept_verbatim: "{} (kept {})", "{}（保留 {}）";
+    not_compressed: "not compressed", "未压缩";
+    not_compressed_title: "Not compressed", "未压缩";
+    not_compressed_note:
+        "Contexts in which a method kept all that it was to replace. They say nothing of how it compresses: they are in no \
+         other figure, and methods are compared on the other points alone.",
+        "方法保留了本应替换的全部内容的上下文。它们不反映压缩效果，不计入其他任何数字；各方法只在其余压缩点上比较。";
+    not_compressed_line: "not compressed, and in no figure: {}", "未压缩，不计入任何数字：{}";
+    not_compressed_part: "{} {} of {} contexts", "{} {}/{} 个上下文";
     placed: "placed", "对应保留";
     sound: "sound", "无误保留";
     constraints_kept: "rules kept", "规则保留";
@@ -400,6 +411,11 @@ texts! {
 }
 
 impl Translation {
+    /// A method's name in tables, with what it keeps verbatim: `anchored (kept 20k)`.
+    pub(super) fn method_label(&self, name: &str, method: &MethodSummary) -> String {
+        method.kept.as_ref().map_or_else(|| name.to_owned(), |kept| fill(self.kept_verbatim, &[name, kept]))
+    }
+
     pub(super) fn dimension_label(&self, id: &str) -> String {
         let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
         known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())

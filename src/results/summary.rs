@@ -18,6 +18,7 @@ use super::aggregates::needed::{
     needed_points, needed_summary,
 };
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
+use super::aggregates::not_compressed::NotCompressed;
 use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::compare::Comparison;
@@ -87,6 +88,9 @@ pub struct Summary {
 pub struct MethodSummary {
     /// The strategy, as a pipeline writes it.
     pub strategy: String,
+    /// What it keeps verbatim beside its summary, as `20k`; absent where that is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
     /// The name of the answerer; empty where nothing is answered.
     pub answerer: String,
     /// The mean of the dimensions that all fixtures have.
@@ -128,6 +132,10 @@ pub struct MethodSummary {
     /// What a search in what was replaced brings; null where the answerer cannot search.
     #[serde(default)]
     pub open_book: Option<OpenBookSummary>,
+    /// Contexts in which it kept all that it was to replace, which are in none of the other figures; absent where there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_compressed: Option<NotCompressed>,
     /// How many of its cells were judged, failed or are missing.
     pub cells: CellCounts,
     /// Share of the answers that the token limit cut off, whether they were graded or failed for it; null where nothing
@@ -226,13 +234,15 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     }
 }
 
-/// The probes judged in every method that has any, and those judged in some.
+/// The probes judged in every method that has any, and those judged in some. Neither has those at which one of these methods
+/// compressed nothing.
 fn common_probes(set: &ResultSet) -> (Subset, Subset) {
-    let judged: Vec<Subset> =
-        (0..set.variants.len()).map(|variant| set.scores.judged(variant)).filter(|own| !own.is_empty()).collect();
-    let some = judged.iter().flatten().copied().collect();
-    let all = judged.into_iter().reduce(|common, own| &common & &own).unwrap_or_default();
-    (all, some)
+    let variants = (0..set.variants.len()).map(|variant| (variant, set.scores.judged(variant)));
+    let judged: Vec<(usize, Subset)> = variants.filter(|(_, own)| !own.is_empty()).collect();
+    let apart: Subset = judged.iter().flat_map(|(variant, _)| set.probes_apart(*variant)).collect();
+    let some: Subset = judged.iter().flat_map(|(_, own)| own).copied().collect();
+    let all = judged.into_iter().map(|(_, own)| own).reduce(|common, own| &common & &own).unwrap_or_default();
+    (all, &some - &apart)
 }
 
 /// What all methods of a summary are made from.
@@ -254,6 +264,7 @@ impl SummaryBuilder<'_> {
         Some(MethodSummary {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
+            kept: info.kept.clone(),
             answerer: own.answerer.clone(),
             overall: overall_level(runs),
             dimensions,
@@ -272,6 +283,7 @@ impl SummaryBuilder<'_> {
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
             open_book: OpenBookSummary::new(self.set, variant, &self.whole),
+            not_compressed: NotCompressed::new(self.set, variant, &self.whole),
             cells: cell_counts(self.set, variant),
             truncated_share: truncated_share(self.set, variant),
         })

@@ -262,10 +262,16 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
         let rows = vec![row("f1", "mine", 1, &[(ACCURACY, 3.0)])];
         summary(manifest, rows).methods.get("mine").unwrap().cells
     };
-    assert_eq!(counts(broken.clone()), CellCounts { judged: 1, failed: 1, failed_by_method: 0, missing: 4 });
+    assert_eq!(
+        counts(broken.clone()),
+        CellCounts { judged: 1, failed: 1, failed_by_method: 0, missing: 4, ..CellCounts::default() }
+    );
     broken.design.methods[0].deterministic = true;
     broken.failures.push(failed(at(None), Blame::Method));
-    assert_eq!(counts(broken), CellCounts { judged: 1, failed: 3, failed_by_method: 3, missing: 2 });
+    assert_eq!(
+        counts(broken),
+        CellCounts { judged: 1, failed: 3, failed_by_method: 3, missing: 2, ..CellCounts::default() }
+    );
 }
 
 #[test]

@@ -64,6 +64,11 @@ fn the_tail_stays_in_the_context_and_returns_to_the_next_span() {
     assert!(place("The harbor service does not start") < place("The port is 9091."));
     assert!(place("The port is 9091.") < place("Good. What is left?"));
     assert!(!context.contains("skip this"));
+    let summary = project.result("a", "summary.json");
+    let own = &summary["methods"]["own"];
+    let [whole, alone] = ["fact_survival", "summary_survival"].map(|name| own[name].as_f64().unwrap());
+    assert!(0.0 < alone && alone < whole, "{alone} of the facts in the summary, {whole} with what is kept");
+    project.expect(0, "report a --all").stdout_says(&["own (kept first 1, last 2)", "in summary"]);
 }
 
 #[test]
@@ -77,6 +82,14 @@ fn a_history_that_is_kept_whole_sends_no_request() {
     for context in contexts {
         assert_eq!((&context["compressed"], &context["tokens"]), (&false.into(), &context["replaced_tokens"]));
     }
+    let summary = project.result("a", "summary.json");
+    let own = &summary["methods"]["own"];
+    assert_eq!((&own["overall"]["median"], &own["cells"]["judged"]), (&Value::Null, &0.into()), "it is not ranked");
+    assert_eq!((&own["not_compressed"]["contexts"], &own["not_compressed"]["of"]), (&2.into(), &2.into()));
+    assert!(own["not_compressed"]["overall"]["median"].is_number());
+    project.expect(0, "report a").stdout_says(&["not compressed, and in no figure: own 2 of 2 contexts"]);
+    project.expect(0, "report a --all").stdout_says(&["Contexts in which a method kept all"]);
+    assert!(project.read("results/a/report.md").contains("Not compressed"));
 }
 
 #[test]

@@ -81,6 +81,7 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
         answer_when_lost: None,
         heading: None,
         fact_survival: Some(survival),
+        summary_survival: None,
         fabricated: None,
         invented: (random.next() < 0.03).then(|| format!("src/ghost.rs{injection}")).into_iter().collect(),
         context_tokens: Some(tokens),

@@ -212,7 +212,13 @@ impl Sample {
         };
         let model =
             (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.injection));
-        PageMethod { name: format!("{name}{}", self.injection), strategy: strategy.into(), model, anchor }
+        PageMethod {
+            name: format!("{name}{}", self.injection),
+            label: String::new(),
+            strategy: strategy.into(),
+            model,
+            anchor,
+        }
     }
 
     fn costs(&self) -> Vec<PageCost> {
@@ -358,6 +364,8 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
         placement: None,
+        kept: None,
+        extract: None,
         name: format!("{name}{}", options.injection),
         strategy: (*strategy).into(),
         model: None,

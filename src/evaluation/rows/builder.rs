@@ -12,6 +12,7 @@ use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
     ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio,
+    share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
@@ -137,6 +138,7 @@ impl<'e> RowBuilder<'e> {
             heading: self.heading(task, probe),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
+            summary_survival: self.summary_survival(task, (&measures, probe), context),
             context_facts,
             is_constraint: probe.is_constraint(),
             fabricated: measured.asserted,
@@ -172,6 +174,19 @@ impl<'e> RowBuilder<'e> {
         let present = context.folded().map(|folded| measure.presence(folded));
         let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
         measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text)
+    }
+
+    /// The share of a probe's facts in the summary alone, where the context has more than it.
+    fn summary_survival(
+        &self,
+        task: &JudgeTask,
+        (measures, probe): (&Measures, &Probe),
+        context: &LoadedContext,
+    ) -> Option<f64> {
+        let (texts, cell) = (&task.context.texts, &task.cell.answer);
+        let tail = self.preparer.pipeline().settings.tail;
+        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), tail);
+        share(measure.presence(context.folded_summary()?))
     }
 
     /// What the answerer searched for, if it could.
@@ -268,6 +283,7 @@ impl<'e> RowBuilder<'e> {
             method: place.method.to_string(),
             run: place.run,
             key: context.key,
+            compressed: !loaded.compressed.is_unchanged,
             rule: injection.rule.name.to_string(),
             position: injection.position,
             literal: found.map(|found| found.literal),

@@ -135,6 +135,8 @@ pub enum ScaleAnchor {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageMethod {
     pub name: String,
+    /// As tables show it; empty where that is the name.
+    pub label: String,
     pub strategy: String,
     pub model: Option<String>,
     pub anchor: ScaleAnchor,
@@ -245,7 +247,8 @@ fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMetho
         _ => ScaleAnchor::Neither,
     };
     let model = info.and_then(|info| info.model.as_ref()).map(|asked| asked.model.clone());
-    PageMethod { name: name.to_owned(), strategy: method.strategy.clone(), model, anchor }
+    let label = translation(design.locale).method_label(name, method);
+    PageMethod { name: name.to_owned(), label, strategy: method.strategy.clone(), model, anchor }
 }
 
 /// Actions by stage; tokens and money are known for the whole run only.

@@ -22,6 +22,14 @@ pub struct CellCounts {
     pub failed_by_method: u64,
     /// Not there for another reason: never reached, held back.
     pub missing: u64,
+    /// Graded, but of a context in which nothing was compressed: in no figure of the method.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_compressed: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
@@ -29,11 +37,13 @@ pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCo
     let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
     let per_cell = per_run * design.judges.len() as u64;
     let (grades, failures) = (set.grades(variant), failures(set, variant));
-    let mut counts = CellCounts { judged: grades.len() as u64, ..CellCounts::default() };
+    let apart = set.not_compressed.as_ref().map(|set| set.grades(variant)).unwrap_or_default();
+    let (judged, not_compressed) = (grades.len() as u64, apart.len() as u64);
+    let mut counts = CellCounts { judged, not_compressed, ..CellCounts::default() };
     for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
     {
-        let lacking =
-            per_cell.saturating_sub(equal_range(grades, |grade| grade.at.cell(), (variant, probe, run)).len() as u64);
+        let graded = [grades, apart].map(|grades| equal_range(grades, |grade| grade.at.cell(), (variant, probe, run)));
+        let lacking = per_cell.saturating_sub(graded.iter().map(|grades| grades.len() as u64).sum());
         match (lacking > 0).then(|| cause(set, &failures, variant, probe, run)).flatten() {
             Some(Blame::Method) => {
                 counts.failed += lacking;

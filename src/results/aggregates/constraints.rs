@@ -110,6 +110,7 @@ mod tests {
             method: "m".into(),
             run: 1,
             key: ActionKey(Digest::hash("k")),
+            compressed: true,
             rule: "r".into(),
             position,
             literal: Some(literal),

@@ -46,6 +46,9 @@ pub struct Economy {
     pub replaced_tokens: Option<f64>,
     /// Share of expected facts that occur in the context.
     pub fact_survival: Option<f64>,
+    /// The same of the summaries alone; null where contexts are nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_survival: Option<f64>,
     /// What contexts say of the expected facts beyond that they occur; each figure is null where it was not recorded.
     #[serde(default)]
     pub in_context: ContextShares,
@@ -132,6 +135,7 @@ impl Economy {
             context_tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
             replaced_tokens: answers.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
             fact_survival: answers.fact_survival(),
+            summary_survival: answers.mean(|m| m.summary_survival),
             in_context: in_context(answers),
             constraints_kept: answers.mean(|m| m.survival.filter(|_| m.is_constraint)),
             fact_survival_lift: guessable.and_then(|guessable| answers.mean(|m| lift(m, guessable))),

@@ -7,7 +7,7 @@ use sessions::economics::{LifeCycle, MeasuredContext};
 
 /// Of a method; `None` where no session was compressed more than once, or no size is known.
 pub(in crate::results) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
-    let measured = contexts(set, method).into_iter().filter(|context| context.compressed).filter_map(|context| {
+    let measured = contexts(set, method).into_iter().filter_map(|context| {
         Some(MeasuredContext {
             method: context.method.clone(),
             chain: format!("{} {}", context.run, context.fixture),

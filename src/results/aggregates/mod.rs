@@ -8,6 +8,7 @@ pub(super) mod needed;
 pub(super) mod lifetime;
 pub(super) mod cells;
 pub(super) mod noise;
+pub(super) mod not_compressed;
 pub(super) mod open_book;
 pub(super) mod scale;
 pub(super) mod excluded;

@@ -104,13 +104,22 @@ fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<RecallCaveat>> 
 /// all of them, which then have a cost alone.
 pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
+    let apart = points_apart(set);
     let those = |counts: fn(Option<RecallCaveat>) -> bool| -> BTreeSet<PointAt<'_>> {
-        points.iter().filter(|(_, fault)| counts(**fault)).map(|(at, _)| *at).collect()
+        let found = points.iter().filter(|(at, fault)| counts(**fault) && !apart.contains(at));
+        found.map(|(at, _)| *at).collect()
     };
     let has_recall =
         |fault: Option<RecallCaveat>| !matches!(fault, Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded));
     let candidates = [those(|fault| fault.is_none()), those(has_recall), those(|_| true)];
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
+}
+
+/// The points at which a method compressed nothing that it does compress elsewhere: no figure compares methods there.
+fn points_apart(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+    let compressing: BTreeSet<&str> = set.contexts.iter().map(|context| context.method.as_str()).collect();
+    let apart = set.not_compressed.iter().flat_map(|apart| &apart.contexts);
+    apart.filter(|context| compressing.contains(context.method.as_str())).map(at).collect()
 }
 
 pub(in crate::results) fn at(context: &ContextFigures) -> PointAt<'_> {
@@ -150,12 +159,14 @@ fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> O
 pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
     let counted = counted_points(set);
     let own: Vec<_> = contexts(set, method).into_iter().filter(|context| counted.contains(&at(context))).collect();
+    let apart = set.not_compressed.iter().flat_map(|apart| contexts(apart, method));
+    let apart = apart.filter(|context| counted.contains(&at(context))).count() as u64;
     let is_priced = own.iter().all(|context| context.usd.is_some());
     let sizes = fixture_means(&own, |context| context.tokens.map(|tokens| tokens as f64));
     let tokens = stats::geometric_mean(&sizes);
     CompressionCost {
         contexts: own.len() as u64,
-        expected: counted.len() as u64 * u64::from(set.design().runs.compress),
+        expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(apart),
         tokens: tokens.map(|tokens| tokens.center),
         tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
         seconds: mean_by_fixture(&own, |context| context.seconds),

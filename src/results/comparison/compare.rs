@@ -365,7 +365,10 @@ fn paired_differences(
     let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
-    let (due_a, due_b) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
+    // Where a side compressed nothing, there is nothing to compare, and nothing is missing.
+    let (apart_a, apart_b) = (judged.probes_apart(pair.a.place), baseline.probes_apart(pair.b.place));
+    let due = matched.probes.iter().filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
+    let (due_a, due_b): (Subset, Subset) = due.map(|(a, b)| (*a, *b)).unzip();
     let selected = Selection::new(scores_a, kept_a, due_a, excluded);
     let b = Selection::new(scores_b, kept_b, due_b, excluded).with_overall_of(&selected);
     let (a, b) = (selected.runs(pair.a.place), b.runs(pair.b.place));

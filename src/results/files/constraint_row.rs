@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::context_row::{is_yes, yes};
 use crate::action::ActionKey;
 use lexical::claims::RulePosition;
 
@@ -18,6 +19,9 @@ pub struct ConstraintRow {
     pub run: u32,
     /// The key of the compression that made the context.
     pub key: ActionKey,
+    /// Whether anything was compressed.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub compressed: bool,
     /// The rule's name.
     pub rule: String,
     /// Where it was put.

@@ -41,12 +41,12 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub references: T,
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_yes(compressed: &bool) -> bool {
+pub(super) fn is_yes(compressed: &bool) -> bool {
     *compressed
 }
 

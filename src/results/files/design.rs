@@ -56,9 +56,15 @@ pub struct MethodInfo {
     pub model: Option<ModelInfo>,
     /// The size asked for.
     pub target_tokens: Option<u64>,
-    /// Where its prompt stands in the request, if not inside it: `system`.
+    /// Where its prompt stands in the request, if not inside it: `system`, `last`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
+    /// What it keeps verbatim beside its summary, as `20k`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+    /// The tag of the reply that its summary is taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extract: Option<String>,
     /// The newest tool results that stay, where old ones are masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_results: Option<u32>,
@@ -318,7 +324,14 @@ impl MethodInfo {
             model: method.strategy.model().map(|model| ModelInfo::new(&method.name.0, model, template, path)),
             target_tokens: method.target_tokens.map(|tokens| tokens.0),
             placement: match &method.strategy {
-                Strategy::Prompted { placement: PromptPlacement::System, .. } => Some("system".to_owned()),
+                Strategy::Prompted { placement, .. } if *placement != PromptPlacement::Inline => {
+                    Some(placement.name().to_owned())
+                }
+                _ => None,
+            },
+            kept: method.strategy.shape().map(|shape| shape.name()),
+            extract: match &method.strategy {
+                Strategy::Prompted { extract, .. } => extract.clone(),
                 _ => None,
             },
             keep_results: match &method.strategy {
@@ -345,6 +358,9 @@ impl MethodInfo {
             ("settings", self.model.as_ref().map(|a| &a.settings) != other.model.as_ref().map(|a| &a.settings)),
             ("prompt", self.model.as_ref().map(|a| a.prompt) != other.model.as_ref().map(|a| a.prompt)),
             ("target_tokens", self.target_tokens != other.target_tokens),
+            ("placement", self.placement != other.placement),
+            ("keep_*", self.kept != other.kept),
+            ("extract", self.extract != other.extract),
             ("keep_results", self.keep_results != other.keep_results),
             ("artifact_index", self.artifact_index != other.artifact_index),
             ("command", self.program != other.program),

@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u16 = 10;
+pub const ROWS: u16 = 11;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].
@@ -63,6 +63,9 @@ pub struct Row<T = String> {
     pub stale_facts: Vec<String>,
     /// Share of the expected facts that occur in the context; null where the context cannot be read.
     pub fact_survival: Option<f64>,
+    /// The same of the summary alone; absent where the context is nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_survival: Option<f64>,
     /// What the context says of the expected facts beyond that they occur; null where it cannot be read, of paraphrases, and
     /// in results from before this was recorded.
     #[serde(default)]

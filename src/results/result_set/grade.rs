@@ -118,6 +118,8 @@ pub(in crate::results) struct MeasuredAnswer {
     pub when_lost: Option<AnswerWhenLost>,
     pub heading: Option<Arc<str>>,
     pub survival: Option<f64>,
+    /// The same of the summary alone, where the context has more than it.
+    pub summary_survival: Option<f64>,
     pub in_context: Option<ContextShares>,
     pub is_constraint: bool,
     pub context_tokens: Option<u64>,
@@ -156,6 +158,7 @@ impl MeasuredAnswer {
             when_lost: row.answer_when_lost,
             heading,
             survival: row.fact_survival,
+            summary_survival: row.summary_survival,
             in_context: row.context_facts.as_ref().map(ContextFacts::shares),
             is_constraint: row.is_constraint,
             context_tokens: row.context_tokens,

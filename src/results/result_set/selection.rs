@@ -76,6 +76,12 @@ impl<'s> Selection<'s> {
         Selection::new(scores, self.kept.clone(), self.due.clone(), &self.excluded).with_overall_of(self)
     }
 
+    /// Other probes of other answers, with `overall` over the same dimensions where this has any.
+    pub(in crate::results) fn over<'o>(&self, scores: &'o Scores, probes: Subset) -> Selection<'o> {
+        let other = Selection::new(scores, probes.clone(), probes, &self.excluded);
+        if self.overall.is_empty() { other } else { other.with_overall_of(self) }
+    }
+
     /// The same with `overall` over the dimensions of `other`: both sides of a comparison take the same.
     pub(in crate::results) fn with_overall_of(self, other: &Selection<'_>) -> Selection<'s> {
         Selection { overall: other.overall.clone(), ..self }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
 use super::scores::Scores;
+use super::selection::Subset;
 use crate::action::{Digest, KeyHalf, StageName};
 use crate::judge::{CriterionId, Score};
 use crate::probe::ProbeType;
@@ -71,12 +72,15 @@ pub struct ResultSet {
     /// What was measured of each answer, sorted by place.
     pub(in crate::results) answers: Vec<MeasuredAnswer>,
     pub(in crate::results) costs: Vec<Costs>,
-    /// Every compression, sorted by place.
+    /// Every compression that replaced something, sorted by place.
     pub(in crate::results) contexts: Vec<ContextFigures>,
-    /// Every compression of a session with a rule in it.
+    /// Every compression of a session with a rule in it that replaced something.
     pub(in crate::results) constraints: Vec<ConstraintRow>,
     /// The same set of the answers that are not tested: those with a search, or those without where those with one are.
     pub(in crate::results) other_book: Option<Box<ResultSet>>,
+    /// The same set of the contexts in which a method kept all that it was to replace, and of the answers from them. `None`
+    /// where there are none.
+    pub(in crate::results) not_compressed: Option<Box<ResultSet>>,
 }
 
 /// Why rows make no result set.
@@ -122,16 +126,52 @@ impl ResultSet {
     /// # Errors
     /// A line that is none.
     pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
-        Ok(ResultSet { constraints: folder.constraints()?, ..self.with_contexts(folder.contexts()?) })
+        let mut constraints = folder.constraints()?;
+        constraints.retain(|row| row.compressed);
+        Ok(ResultSet { constraints, ..self.with_contexts(folder.contexts()?) })
     }
 
-    /// With the compressions of the same folder. Their order is forgotten: sums of the same numbers are then the same.
+    /// With the compressions of the same folder; those that replaced nothing, and the answers from them, are in a set of
+    /// their own. Their order is forgotten: sums of the same numbers are then the same.
     pub(in crate::results) fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
         contexts.sort_by(|a, b| {
             let key = |row: &ContextFigures| (row.point, row.run);
             (&a.fixture, &a.method, key(a)).cmp(&(&b.fixture, &b.method, key(b)))
         });
-        ResultSet { contexts, ..self }
+        let (contexts, not_compressed): (Vec<_>, Vec<_>) = contexts.into_iter().partition(|context| context.compressed);
+        let set = ResultSet { contexts, ..self };
+        if not_compressed.is_empty() { set } else { set.set_apart(not_compressed) }
+    }
+
+    /// Moves the answers from these contexts, in which nothing was compressed, into a set of their own.
+    fn set_apart(self, contexts: Vec<ContextFigures>) -> ResultSet {
+        let places: HashSet<(&str, &str, u32, u32)> =
+            contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect();
+        let is_apart = |at: &AnswerAt| {
+            let (method, probe) = (self.method(at.variant), self.probes.get(at.probe));
+            let place = method.zip(probe).and_then(|(method, probe)| {
+                Some((method.name.as_str(), self.fixture_name(probe.fixture)?, probe.point, at.run))
+            });
+            place.is_some_and(|place| places.contains(&place))
+        };
+        let (apart, grades): (Vec<_>, Vec<_>) = self.grades.iter().cloned().partition(|grade| is_apart(&grade.at));
+        let (apart_answers, answers): (Vec<_>, Vec<_>) =
+            self.answers.iter().cloned().partition(|measured| is_apart(&measured.at));
+        let other_book = self.other_book.clone().map(|other| Box::new(other.set_apart(contexts.clone())));
+        let own = ResultSet { contexts, other_book: None, ..self.with_answers(apart, apart_answers) };
+        ResultSet { other_book, not_compressed: Some(Box::new(own)), ..self.with_answers(grades, answers) }
+    }
+
+    /// The same set of other grades and answers, both sorted by place.
+    fn with_answers(&self, grades: Vec<Grade>, answers: Vec<MeasuredAnswer>) -> ResultSet {
+        let scores = Scores::new(self.design(), self.variants.len(), &grades);
+        ResultSet { grades, answers, scores, ..self.clone() }
+    }
+
+    /// The probes of a variant that were judged only where nothing was compressed.
+    pub(in crate::results) fn probes_apart(&self, variant: usize) -> Subset {
+        let apart = self.not_compressed.as_ref().map(|set| set.scores.judged(variant)).unwrap_or_default();
+        &apart - &self.scores.judged(variant)
     }
 
     /// Gathers rows, in any order.
@@ -163,8 +203,19 @@ impl ResultSet {
     fn new(manifest: Manifest, variants: Vec<MethodVariant>, probes: Vec<ProbeAt>, totals: RowTotals) -> ResultSet {
         let RowTotals { grades, answers, costs, .. } = totals;
         let scores = Scores::new(&manifest.design, variants.len(), &grades);
-        let (contexts, constraints, other_book) = (Vec::new(), Vec::new(), None);
-        ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints, other_book }
+        ResultSet {
+            manifest,
+            variants,
+            probes,
+            scores,
+            grades,
+            answers,
+            costs,
+            contexts: Vec::new(),
+            constraints: Vec::new(),
+            other_book: None,
+            not_compressed: None,
+        }
     }
 
     /// The design.
@@ -207,10 +258,8 @@ impl ResultSet {
         if !self.answers.iter().any(|answer| answer.truncated) {
             return None;
         }
-        let grades: Vec<Grade> = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
-        let answers = self.answers.iter().filter(|answer| !answer.truncated).cloned().collect();
-        let scores = Scores::new(self.design(), self.variants.len(), &grades);
-        Some(ResultSet { grades, answers, scores, ..self.clone() })
+        let grades = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
+        Some(self.with_answers(grades, self.answers.iter().filter(|answer| !answer.truncated).cloned().collect()))
     }
 
     /// The grades of a variant, sorted by place.
