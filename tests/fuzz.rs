@@ -226,7 +226,7 @@ fn outputs_of_programs() {
         timeout: Duration::from_secs(1),
     };
     let strategy = Strategy::Command(spec);
-    let method = Method { name: MethodName("own".into()), strategy, artifact_index: false, target_tokens: None };
+    let method = Method { name: MethodName("own".into()), strategy, target_tokens: None };
     let samples = [
         r#"{"summary":"Port 9090.","state":{"n":1},"usage":{"input_tokens":7,"output_tokens":3,"cost_usd":0.1},"warnings":["so"]}"#,
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","tool_use_id":"c","content":"b"}]},{"role":"assistant","content":"x","tool_calls":[{"id":"c","type":"function","function":{"name":"run","arguments":"{}"}}]}],"compressed":false}"#,
@@ -234,7 +234,7 @@ fn outputs_of_programs() {
     ];
     let samples: Vec<Vec<u8>> = samples.iter().map(|sample| sample.as_bytes().to_vec()).collect();
     let read = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
-        drop(compeval::compress::read(&method, CompressOutput::Bytes(bytes), "", None));
+        drop(compeval::compress::read(&method, CompressOutput::Bytes(bytes), None));
     });
     fuzz("outputs_of_programs", &samples, |bytes| {
         let read = &read;

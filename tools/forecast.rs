@@ -63,7 +63,7 @@ const LAYOUTS: [Layout; 5] = [
     },
     Layout {
         name: "two judges, three runs",
-        flags: "--fixtures zh-log-cleanup --methods full,anchored+index,none --runs 3",
+        flags: "--fixtures zh-log-cleanup --methods full,anchored,none --runs 3",
         added: SECOND_JUDGE,
     },
     Layout {

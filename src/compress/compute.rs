@@ -5,7 +5,7 @@ use super::reference_list::ReferenceList;
 use super::truncate;
 use crate::action::BuiltInStrategy;
 use base::units::Tokens;
-use lexical::notes::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
+use lexical::notes::{DEFAULT_TOKENS, SessionNotes, notes_within};
 use sessions::transcript::{Message, Role};
 
 /// Why a rule has no context.
@@ -33,11 +33,7 @@ pub fn compute(
         (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
-            let index = match target {
-                Some(target) => index_within(&SessionNotes::from_messages(messages), target, count),
-                None => artifact_index(messages, INDEX_TOKENS),
-            };
-            summary(index)
+            summary(notes_within(&SessionNotes::from_messages(messages), target.unwrap_or(DEFAULT_TOKENS), count))
         }
         (BuiltInStrategy::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
         (BuiltInStrategy::ReferenceList { .. }, target) => {

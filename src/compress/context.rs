@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::action::{Digest, DigestBuilder, InputValue};
+use crate::action::{Digest, InputValue};
 use models::{Endpoint, ModelName};
 use sessions::transcript::{Message, Role, render};
 
@@ -58,18 +58,6 @@ impl Context {
         let of_user = items.iter().filter(|item| item.get("role").and_then(Value::as_str) == Some("user"));
         of_user.map(texts).filter(|text| !text.is_empty()).collect()
     }
-
-    /// The context with the artifact index behind it; a bound one stays as it is.
-    pub fn with_index(self, index: &str) -> Context {
-        match self {
-            Context::Readable { messages } if !index.is_empty() => {
-                let text = text_of(&messages);
-                let glue = if text.is_empty() { "" } else { "\n\n" };
-                Context::summary(format!("{text}{glue}{index}"))
-            }
-            other => other,
-        }
-    }
 }
 
 fn text_of(messages: &[Message]) -> String {
@@ -78,14 +66,6 @@ fn text_of(messages: &[Message]) -> String {
         [one] if one.role != Role::Tool && one.tool_calls.is_empty() => one.content.clone(),
         several => render(several),
     }
-}
-
-/// Names the text of a context that has the artifact index appended, from the names of both.
-pub fn with_index(context: Digest, index: Digest) -> Digest {
-    if index == Digest::hash("") {
-        return context;
-    }
-    DigestBuilder::new("indexed context").field("context", context.0).field("index", index.0).finish()
 }
 
 /// A context by name: what is known of it before a byte is fetched.
@@ -141,15 +121,5 @@ mod tests {
         let context = Context::Bound { items: items.into(), text: None };
         assert_eq!(context.verbatim_user_texts(), ["My code is 4711.", "Go on."]);
         assert!(Context::summary("My code is 4711.").verbatim_user_texts().is_empty());
-    }
-
-    #[test]
-    fn an_index_is_appended_and_an_empty_one_changes_nothing() {
-        assert_eq!(Context::summary("s").with_index("i").text().as_deref(), Some("s\n\ni"));
-        assert_eq!(Context::summary("").with_index("i").text().as_deref(), Some("i"));
-        assert_eq!(Context::summary("s").with_index(""), Context::summary("s"));
-        let summary = Digest::hash("s");
-        assert_eq!(with_index(summary, Digest::hash("")), summary);
-        assert_ne!(with_index(summary, Digest::hash("i")), summary);
     }
 }

@@ -184,7 +184,7 @@ fn fill(
 fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
     // The size asked for is that of the whole context: the summary gets what is left of it.
     let kept = input.kept.map_or(0, |kept| kept.tokens.0);
-    let target = method.own_target_tokens().map(|t| t.0.saturating_sub(kept).to_string()).unwrap_or_default();
+    let target = method.target_tokens.map(|t| t.0.saturating_sub(kept).to_string()).unwrap_or_default();
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
 
@@ -240,7 +240,7 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
         .literal(",\"focus_topic\":");
     let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
         .literal(",\"target_tokens\":")
-        .json("target_tokens", number(method.own_target_tokens().map(|t| t.0)))
+        .json("target_tokens", number(method.target_tokens.map(|t| t.0)))
         .literal(",\"model\":");
     let builder =
         text_or_null(builder, "model", command.model.as_deref().unwrap_or_default()).literal(",\"fixture_model\":");
@@ -282,7 +282,7 @@ fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>
         | BuiltInStrategy::Prune
         | BuiltInStrategy::Extract
         | BuiltInStrategy::Mask { .. }
-        | BuiltInStrategy::ReferenceList { .. } => method.own_target_tokens(),
+        | BuiltInStrategy::ReferenceList { .. } => method.target_tokens,
         BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };
     Computation::Strategy { rule, messages: input.prefix.json.clone(), target_tokens }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::command::{self, ProgramUsage};
-use super::context::{Context, ContextRef, with_index};
+use super::context::{Context, ContextRef};
 use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
 use super::shape::Kept;
@@ -23,9 +23,9 @@ pub enum CompressOutput<'a> {
 
 #[derive(Clone, Debug)]
 pub struct Compressed {
-    /// Names what goes downstream, without the artifact index: the digest that the cache records as `out`.
+    /// Names what goes downstream: the digest that the cache records as `out`.
     pub out: Digest,
-    /// The context, the artifact index appended where the method asks for it.
+    /// The context.
     pub context: Context,
     /// The names of the context; equal to what [`context_ref`] makes of `out`.
     pub reference: ContextRef,
@@ -44,17 +44,11 @@ pub struct Compressed {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads what `method` put out. `index` is the artifact index of the prefix; it is used only where the method asks
-/// for one, and may be empty elsewhere.
+/// Reads what `method` put out.
 ///
 /// # Errors
 /// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
-pub fn read(
-    method: &Method,
-    output: CompressOutput<'_>,
-    index: &str,
-    kept: Option<&Kept>,
-) -> Result<Compressed, CompressFault> {
+pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) -> Result<Compressed, CompressFault> {
     let (mut usage, mut warnings, mut is_unchanged, mut archive) = (None, Vec::new(), false, None);
     let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
         (Strategy::Prompted { style, template, extract, .. }, CompressOutput::Reply(reply)) => {
@@ -97,17 +91,12 @@ pub fn read(
         context = Context::Readable { messages: kept.around(state) };
         summary = Some(state.clone());
     }
-    if method.wants_index() {
-        context = context.with_index(index);
-    }
-    let reference = context_ref(method, out, Digest::hash(index), kept);
+    let reference = context_ref(method, out, kept);
     Ok(Compressed { out, context, reference, state, summary, usage, is_unchanged, archive, warnings })
 }
 
-/// The names of the context that a compression with this `out` yields, without its bytes. `index` names the artifact
-/// index of the prefix; it counts only where the method asks for one.
-pub fn context_ref(method: &Method, out: Digest, index: Digest, kept: Option<&Kept>) -> ContextRef {
-    let index = if method.wants_index() { index } else { Digest::hash("") };
+/// The names of the context that a compression with this `out` yields, without its bytes.
+pub fn context_ref(method: &Method, out: Digest, kept: Option<&Kept>) -> ContextRef {
     let bound = |model: &ModelUse, text| ContextRef::Bound {
         items: out,
         text,
@@ -119,10 +108,10 @@ pub fn context_ref(method: &Method, out: Digest, index: Digest, kept: Option<&Ke
             let text = kept.map_or(out, |kept| {
                 DigestBuilder::new("kept context").field("summary", out.0).field("kept", kept.digest.0).finish()
             });
-            ContextRef::Readable { text: with_index(text, index) }
+            ContextRef::Readable { text }
         }
-        Strategy::Rule(_) => ContextRef::Readable { text: with_index(out, index) },
-        Strategy::Command(_) => ContextRef::Readable { text: with_index(derived("program context", out), index) },
+        Strategy::Rule(_) => ContextRef::Readable { text: out },
+        Strategy::Command(_) => ContextRef::Readable { text: derived("program context", out) },
         Strategy::Opaque { model } => bound(model, None),
         Strategy::ProviderCompaction { model, .. } => bound(model, Some(derived("compaction text", out))),
     }

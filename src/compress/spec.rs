@@ -7,7 +7,6 @@ use super::shape::Shape;
 use crate::action::{BuiltInStrategy, Digest, Template};
 use base::units::Tokens;
 use base::{named_enum, text_name};
-use lexical::notes::INDEX_TOKENS;
 use models::ModelUse;
 
 text_name! {
@@ -20,30 +19,8 @@ text_name! {
 pub struct Method {
     pub name: MethodName,
     pub strategy: Strategy,
-    /// Whether the deterministic artifact index is appended to the context.
-    pub artifact_index: bool,
     /// The size asked for, where the strategy can be asked.
     pub target_tokens: Option<Tokens>,
-}
-
-impl Method {
-    /// Whether the artifact index is behind the context: asked for, and by a strategy that can have one.
-    pub fn wants_index(&self) -> bool {
-        self.artifact_index && self.strategy.takes_index()
-    }
-
-    /// The most tokens that the artifact index takes: 1,200, and no more than a quarter of the size asked for. `None` if
-    /// the method has no index.
-    pub fn index_tokens(&self) -> Option<Tokens> {
-        let quarter = self.target_tokens.map_or(INDEX_TOKENS, |target| Tokens(target.0 / 4));
-        self.wants_index().then_some(quarter.min(INDEX_TOKENS))
-    }
-
-    /// The size asked of the strategy itself: what the index leaves of the whole.
-    pub fn own_target_tokens(&self) -> Option<Tokens> {
-        let index = self.index_tokens().unwrap_or(Tokens(0));
-        self.target_tokens.map(|target| Tokens(target.0.saturating_sub(index.0)))
-    }
 }
 
 named_enum! {
@@ -209,14 +186,6 @@ impl Strategy {
             Strategy::Command(command) => command.deterministic,
             _ => self.model().is_some_and(ModelUse::is_lexical),
         }
-    }
-
-    /// Whether an artifact index can be appended: to anything readable, save the index itself.
-    pub fn takes_index(&self) -> bool {
-        !matches!(
-            self,
-            Strategy::Opaque { .. } | Strategy::ProviderCompaction { .. } | Strategy::Rule(BuiltInStrategy::Extract)
-        )
     }
 
     /// Whether a point needs the output of the point before.

@@ -27,7 +27,7 @@ fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
 }
 
 fn method(strategy: Strategy) -> Method {
-    Method { name: MethodName("m".into()), strategy, artifact_index: false, target_tokens: None }
+    Method { name: MethodName("m".into()), strategy, target_tokens: None }
 }
 
 fn prompted(style: PromptStyle) -> Method {
@@ -112,7 +112,7 @@ fn anchored_hands_over_its_summary_and_regenerative_its_history() {
     ] {
         let method = prompted(style);
         assert_eq!(text(&work(&method, None, None), &[]), "T:[user]\nnew P:");
-        let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), "", None).expect("read");
+        let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), None).expect("read");
         let state = state_digest(&method, first.out).expect("state");
         assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
     }
@@ -145,7 +145,7 @@ fn a_program_gets_the_protocol_and_its_state_back() {
         "focus_topic": "say \"hi\"", "target_tokens": null, "model": "big/one", "fixture_model": null, "context_length": 8192
     });
     assert_eq!(first, expected);
-    let done = read(&method, CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#), "", None).expect("read");
+    let done = read(&method, CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#), None).expect("read");
     let second = parse(&text(&work(&method, Some(done.out), None), &done.texts()));
     assert_eq!(second["previous"], serde_json::json!({"summary": "S", "state": {"n": 1}}));
 }
@@ -155,7 +155,7 @@ fn items_go_back_unchanged_before_the_new_messages() {
     for operation in [Operation::Compact, Operation::Summarize] {
         let method = vendor(operation);
         let items = "[ {\"type\": \"compaction\"} ]";
-        let done = read(&method, CompressOutput::Reply(&reply("text", Some(items))), "", None).expect("read");
+        let done = read(&method, CompressOutput::Reply(&reply("text", Some(items))), None).expect("read");
         let Work::Ask(request) = work(&method, Some(done.out), None) else { panic!("asks") };
         assert_eq!(request.operation, operation);
         let [RequestTurn::Items(back), RequestTurn::Messages(_)] = request.turns.as_slice() else {
@@ -179,7 +179,6 @@ fn a_vendor_keeps_its_own_instructions_until_the_user_wishes_something() {
 
 #[test]
 fn names_made_beforehand_are_the_names_of_what_is_read() {
-    let index = "## Artifact index";
     let outputs: [(Method, Completion, &[u8]); 5] = [
         (prompted(PromptStyle::Anchored), reply("S", None), b""),
         (vendor(Operation::Compact), reply("", Some("[1]")), b""),
@@ -187,14 +186,13 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
         (command(), reply("", None), br#"{"messages":[{"role":"user","content":"S"}]}"#),
         (method(Strategy::Rule(BuiltInStrategy::None)), reply("", None), b"[]"),
     ];
-    for (mut method, completion, bytes) in outputs {
-        method.artifact_index = true;
+    for (method, completion, bytes) in outputs {
         let output = match &method.strategy {
             Strategy::Command(_) | Strategy::Rule(_) => CompressOutput::Bytes(bytes),
             _ => CompressOutput::Reply(&completion),
         };
-        let done = read(&method, output, index, None).expect("read");
-        assert_eq!(done.reference, context_ref(&method, done.out, Digest::hash(index), None));
+        let done = read(&method, output, None).expect("read");
+        assert_eq!(done.reference, context_ref(&method, done.out, None));
         let known: HashMap<_, _> = done.texts().into_iter().collect();
         if let Some(material) = done.reference.text() {
             assert_eq!(known.get(&material.digest()), done.context.text().as_ref());
@@ -209,7 +207,7 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
 #[test]
 fn failures_of_a_method_are_distinguished() {
     fn fault(method: &Method, output: CompressOutput<'_>) -> CompressFault {
-        read(method, output, "", None).expect_err("a fault")
+        read(method, output, None).expect_err("a fault")
     }
     let anchored = prompted(PromptStyle::Anchored);
     assert_eq!(fault(&anchored, CompressOutput::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
@@ -265,7 +263,7 @@ fn rules_compute_contexts_that_read_back() {
             panic!("computes")
         };
         let bytes = compute(rule, target_tokens, &messages, &estimate_tokens).expect("a context");
-        let context = read(&method, CompressOutput::Bytes(&bytes), "", None).expect("read").context;
+        let context = read(&method, CompressOutput::Bytes(&bytes), None).expect("read").context;
         match rule {
             BuiltInStrategy::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
             BuiltInStrategy::Truncate | BuiltInStrategy::Prune | BuiltInStrategy::Mask { .. } => {
@@ -295,7 +293,7 @@ proptest! {
             let computed = || compute(rule, Some(Tokens(target)), &messages, &estimate_tokens).expect("a context");
             let bytes = computed();
             prop_assert_eq!(&bytes, &computed());
-            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Bytes(&bytes), "", None).is_ok());
+            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Bytes(&bytes), None).is_ok());
         }
     }
 }

@@ -19,9 +19,7 @@ pub fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> O
     let earlier = design.method(&row.method)?;
     let is_same = recorded.transcript == loaded.digests.transcript
         && recorded.points == loaded.digests.points
-        && earlier.strategy == current.strategy.name()
-        && earlier.artifact_index == current.wants_index()
-        && (!earlier.artifact_index || earlier.target_tokens == current.target_tokens.map(|tokens| tokens.0));
+        && earlier.strategy == current.strategy.name();
     let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
     let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run, injection: None };
     (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
@@ -33,7 +31,7 @@ pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressT
     Some(CompressTask::to_read(cell, Rc::new(FixtureTexts::new(cell.chain.fixture, loaded))))
 }
 
-/// The text of a context, the artifact index included; the inner `None` is a context that only its provider can read.
+/// The text of a context; the inner `None` is a context that only its provider can read.
 pub fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_>) -> Option<Option<String>> {
     match read_output(&preparer, &Task::Compress(task), body).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),

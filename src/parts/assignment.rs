@@ -175,9 +175,7 @@ fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts
 }
 
 fn keeps_nothing(pipeline: &Pipeline, method: &Method) -> bool {
-    matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None))
-        && !method.wants_index()
-        && pipeline.settings.tail == TailMode::None
+    matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None)) && pipeline.settings.tail == TailMode::None
 }
 
 /// Disjoint sets of numbers, each with its lowest as its root.

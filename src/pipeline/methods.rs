@@ -59,25 +59,24 @@ impl StrategyKind {
         match self {
             StrategyKind::Prompted(_) => &[
                 "model", "prompt", "placement", "preset", "keep_head", "keep_tail", "keep_user", "extract",
-                "max_output_tokens", "target_tokens", "temperature", "effort", "lane", "artifact_index",
+                "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
             ],
-            // The block goes back as it came; nothing can be appended to it.
             StrategyKind::ProviderCompaction => {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
             }
             StrategyKind::Opaque => &["model"],
             StrategyKind::Command => &[
                 "command", "model", "inputs", "env", "secrets", "identity", "deterministic", "protocol", "workers",
-                "start_timeout_s", "timeout_s", "target_tokens", "artifact_index",
+                "start_timeout_s", "timeout_s", "target_tokens",
             ],
-            StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
+            StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens"],
             StrategyKind::Rule(
                 BuiltInStrategy::Truncate
                 | BuiltInStrategy::Prune
                 | BuiltInStrategy::Extract
                 | BuiltInStrategy::ReferenceList { .. },
-            ) => &["target_tokens", "artifact_index"],
-            StrategyKind::Rule(BuiltInStrategy::Full | BuiltInStrategy::None) => &["artifact_index"],
+            ) => &["target_tokens"],
+            StrategyKind::Rule(BuiltInStrategy::Full | BuiltInStrategy::None) => &[],
         }
     }
 }
@@ -108,8 +107,7 @@ pub(super) fn method(
         StrategyKind::Command => Strategy::Command(programs::command(context, table, override_model)?),
         StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
     };
-    let artifact_index = table.value.artifact_index.as_ref().is_some_and(|index| index.value);
-    Some(Method { name, strategy, artifact_index, target_tokens })
+    Some(Method { name, strategy, target_tokens })
 }
 
 fn reject_foreign_keys(

@@ -144,7 +144,7 @@ impl OutputUnavailable {
     pub const REMEDY: &str = "run `compeval cache verify`, then run again";
 }
 
-/// The artifact index is part of a context but not of its action, so method, session and point are part of its id.
+/// What is kept verbatim is part of a context but not of its action, so method, session and point are part of its id.
 type ContextId = (ActionKey, FixtureIx, MethodIx, PointIx, Option<InjectionIx>);
 
 pub struct OutputCache<'e, S> {

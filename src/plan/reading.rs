@@ -162,9 +162,8 @@ fn read_context(
     output: CompressOutput<'_>,
 ) -> Result<Output, Unreadable> {
     let method = preparer.pipeline().method(task.cell.chain.method);
-    let index = task.texts.index_text(method, task.cell.point);
     let kept = task.texts.kept(method, task.cell.point);
-    let mut compressed = compress::read(method, output, &index, kept.as_deref())?;
+    let mut compressed = compress::read(method, output, kept.as_deref())?;
     if matches!(method.strategy, Strategy::Command(_)) {
         compressed.warnings.extend(larger(task.texts.prefix_messages(task.cell.point), &compressed.context));
     }

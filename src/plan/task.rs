@@ -239,8 +239,7 @@ impl CompressTask {
 
     /// What is known of the context that `out`, the output of `method` here, comes to.
     pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
-        let index = self.texts.index(method, self.cell.point).digest();
-        compress::context_ref(method, out, index, self.texts.kept(method, self.cell.point).as_deref())
+        compress::context_ref(method, out, self.texts.kept(method, self.cell.point).as_deref())
     }
 }
 

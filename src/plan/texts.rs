@@ -1,7 +1,7 @@
 //! The texts of one fixture that prompts contain, each made when first needed and shared by all tasks.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use crate::compress::{Kept, KeptByShape, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use crate::search::SearchIndex;
-use base::units::Tokens;
 use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
@@ -33,8 +32,6 @@ struct PointTexts {
     span: OnceCell<SpanText>,
     prefix: OnceCell<SpanText>,
     tail: OnceCell<SpanText>,
-    /// The artifact index, by its limit of length.
-    indices: RefCell<BTreeMap<Tokens, InputValue>>,
     is_worth_warming: OnceCell<bool>,
     kept: RefCell<KeptByShape>,
 }
@@ -161,21 +158,6 @@ impl FixtureTexts {
     pub fn search_index(&self) -> &SearchIndex {
         let texts = || self.loaded.fixture.messages.iter().map(Message::countable_text);
         self.search_index.get_or_init(|| SearchIndex::new(texts()))
-    }
-
-    /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.
-    pub fn index(&self, method: &Method, point: PointIx) -> InputValue {
-        let Some(limit) = method.index_tokens() else { return "".into() };
-        let make = || lexical::notes::artifact_index(self.prefix_messages(point), limit).into();
-        self.points[point.0].indices.borrow_mut().entry(limit).or_insert_with(make).clone()
-    }
-
-    /// The index as text.
-    pub fn index_text(&self, method: &Method, point: PointIx) -> Arc<str> {
-        match self.index(method, point) {
-            InputValue::Text(_, text) => text,
-            InputValue::Output(_) | InputValue::Composed(_) => "".into(),
-        }
     }
 
     /// Whether contexts of this point are long enough for a provider's prompt cache to matter.

@@ -37,7 +37,6 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
         kept: None,
         extract: None,
         keep_results: None,
-        artifact_index: false,
         deterministic: true,
         readers: vec!["agent".into()],
         program: None,

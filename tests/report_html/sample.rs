@@ -371,7 +371,6 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         model: None,
         target_tokens: None,
         keep_results: None,
-        artifact_index: false,
         deterministic: false,
         readers: vec![format!("agent{}", options.injection)],
         program: None,

@@ -84,7 +84,7 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
     Ok(output_of(&record, &meta, &body).text())
 }
 
-/// The context as the pipeline reads it, with the artifact index; `None` where method or fixture have changed.
+/// The context as the pipeline reads it; `None` where method or fixture have changed.
 fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: RawBody<'_>) -> Option<Option<String>> {
     let task = reading_task(pipeline, compress_cell(pipeline, &selected.manifest.design, &selected.row)?)?;
     let matrix = Matrix::new(pipeline);

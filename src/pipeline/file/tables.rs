@@ -171,8 +171,6 @@ table! {
         /// How its requests are sent: "live", "flex", "batch" or "file"; in a batch each point of a session takes up to a day.
         /// Default: as the provider says, but never in a batch or a file.
         lane: String,
-        /// Appends a list of files, failed commands, decisions, demands and open tasks. Default: false.
-        artifact_index: bool,
         /// Names of the [[answer]] tables that answer from it. Default: all.
         answerers: StringList,
         /// Program and arguments, started without a shell.

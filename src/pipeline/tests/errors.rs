@@ -91,7 +91,7 @@ fn mistakes_are_placed_with_what_was_expected() {
     pipeline.toml:2:18: a number of judgements is at most 1000 -> more repetitions narrow no interval that more sessions would not narrow further
     pipeline.toml:2:8: a cell has 1000000000 repetitions, and at most 10000 are allowed -> `compress`, `answer` and `judge` of `runs` multiply
     pipeline.toml:4:12: unknown strategy `anchored` -> did you mean `anchored-iterative`?
-    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `model`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `protocol`, `workers`, `start_timeout_s`, `timeout_s`, `target_tokens`, `artifact_index`
+    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `model`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `protocol`, `workers`, `start_timeout_s`, `timeout_s`, `target_tokens`
     pipeline.toml:4:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     there is no profile `nightl` in pipeline.toml -> did you mean `nightly`?
     ");
@@ -135,7 +135,7 @@ requests_per_minute = -1
     pipeline.toml:4:24: unknown key `answers` -> did you mean `answer`?
     pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
     pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
-    pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`, `artifact_index`
+    pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`
     pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
     pipeline.toml declares no [[judge]] table -> a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or neither of the two
     pipeline.toml:8:15: temperature is 0 or more -> leave it out and none is sent

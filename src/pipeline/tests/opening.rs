@@ -145,7 +145,7 @@ fn a_new_project_runs_as_it_is_and_passes_every_check() {
     project.request.strict = true;
     let opened = project.opened();
     assert!(opened.warnings.is_empty() && opened.missing_keys.is_empty(), "{}", render(&opened.warnings));
-    assert_eq!(opened.pipeline.methods.len(), 8);
+    assert_eq!(opened.pipeline.methods.len(), 7);
     project.request.profile = Some("quick".into());
     assert_eq!(project.opened().pipeline.settings.runs.compress, 1);
 }

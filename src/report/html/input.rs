@@ -81,8 +81,8 @@ impl ChunkCache for () {
 /// Reads rows with their texts.
 pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sync + 'a;
 
-/// The compression of a context, its method and its point. The key alone does not identify a context: its artifact index
-/// depends on method and point and is not part of the compression.
+/// The compression of a context, its method and its point. The key alone does not identify a context: what is kept
+/// verbatim depends on method and point and is not part of the compression.
 pub type ContextKey = (ActionKey, String, u32);
 
 /// A compressed context, read only if the cache has no chunk of it.

@@ -68,8 +68,6 @@ pub struct MethodInfo {
     /// The newest tool results that stay, where old ones are masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_results: Option<u32>,
-    /// Whether the artifact index stands behind its contexts.
-    pub artifact_index: bool,
     /// Whether one compression serves all runs.
     pub deterministic: bool,
     /// The names of those who answer from its contexts.
@@ -338,7 +336,6 @@ impl MethodInfo {
                 Strategy::Rule(BuiltInStrategy::Mask { keep_results }) => Some(*keep_results),
                 _ => None,
             },
-            artifact_index: method.wants_index(),
             deterministic: method.strategy.is_deterministic(),
             readers,
             program: match &method.strategy {
@@ -362,7 +359,6 @@ impl MethodInfo {
             ("keep_*", self.kept != other.kept),
             ("extract", self.extract != other.extract),
             ("keep_results", self.keep_results != other.keep_results),
-            ("artifact_index", self.artifact_index != other.artifact_index),
             ("command", self.program != other.program),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()

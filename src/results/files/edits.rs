@@ -46,7 +46,6 @@ pub(in crate::results) fn method_edits(before: &MethodInfo, after: &MethodInfo, 
     edits.value("placement", before.placement.as_ref(), after.placement.as_ref());
     edits.value("kept", before.kept.as_ref(), after.kept.as_ref());
     edits.value("extract", before.extract.as_ref(), after.extract.as_ref());
-    edits.value("artifact_index", Some(&before.artifact_index), Some(&after.artifact_index));
     edits.asked(before.model.as_ref(), after.model.as_ref());
     edits.program(before.program.as_ref(), after.program.as_ref());
     MethodEdits { lines: edits.found, texts: edits.texts }

@@ -1,22 +1,25 @@
-//! The index as text, within a size.
+//! The notes as text, within a size.
 
 use super::allocation::allocate;
 use super::session::{FileNote, SessionNotes};
 use base::units::Tokens;
 
 /// A heading with its entries, the newest last, and its share of the limit.
-struct IndexSection {
+struct Section {
     heading: &'static str,
     entries: Vec<String>,
     share: f64,
 }
 
-/// Writes the index in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
+/// The size where none is asked for.
+pub const DEFAULT_TOKENS: Tokens = Tokens(1200);
+
+/// Writes the notes in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
 /// each section says how many entries that are.
-pub fn index_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+pub fn notes_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
     let mut sections = sections(notes);
     sections.retain(|section| !section.entries.is_empty());
-    let need = |s: &IndexSection| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
+    let need = |s: &Section| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
     let wants: Vec<(f64, f64)> = sections.iter().map(|section| (section.share, need(section))).collect();
     let mut scale = 1.0;
     // Room is shared out by the parts; should the whole come out too large, everything shrinks alike.
@@ -33,7 +36,7 @@ pub fn index_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -
 /// The tokens that a heading takes, and the line that says what was left out.
 const HEADING: f64 = 12.0;
 
-fn render(sections: &[IndexSection], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
+fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
     let mut text = String::new();
     for (section, limit) in sections.iter().zip(allocation) {
         let entries = newest_within(&section.entries, *limit, count);
@@ -66,11 +69,11 @@ fn newest_within<'a>(entries: &'a [String], limit: f64, count: &impl Fn(&str) ->
     entries.get(kept..).unwrap_or_default()
 }
 
-fn sections(notes: &SessionNotes) -> Vec<IndexSection> {
+fn sections(notes: &SessionNotes) -> Vec<Section> {
     let files = notes.lasting_files();
     let of = |heading, share, wanted: fn(&FileNote) -> bool, detailed: bool| {
         let entries = files.iter().filter(|f| wanted(f)).map(|f| file_entry(f, detailed)).collect();
-        IndexSection { heading, entries, share }
+        Section { heading, entries, share }
     };
     let failures = notes.failures.iter().map(|f| format!("`{}`: {}", f.command, f.lines.join(" | "))).collect();
     let decisions =
@@ -80,9 +83,9 @@ fn sections(notes: &SessionNotes) -> Vec<IndexSection> {
         of("Files modified", 0.18, |f| f.modified && !f.created && !f.deleted, true),
         of("Files deleted", 0.04, |f| f.deleted, false),
         of("Files read", 0.07, |f| f.read && !f.created && !f.modified && !f.deleted, false),
-        IndexSection { heading: "Failed commands", entries: failures, share: 0.2 },
-        IndexSection { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
-        IndexSection { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
+        Section { heading: "Failed commands", entries: failures, share: 0.2 },
+        Section { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
+        Section { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
     ]
 }
 
@@ -97,12 +100,15 @@ pub fn file_entry(file: &FileNote, detailed: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{INDEX_TOKENS, artifact_index};
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
     use sessions::transcript::estimate_tokens;
     use sessions::transcript::{Message, Role, ToolCall};
+
+    fn notes(messages: &[Message], limit: Tokens) -> String {
+        notes_within(&SessionNotes::from_messages(messages), limit, &estimate_tokens)
+    }
 
     fn session() -> Vec<Message> {
         let mut messages = vec![Message::text(Role::User, "Fix the retry logic. Never change the port 8081.")];
@@ -133,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn an_index_names_files_failures_decisions_and_tasks() {
-        insta::assert_snapshot!(artifact_index(&session(), INDEX_TOKENS), @r"
+    fn notes_name_files_failures_decisions_and_tasks() {
+        insta::assert_snapshot!(notes(&session(), DEFAULT_TOKENS), @r"
         ## Artifact index
         ### Files created
         - tests/test_retry.py: def test_delay
@@ -155,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_index_is_an_empty_text() {
-        assert_eq!(artifact_index(&[Message::text(Role::User, "hello")], INDEX_TOKENS), "");
+    fn nothing_to_note_is_an_empty_text() {
+        assert_eq!(notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS), "");
     }
 
     proptest! {
         #[test]
-        fn an_index_stays_within_its_limit(limit in 0u64..200) {
-            let text = index_within(&SessionNotes::from_messages(&session()), Tokens(limit), &estimate_tokens);
+        fn notes_stay_within_its_limit(limit in 0u64..200) {
+            let text = notes(&session(), Tokens(limit));
             prop_assert!(estimate_tokens(&text) <= Tokens(limit));
         }
     }
