@@ -368,7 +368,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "e76e9e46f8ea"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "f675a698f054"]);
     }
 
     #[test]

@@ -24,8 +24,6 @@ mod compute;
 pub use command::ProgramUsage;
 pub use compute::{ComputeFault, compute};
 pub use context::{Context, ContextRef};
-pub use extract::{FileNote, NotedFailure, SessionNotes, rules};
-pub(crate) use extract::{allocate, file_entry, readable};
 pub use fault::{CompressFault, Warning};
 pub use prepare::{CompressInput, SessionInput, prepare};
 pub use prompts::{VARIABLES, built_in, sections};

@@ -54,7 +54,8 @@ named_enum! {
         OpenWork = "open_work",
         /// The share of the facts, said with a reason or a decision.
         Reasons = "reasons",
-        /// The share of the demands on its form that it meets, or else how much of it is to the point.
+        /// The share of the demands on its form that it meets, or else whether it gives any of what was asked for, however
+        /// long it is.
         Form = "form",
         /// The same of what the question wants left out.
         Constraints = "constraints",
@@ -68,8 +69,6 @@ pub struct LiteralGrade {
     facts: Vec<FoundFact>,
     /// How many superseded facts the answer asserts.
     stale: usize,
-    /// The share of the answer's characters that are in lines with an expected fact, 0 to 1.
-    relevant: f64,
     /// What the question demands besides facts.
     demands: Demands,
     /// The facts in words.
@@ -102,13 +101,10 @@ fn find(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
     let facts: Vec<FoundFact> =
         expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, reads_rejection)).collect();
     let outdated = stale(response, graded.superseded_facts, &finders);
-    let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.occurs_in(line)));
-    let length = |text: &str| text.chars().count();
-    let relevant = bearing.map(|(line, _)| length(line)).sum::<usize>() as f64 / length(response).max(1) as f64;
     let words = reason(graded.expected_facts, &facts, &outdated, locale);
     let names_superseded = FactFinder::all(graded.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
     let demands = Demands::read(graded.question, response, names_superseded);
-    LiteralGrade { stale: outdated.len(), relevant, demands, words, facts }
+    LiteralGrade { stale: outdated.len(), demands, words, facts }
 }
 
 /// The superseded facts that the answer states as if they still held.
@@ -144,7 +140,7 @@ fn find_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
         ),
     };
     let fact = |asserted| FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    LiteralGrade { facts: found.into_iter().map(fact).collect(), stale: 0, relevant: 1.0, demands, words }
+    LiteralGrade { facts: found.into_iter().map(fact).collect(), stale: 0, demands, words }
 }
 
 /// The characters of an answer in which an admission counts; further on, the words may be quoted ones.
@@ -171,7 +167,7 @@ fn unanswerable(response: &str, demands: Demands, locale: Locale) -> LiteralGrad
     };
     let words = words.to_owned();
     let fact = FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    LiteralGrade { facts: vec![fact], stale: 0, relevant: 1.0, demands, words }
+    LiteralGrade { facts: vec![fact], stale: 0, demands, words }
 }
 
 fn find_fact(
@@ -254,8 +250,8 @@ impl LiteralGrade {
             Aspect::Details => self.share_of(|fact| !fact.is_path, |_| true),
             Aspect::OpenWork => self.share_of(|_| true, |fact| fact.in_task),
             Aspect::Reasons => self.share_of(|_| true, |fact| fact.in_reason),
-            Aspect::Form => self.demands.form.unwrap_or_else(|| self.directness()),
-            Aspect::Constraints => self.demands.constraints.unwrap_or_else(|| self.directness()),
+            Aspect::Form => self.demands.form.unwrap_or_else(|| self.response()),
+            Aspect::Constraints => self.demands.constraints.unwrap_or_else(|| self.response()),
         }
     }
 
@@ -294,10 +290,9 @@ impl LiteralGrade {
         chosen.iter().map(worth).sum::<f64>() / (chosen.len() as f64).max(1.0)
     }
 
-    /// How much of the answer is to the point: half a point for any fact at all, the rest by the share of lines that
-    /// bear one. A quarter is enough: reasons and context surround a fact.
-    fn directness(&self) -> f64 {
-        if self.asserted() == 0.0 { 0.0 } else { 0.5 + 0.5 * (self.relevant * 4.0).min(1.0) }
+    /// Whether the answer gives any of what was asked for. Not how concise it is: the stand-in that answers quotes.
+    fn response(&self) -> f64 {
+        f64::from(u8::from(self.asserted() > 0.0))
     }
 }
 
