@@ -5,19 +5,16 @@ use std::path::{Path, PathBuf};
 
 use crate::action::ActionKey;
 use base::files::FileError;
+use base::say;
 
 /// Why a cache operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    #[error(
-        "{} is not a compeval cache: it contains `{found}` and no FORMAT file. Nothing in it was changed. Use an empty or a new folder as the cache",
-        path.display()
-    )]
+    #[error("{}", say!("{} is not a compeval cache: it contains `{found}` and no FORMAT file. Nothing in it was changed. Use an empty or a new folder as the cache", "{} 不是 compeval 的缓存：含有 `{found}` 而没有 FORMAT 文件。没有改动其中任何内容。请用空的或新的文件夹作缓存" ,
+        path.display()))]
     NotACache { path: PathBuf, found: String },
-    #[error(
-        "{} has cache format {found}, and this program supports formats up to {known}; use a newer compeval, or another cache folder",
-        path.display()
-    )]
+    #[error("{}", say!("{} has cache format {found}, and this program supports formats up to {known}; use a newer compeval, or another cache folder", "{} 的缓存格式为 {found}，而本程序至多支持格式 {known}；请用更新的 compeval，或另一缓存文件夹" ,
+        path.display()))]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
     #[error(
         "{} was written by a version of compeval that was never released, and this program cannot read it. Nothing in it was changed. Use another folder as the cache, or remove this one: a run makes its outputs again, and pays for them again",
@@ -25,34 +22,32 @@ pub enum CacheError {
     )]
     OlderFormat { path: PathBuf },
     /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
-    #[error("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", path.display())]
+    #[error("{}", say!("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", "缓存 {} 正由 {holder} 使用。请等其结束，或用另一缓存文件夹" , path.display()))]
     Locked { path: PathBuf, holder: String },
     #[error("could not {operation} {}: {source}", path.display())]
     Io { operation: &'static str, path: PathBuf, source: io::Error },
     /// An earlier write failed; `cause` is that first failure.
-    #[error("the cache {} can no longer be written to: {cause}", path.display())]
+    #[error("{}", say!("the cache {} can no longer be written to: {cause}", "缓存 {} 已无法写入：{cause}" , path.display()))]
     Poisoned { path: PathBuf, cause: String },
     /// Somebody took the folder away while this process wrote to it.
-    #[error(
-        "the cache {} was removed or replaced while it was in use; what this process stored in it is lost unless you put that folder back",
-        path.display()
-    )]
+    #[error("{}", say!("the cache {} was removed or replaced while it was in use; what this process stored in it is lost unless you put that folder back", "缓存 {} 在使用中被删除或替换；除非放回该文件夹，本进程存入的内容已丢失" ,
+        path.display()))]
     Removed { path: PathBuf },
     #[error("an output of {bytes} bytes is too large for the cache (limit: {limit} bytes)")]
     TooLarge { bytes: u64, limit: u64 },
-    #[error("`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them")]
+    #[error("{}", say!("`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them", "`{prefix}` 不是键：键为至多 64 位十六进制数；`cache ls` 列出全部"))]
     BadPrefix { prefix: String },
-    #[error("`{prefix}` is the beginning of several keys: {}; write more digits", list_keys(candidates))]
+    #[error("{}", say!("`{prefix}` is the beginning of several keys: {}; write more digits", "`{prefix}` 是多个键的开头：{}；请多写几位" , list_keys(candidates)))]
     AmbiguousPrefix { prefix: String, candidates: Vec<ActionKey> },
-    #[error("no entry has a key that begins with `{prefix}`; `cache ls` lists the keys")]
+    #[error("{}", say!("no entry has a key that begins with `{prefix}`; `cache ls` lists the keys", "没有条目的键以 `{prefix}` 开头；`cache ls` 列出全部键"))]
     UnknownPrefix { prefix: String },
-    #[error("the entry {key} is not in the cache, so it cannot be exported; run the pipeline first")]
+    #[error("{}", say!("the entry {key} is not in the cache, so it cannot be exported; run the pipeline first", "条目 {key} 不在缓存中，无法导出；请先运行"))]
     Missing { key: ActionKey },
-    #[error("{0}. Run `compeval cache verify`, then run the pipeline to make it again")]
+    #[error("{}", say!("{_0}. Run `compeval cache verify`, then run the pipeline to make it again", "{_0}。请运行 `compeval cache verify`，然后重新运行以重新产生"))]
     Damaged(#[from] Damage),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} cannot be imported: {what}; nothing was added", path.display())]
+    #[error("{}", say!("{} cannot be imported: {what}; nothing was added", "无法导入 {}：{what}；没有添加任何内容" , path.display()))]
     BadImport { path: PathBuf, what: String },
 }
 

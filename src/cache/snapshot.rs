@@ -18,6 +18,7 @@ use super::packs::pack::PackFiles;
 use super::packs::packed::EntryOrigin;
 use super::trust::TrustCheck;
 use crate::action::{ActionKey, Digest};
+use base::say;
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]
@@ -60,7 +61,13 @@ impl CacheSnapshot {
 
     /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
-        self.tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it")).collect()
+        self.tables
+            .damage
+            .iter()
+            .map(|damage| {
+                say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
+            })
+            .collect()
     }
 
     /// As [`super::Store::trust_only`].

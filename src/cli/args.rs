@@ -6,6 +6,8 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
+use base::locale::Locale;
+use base::say;
 use models::Lane;
 
 /// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
@@ -41,6 +43,9 @@ pub(crate) struct Common {
     /// When to use colors; NO_COLOR also turns them off
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
+    /// Language of all that is printed and reported [default: that of the project]
+    #[arg(long, value_name = "LANGUAGE", global = true, help_heading = GLOBAL)]
+    pub(crate) locale: Option<PrintedLocale>,
     /// Do not draw progress bars
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) no_progress: bool,
@@ -55,6 +60,24 @@ pub(crate) enum ColorChoice {
     Always,
     /// Never.
     Never,
+}
+
+/// A language on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrintedLocale {
+    /// English.
+    En,
+    /// Chinese.
+    Zh,
+}
+
+impl From<PrintedLocale> for Locale {
+    fn from(locale: PrintedLocale) -> Locale {
+        match locale {
+            PrintedLocale::En => Locale::En,
+            PrintedLocale::Zh => Locale::Zh,
+        }
+    }
 }
 
 /// Which part of the matrix, with which models.
@@ -111,7 +134,7 @@ pub(crate) struct SelectArgs {
 
 fn lane(text: &str) -> Result<Lane, String> {
     let found = Lane::ALL.into_iter().find(|lane| lane.name() == text);
-    found.ok_or_else(|| format!("expected one of {}", Lane::ALL.map(Lane::name).join(", ")))
+    found.ok_or_else(|| say!("expected one of {}", "应为以下之一：{}", Lane::ALL.map(Lane::name).join(", ")))
 }
 
 /// How far a run goes.

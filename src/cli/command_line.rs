@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::cli::format::shell_word;
 
 /// Flags that select the project.
-const PROJECT: [&str; 3] = ["directory", "config", "profile"];
+const PROJECT: [&str; 4] = ["directory", "config", "profile", "locale"];
 
 /// The command line of this process: one process has one, and every hint starts from it. It is static because errors
 /// that are made far from the arguments have hints, too.
@@ -47,8 +47,8 @@ impl CommandLine {
 
     /// Only the flags that select the project and the result set.
     pub(crate) fn of_results(self) -> CommandLine {
-        let [directory, config, profile] = PROJECT;
-        self.only(&["label", directory, config, profile])
+        let [directory, config, profile, locale] = PROJECT;
+        self.only(&["label", directory, config, profile, locale])
     }
 
     fn only(mut self, names: &[&str]) -> CommandLine {

@@ -5,7 +5,7 @@ use std::error::Error;
 use crate::cache::CacheError;
 use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
-use crate::cli::format::{count, money};
+use crate::cli::format::{Noun, count, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
@@ -13,6 +13,8 @@ use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::{FileError, Shortage};
+use base::locale::word;
+use base::say;
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,11 +137,18 @@ impl Failure {
     fn with_way_out(self, space: &str) -> Failure {
         let hint = match self.shortage() {
             Some(Shortage::Space) => space,
-            Some(Shortage::FileSize) => "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
-            Some(Shortage::OpenFiles) => "`ulimit -n 1024` lets a process open that many files at once",
-            Some(Shortage::ReadOnly) => {
-                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
-            }
+            Some(Shortage::FileSize) => word(
+                "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
+                "此处的 `ulimit -f` 限制了文件大小；`ulimit -f unlimited` 可解除",
+            ),
+            Some(Shortage::OpenFiles) => word(
+                "`ulimit -n 1024` lets a process open that many files at once",
+                "`ulimit -n 1024` 允许进程同时打开这么多文件",
+            ),
+            Some(Shortage::ReadOnly) => word(
+                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache",
+                "请在可写文件夹中的副本上操作；COMPEVAL_CACHE 可移动缓存",
+            ),
             None => return self,
         };
         self.hinted(hint)
@@ -153,9 +162,9 @@ impl Failure {
                 Exit::BadInput
             }
             Failure::Message { exit, message, hint } => {
-                console.error("error:", message);
+                console.error(word("error:", "错误："), message);
                 if let Some(hint) = hint {
-                    console.eprint(&console.labelled(TextStyle::Hint, "hint:", hint));
+                    console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), hint));
                 }
                 *exit
             }
@@ -171,13 +180,19 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
-        Failure::error(chain(&error)).with_way_out("free some space and run again; what was kept is safe")
+        Failure::error(chain(&error)).with_way_out(word(
+            "free some space and run again; what was kept is safe",
+            "请释放一些空间后重新运行；已保存的内容不受影响",
+        ))
     }
 }
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        let space = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
+        let space = word(
+            "free some space, or remove entries with `compeval cache prune`, which needs no free space",
+            "请释放一些空间，或用 `compeval cache prune` 删除条目（不需要空闲空间）",
+        );
         Failure::error(chain(&error)).with_way_out(space)
     }
 }
@@ -228,12 +243,17 @@ impl From<EvaluationError> for Failure {
 fn message(error: &EvaluationError) -> String {
     match error {
         EvaluationError::UnknownPrice { model, .. } => {
-            format!("--max-cost needs known prices, and the price of `{model}` is unknown")
+            say!(
+                "--max-cost needs known prices, and the price of `{model}` is unknown",
+                "--max-cost 需要已知价格，而 `{model}` 的价格未知"
+            )
         }
         EvaluationError::CostLimit { limit, reply, expected } => {
-            let estimate = expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
-            format!(
+            let estimate =
+                expected.map(|usd| say!(", and the run is estimated at {}", "；本次运行估计为 {}", money(Some(usd))));
+            say!(
                 "--max-cost {} is less than one reply of `{}` may cost: {} for {} tokens{}",
+                "--max-cost {} 低于 `{}` 一条回复的可能费用：{}（{} 个词元）{}",
                 limit.0,
                 reply.model,
                 money(Some(reply.usd)),
@@ -242,8 +262,11 @@ fn message(error: &EvaluationError) -> String {
             )
         }
         EvaluationError::TooFewFixtures { needed, found } => {
-            let have = count(*found, "fixture");
-            format!("--until-decided needs {needed} fixtures that the baseline has too: there is {have}")
+            let have = count(*found, Noun::Fixture);
+            say!(
+                "--until-decided needs {needed} fixtures that the baseline has too: there is {have}",
+                "--until-decided 需要基线中也有的 {needed} 个样本，现有 {have}"
+            )
         }
         error => chain(error),
     }
@@ -252,53 +275,87 @@ fn message(error: &EvaluationError) -> String {
 /// What to do about a request that cannot be evaluated.
 fn hint_for(error: &EvaluationError) -> Option<String> {
     Some(match error {
-        EvaluationError::UnknownPrice { model, file } => format!(
+        EvaluationError::UnknownPrice { model, file } => say!(
             "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+            "请在 {} 中声明：[prices.\"{model}\"]，给出每百万词元的 input 与 output（美元）",
             file.display()
         ),
         EvaluationError::CostLimit { reply, expected, .. } => {
             let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
-            let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
+            let amount = say!("--max-cost {:.2} works", "--max-cost {:.2} 即可", (least * 100.0).ceil() / 100.0);
             match reply.is_limited {
-                true => format!("{amount}, or a lower max_output_tokens where `{}` is asked", reply.model),
+                true => say!(
+                    "{amount}, or a lower max_output_tokens where `{}` is asked",
+                    "{amount}，或在使用 `{}` 处降低 max_output_tokens",
+                    reply.model
+                ),
                 false => {
-                    format!("{amount}, or max_output_tokens where `{}` is asked: it is missing there", reply.model)
+                    say!(
+                        "{amount}, or max_output_tokens where `{}` is asked: it is missing there",
+                        "{amount}，或在使用 `{}` 处设置缺少的 max_output_tokens",
+                        reply.model
+                    )
                 }
             }
         }
         EvaluationError::MissingKey { variable, provider } => {
-            format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]")
+            say!(
+                "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]",
+                "export {variable}=…，或在 [providers.{provider}] 中用 api_key_env 指定其他变量"
+            )
         }
-        EvaluationError::BatchedPart { .. } => {
-            "--lane live or --lane flex, or run the matrix in one process".to_owned()
+        EvaluationError::BatchedPart { .. } => word(
+            "--lane live or --lane flex, or run the matrix in one process",
+            "--lane live 或 --lane flex，或在一个进程中运行整个矩阵",
+        )
+        .to_owned(),
+        EvaluationError::PartIsRunning { .. } => {
+            word("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
+                .to_owned()
         }
-        EvaluationError::PartIsRunning { .. } => "give each process a number of its own, from 1/N to N/N".to_owned(),
-        EvaluationError::CacheIsFile(_) => {
-            "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away".to_owned()
+        EvaluationError::CacheIsFile(_) => word(
+            "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away",
+            "在 [pipeline] 中用 `cache` 或用 COMPEVAL_CACHE 指定其他文件夹，或移走该文件",
+        )
+        .to_owned(),
+        EvaluationError::NoRemote => {
+            word("--remote fs:///srv/compeval, or COMPEVAL_REMOTE", "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE")
+                .to_owned()
         }
-        EvaluationError::NoRemote => "--remote fs:///srv/compeval, or COMPEVAL_REMOTE".to_owned(),
         EvaluationError::NoSelftest { .. } => {
-            format!("{}   asks them once, for all parts", CommandLine::current().command("judge selftest"))
+            say!(
+                "{}   asks them once, for all parts",
+                "{}   为所有分片只询问一次",
+                CommandLine::current().command("judge selftest")
+            )
         }
         EvaluationError::NoParts { .. } => {
             let typed = CommandLine::current();
             let of = typed.typed("parts").and_then(|words| words.rsplit([' ', '=']).next()).unwrap_or("8").to_owned();
             let part = typed.without("parts").with("part", &format!("--part 1/{of}"));
-            format!("{}   runs the first of {of}", part.command("run"))
+            say!("{}   runs the first of {of}", "{}   运行 {of} 个分片中的第一个", part.command("run"))
         }
-        EvaluationError::OtherParts { .. } => {
-            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again"
+        EvaluationError::OtherParts { .. } => word(
+            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again",
+            "请给出各分片运行时的选项（--runs、--methods、--model 等），或重新运行",
+        )
+        .to_owned(),
+        EvaluationError::OtherAssignment { .. } => word(
+            "give the number of parts that were run, or run them again with this project and version",
+            "请给出已运行的分片数，或用本项目和版本重新运行",
+        )
+        .to_owned(),
+        EvaluationError::TooManyCells(_) => word("compare without --html", "不带 --html 进行比较").to_owned(),
+        EvaluationError::TooFewFixtures { .. } => {
+            word("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
                 .to_owned()
         }
-        EvaluationError::OtherAssignment { .. } => {
-            "give the number of parts that were run, or run them again with this project and version".to_owned()
-        }
-        EvaluationError::TooManyCells(_) => "compare without --html".to_owned(),
-        EvaluationError::TooFewFixtures { .. } => "run without --until-decided compares what there is".to_owned(),
         EvaluationError::RemoteSettings(SettingsError::NoKey) => {
-            format!("{NEW_KEY}; --remote-mode read uploads nothing")
+            say!("{NEW_KEY}; --remote-mode read uploads nothing", "{NEW_KEY}；--remote-mode read 不上传任何内容")
         }
-        EvaluationError::RemoteSettings(SettingsError::ReadOnly) => "--remote-mode read uploads nothing".to_owned(),
+        EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
+            word("--remote-mode read uploads nothing", "--remote-mode read 不上传任何内容").to_owned()
+        }
         _ => return None,
     })
 }
@@ -310,11 +367,16 @@ fn refused_writer(error: LabelWriterError) -> Failure {
     let hint = match &error {
         LabelWriterError::OtherDesign { label, .. } => {
             let replace = typed.with("replace", "--replace").command("run");
-            Some(format!("{other}   keeps both\n      {replace}   keeps the old results as `{}`", label.earlier(1)))
+            Some(say!(
+                "{other}   keeps both\n      {replace}   keeps the old results as `{}`",
+                "{other}   两者都保留\n      {replace}   旧结果保留为 `{}`",
+                label.earlier(1)
+            ))
         }
-        LabelWriterError::Protected(label) => {
-            Some(format!("{other}   keeps both; `compeval labels protect --off {label}` lifts the protection"))
-        }
+        LabelWriterError::Protected(label) => Some(say!(
+            "{other}   keeps both; `compeval labels protect --off {label}` lifts the protection",
+            "{other}   两者都保留；`compeval labels protect --off {label}` 解除保护"
+        )),
         _ => None,
     };
     let failure = Failure::from(error);

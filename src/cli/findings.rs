@@ -3,9 +3,11 @@
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
+use base::locale::word;
+use base::say;
 
 /// Lines of a short list: with those around it there are about eight.
 const LINES: usize = 6;
@@ -21,7 +23,7 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
         [(first, alike)] => {
             let mut text = render(&Problems(vec![(*first).clone()]), console);
             if !alike.is_empty() {
-                text.push_str(&format!("\n  and {} like it: {}", alike.len(), places(alike)));
+                text.push_str(&say!("\n  and {} like it: {}", "\n  另有 {} 个同类：{}", alike.len(), places(alike)));
             }
             text
         }
@@ -38,7 +40,12 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
             }
             if !rest.is_empty() {
                 let findings: usize = rest.iter().map(|(_, alike)| alike.len() + 1).sum();
-                lines.push(format!("and {} of {}", count(findings, "finding"), count(rest.len(), "other kind")));
+                lines.push(say!(
+                    "and {} of {}",
+                    "另有 {}，共 {}",
+                    count(findings, Noun::Finding),
+                    count(rest.len(), Noun::Kind)
+                ));
             }
             lines.join("\n")
         }
@@ -57,18 +64,21 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
 
 /// The command that lists each finding.
 pub(crate) fn every_finding() -> String {
-    format!("each at its place: {}", CommandLine::current().of_project().command("check --all"))
+    say!("each at its place: {}", "逐项查看：{}", CommandLine::current().of_project().command("check --all"))
 }
 
 /// A kind by its first finding: how many, what, where; of errors, on a second line, what to do.
 fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
-    let (style, word) = match first.kind() {
-        Severity::Error => (TextStyle::Bad, "error"),
-        Severity::Warning => (TextStyle::Warning, "warning"),
+    let (style, [one, many], chinese) = match first.kind() {
+        Severity::Error => (TextStyle::Bad, ["error", "errors"], "错误"),
+        Severity::Warning => (TextStyle::Warning, ["warning", "warnings"], "警告"),
     };
-    let label = if alike == 0 { format!("{word}:") } else { format!("{} {word}s:", alike + 1) };
+    let label = match alike {
+        0 => say!("{one}:", "{chinese}："),
+        _ => say!("{} {many}:", "{} 个{chinese}：", alike + 1),
+    };
     let place = first.position().map(|(file, line, column)| format!("{file}:{line}:{column}"));
-    let more = (alike > 0).then(|| format!("and {alike} like it"));
+    let more = (alike > 0).then(|| say!("and {alike} like it", "另有 {alike} 个同类"));
     let place = place.into_iter().chain(more).collect::<Vec<_>>().join(" ");
     let text = format!("{} {}", console.paint(style, &label), first.message());
     let joined = |parts: [&str; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
@@ -122,7 +132,8 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push_str(&format!("  also: {}\n", places(&alike)));
         }
     }
-    own_color(text.trim_end())
+    // The library that draws has a word of its own.
+    own_color(&text.trim_end().replace("  help: ", word("  help: ", "  提示: ")))
 }
 
 /// Groups warnings with equal text: the first is rendered, the others are listed by position.

@@ -1,15 +1,104 @@
 //! Numbers in words, the same everywhere.
 
+use crate::judge::Dimension;
+use crate::probe::ProbeType;
+use base::locale::{Locale, word};
+use base::say;
 use base::units::Usd;
 
-/// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`.
-pub(crate) fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {
+/// Declares what is counted: the noun in English, and in Chinese with its measure word.
+macro_rules! nouns {
+    ($($name:ident: $english:literal, $chinese:literal;)*) => {
+        /// What is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Noun {
+            $($name,)*
+        }
+
+        impl Noun {
+            fn words(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Noun::$name => ($english, $chinese),)*
+                }
+            }
+        }
+    };
+}
+
+nouns! {
+    Action: "action", "个动作";
+    Cell: "judged cell", "个已评分单元";
+    Compaction: "compaction", "次压缩";
+    CopiedSession: "copied session", "个副本会话";
+    CountedCompaction: "counted compaction", "次计入的压缩";
+    DamagedPlace: "damaged place", "处损坏";
+    Entry: "entry", "个条目";
+    Error: "error", "个错误";
+    File: "file", "个文件";
+    Finding: "finding", "项发现";
+    Fixture: "fixture", "个样本";
+    HumanGrade: "human grade", "个人工评分";
+    Kind: "other kind", "个其他种类";
+    Label: "label", "个标签";
+    Message: "message", "条消息";
+    Method: "method", "个方法";
+    MethodPair: "method pair", "对方法";
+    MoreCompaction: "more compaction", "次其他压缩";
+    Note: "note", "条说明";
+    Output: "output", "个输出";
+    Pack: "pack", "个包";
+    Pair: "pair", "对";
+    Point: "point", "个压缩点";
+    Probe: "probe", "个问题";
+    Question: "question", "个问题";
+    Read: "read", "次读取";
+    Reference: "reference", "处引用";
+    Repeat: "repeat", "次重复";
+    Reply: "reply", "条回复";
+    Request: "request", "次请求";
+    ResultSet: "result set", "个结果集";
+    Run: "run", "次运行";
+    Session: "session", "个会话";
+    SuspiciousPlace: "suspicious place", "处可疑内容";
+    Token: "token", "个词元";
+    Turn: "turn", "轮";
+    Warning: "warning", "个警告";
+}
+
+/// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`; `3 个动作`.
+pub(crate) fn count<N: TryInto<u64>>(number: N, noun: Noun) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
-    match noun.strip_suffix('y') {
-        _ if number == 1 => format!("1 {noun}"),
-        Some(stem) => format!("{number} {stem}ies"),
-        None => format!("{number} {noun}s"),
+    let (english, chinese) = noun.words();
+    match (Locale::printed(), english.strip_suffix('y')) {
+        (Locale::Zh, _) => format!("{number} {chinese}"),
+        (Locale::En, _) if number == 1 => format!("1 {english}"),
+        (Locale::En, Some(stem)) => format!("{number} {stem}ies"),
+        (Locale::En, None) => format!("{number} {english}s"),
     }
+}
+
+/// `text` in so many columns of a terminal, of which a Chinese character takes two.
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", blanks(text, columns))
+}
+
+/// The same at the right edge.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", blanks(text, columns))
+}
+
+fn blanks(text: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(textwrap::core::display_width(text)))
+}
+
+/// A dimension of the rubric: in English its name in files.
+pub(crate) fn dimension_name(dimension: Dimension) -> &'static str {
+    word(dimension.name(), dimension.label(Locale::Zh))
+}
+
+/// The type of a probe: in English its name in files.
+pub(crate) fn probe_type(kind: ProbeType) -> &'static str {
+    word(kind.name(), kind.label(Locale::Zh))
 }
 
 /// Dollars; what is unknown is a dash, never 0.
@@ -24,7 +113,7 @@ pub(crate) fn money(usd: Option<Usd>) -> String {
 
 /// What something cost, in a sentence.
 pub(crate) fn cost(usd: Option<Usd>) -> String {
-    if usd.is_some() { money(usd) } else { "cost unknown".to_owned() }
+    if usd.is_some() { money(usd) } else { word("cost unknown", "费用未知").to_owned() }
 }
 
 /// A word as a shell takes it.
@@ -39,13 +128,13 @@ pub(crate) fn shell_word(word: &str) -> String {
 /// Seconds as people say them.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 1.0 {
-        return format!("{seconds:.2} s");
+        return say!("{seconds:.2} s", "{seconds:.2} 秒");
     }
     let whole = seconds.round() as u64;
     match whole {
-        0..=119 => format!("{whole} s"),
-        120..=7199 => format!("{} min", whole.div_ceil(60)),
-        _ => format!("{:.1} h", seconds / 3600.0),
+        0..=119 => say!("{whole} s", "{whole} 秒"),
+        120..=7199 => say!("{} min", "{} 分钟", whole.div_ceil(60)),
+        _ => say!("{:.1} h", "{:.1} 小时", seconds / 3600.0),
     }
 }
 
@@ -74,10 +163,10 @@ pub(crate) fn short(number: Option<u64>) -> String {
 /// A span of time in its largest unit: `5 s`, `3 min`, `2 h`, `4 d`.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {
-        0..=59 => format!("{seconds} s"),
-        60..=3599 => format!("{} min", seconds / 60),
-        3600..=86_399 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
+        0..=59 => say!("{seconds} s", "{seconds} 秒"),
+        60..=3599 => say!("{} min", "{} 分钟", seconds / 60),
+        3600..=86_399 => say!("{} h", "{} 小时", seconds / 3600),
+        _ => say!("{} d", "{} 天", seconds / 86_400),
     }
 }
 

@@ -10,6 +10,8 @@ use tokio::sync::watch;
 use crate::cli::failure::{Exit, chain};
 use crate::cli::terminal::Console;
 use crate::scheduler::StopRequest;
+use base::locale::word;
+use base::say;
 
 /// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
 pub(crate) struct Interrupts {
@@ -63,7 +65,13 @@ impl Interrupts {
             }
         };
         if let Err(error) = std::thread::Builder::new().name("interrupts".to_owned()).spawn(handle) {
-            console.warn("warning:", format!("Ctrl-C is not handled, and ends the run at once: {error}"));
+            console.warn(
+                word("warning:", "警告："),
+                say!(
+                    "Ctrl-C is not handled, and ends the run at once: {error}",
+                    "无法处理 Ctrl-C，按下会立即结束运行：{error}"
+                ),
+            );
         }
     }
 
@@ -94,7 +102,10 @@ impl InterruptState {
                 let nth = self.received.fetch_add(1, Ordering::Relaxed) + 1;
                 match requested(nth, self.is_over.load(Ordering::Relaxed)) {
                     Some(stop) => drop(self.stop.send_replace(stop)),
-                    None => console.leave(Exit::Interrupted.code(), "stopped; finished work is saved"),
+                    None => console.leave(
+                        Exit::Interrupted.code(),
+                        word("stopped; finished work is saved", "已停止；完成的工作已保存"),
+                    ),
                 }
             }
         })

@@ -27,12 +27,16 @@ use std::path::Path;
 use clap::FromArgMatches;
 use clap::error::{ContextKind, ErrorKind};
 
-use crate::pipeline::find_pipeline;
+use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
+use args::Common;
+use base::locale::Locale;
+use base::locale::word;
 use command_line::CommandLine;
 use command_list::{commands_at, former_command, former_flag};
 use commands::{Cli, dispatch, program};
 use failure::{Exit, Failure};
+use project::folder;
 use system_limits::prepare_process;
 use terminal::{Console, LogWriter};
 
@@ -65,10 +69,13 @@ pub fn main() -> u8 {
             };
         }
     };
+    speak(&cli.common);
     let console = Console::new(&cli.common);
     start_logging(cli.common.verbose, &console);
     let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
-    let ended = catch_unwind(command).unwrap_or_else(|_| Err(Failure::error("a fault of compeval; please report it")));
+    let ended = catch_unwind(command).unwrap_or_else(|_| {
+        Err(Failure::error(word("a fault of compeval; please report it", "compeval 自身的故障，请报告")))
+    });
     let exit = ended.unwrap_or_else(|failure| failure.report(&console));
     match Console::output_error() {
         None => exit.code(),
@@ -87,6 +94,18 @@ fn parse() -> Result<Cli, clap::Error> {
     let cli = Cli::from_arg_matches(&matches)?;
     CommandLine::new(program, &matches).set_current();
     Ok(cli)
+}
+
+/// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
+fn speak(common: &Common) {
+    if let Some(locale) = common.locale {
+        return Locale::from(locale).choose();
+    }
+    let file = find_pipeline(&folder(common), common.config.as_deref()).ok();
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    if let Some(locale) = text.as_deref().and_then(declared_locale) {
+        locale.set_of_project();
+    }
 }
 
 /// The arguments of this process.

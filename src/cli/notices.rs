@@ -2,13 +2,15 @@
 
 use crate::cli::access::access_list;
 use crate::cli::findings::render_some;
-use crate::cli::format::{count, money};
+use crate::cli::format::{Noun, count, money};
 use crate::cli::part::part_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Event;
 use crate::pipeline::Problems;
 use crate::plan::CostEstimate;
 use crate::remote::SharedSummary;
+use base::locale::word;
+use base::say;
 
 /// Prints what an event has to say, if that is anything.
 pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
@@ -17,35 +19,47 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         Event::Part(part) => console.note(&part_line(part)),
         Event::RemoteIgnored => console.note(&console.labelled(
             TextStyle::Hint,
-            "note:",
-            "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one",
+            word("note:", "说明："),
+            word(
+                "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one",
+                "设置了 CI，因此不使用流程中的远程缓存；可用 COMPEVAL_REMOTE 和 COMPEVAL_TRUST 指定",
+            ),
         )),
         Event::RemoteUnavailable(error) => {
-            console.warn("remote:", format_args!("{error}; this command continues without it"));
+            console.warn(
+                word("remote:", "远程："),
+                say!("{error}; this command continues without it", "{error}；本命令不使用它而继续"),
+            );
         }
         Event::RemoteLacks { url, estimate: CostEstimate { requests, usd, .. } } => {
             if *requests > 0 {
-                let (asked, usd) = (count(*requests, "request"), money(*usd));
-                console.note(&format!("{url} has not all of it: this run sends about {asked}, for about {usd}."));
+                let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
+                console.note(&say!(
+                    "{url} has not all of it: this run sends about {asked}, for about {usd}.",
+                    "{url} 内容不全：本次运行约需 {asked}，约 {usd}。"
+                ));
             }
         }
-        Event::RemoteWarning(warning) => console.warn("remote:", warning),
-        Event::CacheNotice(notice) => console.warn("cache:", notice),
+        Event::RemoteWarning(warning) => console.warn(word("remote:", "远程："), warning),
+        Event::CacheNotice(notice) => console.warn(word("cache:", "缓存："), notice),
         Event::Untrusted(entries) => {
-            let text =
-                format!("{entries} pulled entries are of writers that are not in `trust`; they count as missing");
-            console.warn("cache:", text);
+            let text = say!(
+                "{entries} pulled entries are of writers that are not in `trust`; they count as missing",
+                "拉取的 {entries} 个条目来自不在 `trust` 中的写入者，视为缺失"
+            );
+            console.warn(word("cache:", "缓存："), text);
         }
         Event::Access(access) => console.note(&access_list(access, console)),
         Event::Exchanged(summary) => transfers(summary).into_iter().for_each(|line| console.note(&line)),
         Event::OutputsChanged { label, keys } => {
             let keys: Vec<String> = keys.iter().map(|key| key.0.short()).collect();
-            let text = format!(
+            let text = say!(
                 "pulled outputs differ from those that the earlier results of `{label}` were made from ({}, …); \
                  `compeval cache show KEY` says who wrote them",
+                "拉取的输出与 `{label}` 先前结果所用的不同（{}，……）；`compeval cache show KEY` 说明由谁写入",
                 keys.join(", ")
             );
-            console.warn("warning:", text);
+            console.warn(word("warning:", "警告："), text);
         }
         Event::Started(_)
         | Event::Added { .. }
@@ -66,10 +80,10 @@ pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
 /// What was pulled and uploaded, in a line; `None` if nothing was.
 fn transfers(summary: &SharedSummary) -> Option<String> {
     let (pulled, pushed) = (summary.pulled.entries, summary.pushed.entries);
-    let done: Vec<String> = [(pulled, "pulled"), (pushed, "uploaded")]
+    let done: Vec<String> = [(pulled, word("pulled", "拉取")), (pushed, word("uploaded", "上传"))]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, verb)| format!("{count} {verb}"))
         .collect();
-    (!done.is_empty()).then(|| format!("Remote {}: {}.", summary.url, done.join(", ")))
+    (!done.is_empty()).then(|| say!("Remote {}: {}.", "远程 {}：{}。", summary.url, done.join(", ")))
 }

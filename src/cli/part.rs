@@ -9,10 +9,12 @@ use serde::Serialize;
 use crate::cli::args::PARTS;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, MergeCoverage, NumberedPart, Outcome, PartOfRun, variable};
 use crate::parts::{Engine, EngineError, PartArgument, PartNumber};
+use base::locale::word;
+use base::say;
 
 /// Which part of the matrix this process runs.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,8 +45,11 @@ impl PartArgs {
     /// Says that this process is a task of an array, where it would run the whole matrix all the same.
     pub(crate) fn mention_engine(&self, console: &Console) {
         if let Some((_, name)) = Engine::detect(variable).filter(|_| self.part.is_none()) {
-            let text = format!("{name} is set; this runs the whole matrix, and --part auto/N a part of it");
-            console.note(&console.labelled(TextStyle::Hint, "note:", text));
+            let text = say!(
+                "{name} is set; this runs the whole matrix, and --part auto/N a part of it",
+                "设置了 {name}；这里运行整个矩阵，--part auto/N 则运行其中一片"
+            );
+            console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
         }
     }
 }
@@ -61,7 +66,8 @@ pub(crate) struct MergeArgs {
 }
 
 fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
-    let number = text.parse().map_err(|_| "expected a number, as in --parts 8".to_owned())?;
+    let number =
+        text.parse().map_err(|_| word("expected a number, as in --parts 8", "应为数字，如 --parts 8").to_owned())?;
     PartNumber::new(1, number).map(PartNumber::of).map_err(|fault| fault.to_string())
 }
 
@@ -94,10 +100,14 @@ impl PartJson {
 pub(crate) fn part_line(part: &PartOfRun) -> String {
     let (number, all) = (part.record.number, part.chains_of_all());
     match part.chains() {
-        0 => format!("Part {number} has nothing to do: the matrix has {all} chains, some of which stay together."),
-        chains => format!(
+        0 => say!(
+            "Part {number} has nothing to do: the matrix has {all} chains, some of which stay together.",
+            "分片 {number} 无事可做：矩阵共有 {all} 条链，其中一些不能分开。"
+        ),
+        chains => say!(
             "Part {number}: {chains} of {all} chains (a method on a fixture), {:.0}% of the estimated work; the \
              largest part has {:.2} times the mean.",
+            "分片 {number}：{all} 条链（一个方法在一个样本上）中的 {chains} 条，估计工作量的 {:.0}%；最大的分片是平均的 {:.2} 倍。",
             part.share() * 100.0,
             part.largest_to_mean(),
         ),
@@ -110,32 +120,45 @@ pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, consol
     let names = |parts: &[PartNumber]| parts.iter().map(|part| part.index().to_string()).collect::<Vec<_>>().join(", ");
     let MergeCoverage { missing, incomplete, doubled, made_twice, .. } = coverage;
     if !doubled.is_empty() {
-        let text =
-            format!("at the same time, in two processes, ran part {}; what both paid is counted", names(doubled));
-        console.warn("parts:", text);
+        let text = say!(
+            "at the same time, in two processes, ran part {}; what both paid is counted",
+            "分片 {} 在两个进程中同时运行；双方的花费都已计入",
+            names(doubled)
+        );
+        console.warn(word("parts:", "分片："), text);
     }
     if *made_twice > 0 {
-        let text = format!(
+        let text = say!(
             "{} came out equal in two parts and was paid for in both; the output of the lower part is used",
-            count(*made_twice, "action")
+            "{} 在两个分片中相同，且都已付费；采用编号较小的分片的输出",
+            count(*made_twice, Noun::Action)
         );
-        console.note(&console.labelled(TextStyle::Hint, "note:", text));
+        console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
     }
     // Also where no cell is missing: what these paid is not counted.
     if !missing.is_empty() {
-        console.warn("parts:", format_args!("these parts are not in the remote: {}", names(missing)));
+        console.warn(
+            word("parts:", "分片："),
+            say!("these parts are not in the remote: {}", "远程缓存中没有这些分片：{}", names(missing)),
+        );
     }
     if !incomplete.is_empty() {
-        console.warn("parts:", format_args!("these parts have work left: {}", names(incomplete)));
+        console.warn(
+            word("parts:", "分片："),
+            say!("these parts have work left: {}", "这些分片还有工作未完成：{}", names(incomplete)),
+        );
     }
     if outcome.ending != Ending::Complete {
-        console.eprint(&console.labelled(TextStyle::Hint, "hint:", way_on(outcome, coverage)));
+        console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), way_on(outcome, coverage)));
         // The merge asks no model: what is pending in it is missing.
         exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };
     }
     let caveats = &outcome.manifest.caveats;
     if !caveats.weak_judges.is_empty() && !caveats.allow_weak_judge {
-        console.error("judge:", format_args!("failed its self-test in a part: {}", caveats.weak_judges.join(", ")));
+        console.error(
+            word("judge:", "评审："),
+            say!("failed its self-test in a part: {}", "在某个分片中未通过自检：{}", caveats.weak_judges.join(", ")),
+        );
         exit = exit.and(Exit::Error);
     }
     exit
@@ -148,10 +171,16 @@ fn way_on(outcome: &Outcome, coverage: &MergeCoverage) -> String {
     let unfinished = coverage.unfinished();
     let Some(first) = unfinished.first() else {
         let label = &outcome.manifest.label;
-        return format!("no part of `{label}` is missing; `{rest}` asks for what its parts left out");
+        return say!(
+            "no part of `{label}` is missing; `{rest}` asks for what its parts left out",
+            "`{label}` 不缺分片；`{rest}` 补做各分片遗漏的部分"
+        );
     };
     let command = typed.with("part", &format!("--part {first}")).command("run");
     let again = coverage.engine.and_then(|engine| engine.start_again(&unfinished));
-    let again = again.map(|again| format!(" (of all: {again})")).unwrap_or_default();
-    format!("{command}{again}, then merge again; or run what is left in one process: {rest}")
+    let again = again.map(|again| say!(" (of all: {again})", "（全部：{again}）")).unwrap_or_default();
+    say!(
+        "{command}{again}, then merge again; or run what is left in one process: {rest}",
+        "{command}{again}，然后再次合并；或在一个进程中运行剩余部分：{rest}"
+    )
 }

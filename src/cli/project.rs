@@ -12,6 +12,8 @@ use crate::evaluation::{self, EvaluationError, Event, Listening, paths_of_projec
 use crate::pipeline::{MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline};
 use crate::results::Label;
 use crate::scheduler::BudgetLimits;
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 
 /// How strictly a project is opened.
@@ -51,7 +53,9 @@ pub(crate) fn open_project(
 
 pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: ProjectOptions) -> Result<Opened, Failure> {
     let request = open_request(common, select, opening)?;
-    Ok(evaluation::open_project(&request).map_err(EvaluationError::from)?)
+    let opened = evaluation::open_project(&request).map_err(EvaluationError::from)?;
+    opened.pipeline.settings.locale.set_of_project();
+    Ok(opened)
 }
 
 /// The request to open the project that the flags select.
@@ -104,7 +108,10 @@ pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
 /// The limits on the command line.
 pub(crate) fn limits_of(BudgetArgs { max_cost, max_requests }: &BudgetArgs) -> Result<BudgetLimits, Failure> {
     if let Some(limit) = max_cost.filter(|limit| !limit.is_finite() || *limit < 0.0) {
-        return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
+        return Err(Failure::input(say!(
+            "--max-cost {limit} is not an amount of money: expected 0 or more",
+            "--max-cost {limit} 不是金额：应为 0 或以上"
+        )));
     }
     Ok(BudgetLimits { usd: max_cost.map(Usd), requests: *max_requests })
 }
@@ -122,7 +129,7 @@ pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failu
 /// Prints the notices of the cache.
 pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
-        console.warn("cache:", notice);
+        console.warn(word("cache:", "缓存："), notice);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache,
     SigningKey, TrustedWriter,
 };
+use base::locale::word;
 
 /// The variable with the secret key.
 pub(crate) const SIGNING_KEY: &str = "COMPEVAL_SIGNING_KEY";
@@ -126,10 +127,12 @@ impl RemoteArgs {
         let Some(settings) = given.resolve(declared).map_err(EvaluationError::from)? else {
             let message = match is_ignored {
                 true => "CI is set, so the remote of the pipeline is not used",
-                false => "there is no remote",
+                false => word("there is no remote", "没有远程缓存"),
             };
-            let hint =
-                "compeval … --remote fs:///srv/compeval, or COMPEVAL_REMOTE, or `remote` in [cache] of the pipeline";
+            let hint = word(
+                "compeval … --remote fs:///srv/compeval, or COMPEVAL_REMOTE, or `remote` in [cache] of the pipeline",
+                "compeval … --remote fs:///srv/compeval，或 COMPEVAL_REMOTE，或流程 [cache] 中的 `remote`",
+            );
             return Err(Failure::input(message).hinted(hint));
         };
         Ok(SharedCache::new(settings)?)

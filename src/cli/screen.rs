@@ -12,6 +12,8 @@ use crate::cli::stop_reasons::print_stop_reasons;
 use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::evaluation::{Event, LiveServer, PartialResults, Started};
 use crate::scheduler::{Budget, BudgetLimits, StopRequest};
+use base::locale::word;
+use base::say;
 
 /// Draws the events of one evaluation.
 pub(crate) struct Screen {
@@ -70,10 +72,12 @@ impl Screen {
     fn serve(&mut self, results: PartialResults) {
         match LiveServer::start(results) {
             Ok(live) => {
-                self.console.eprint(&self.console.labelled(TextStyle::Hint, "live:", live.address()));
+                self.console.eprint(&self.console.labelled(TextStyle::Hint, word("live:", "实时："), live.address()));
                 self.live = Some(live);
             }
-            Err(error) => self.console.warn("live:", format!("the page cannot be served: {error}")),
+            Err(error) => self
+                .console
+                .warn(word("live:", "实时："), say!("the page cannot be served: {error}", "无法提供页面：{error}")),
         }
     }
 

@@ -2,27 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Ended;
 use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
+use base::locale::word;
+use base::say;
 
 /// Prints why a run ended early, if it did, and what waits for a later run.
 pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     let Ended { run, weaknesses, allow_weak_judge, .. } = ended;
-    let say = |what: &str| console.warn("stopped:", what);
+    let say = |what: &str| console.warn(word(word("stopped:", "已停止："), "已停止："), what);
     for UntestedJudge { judge, why } in &run.untested {
-        let grades = if *allow_weak_judge { "its grades may be meaningless" } else { "it was not used" };
-        say(&format!("the self-test of judge {judge} did not complete, so {grades}: {why}"));
+        let grades = if *allow_weak_judge {
+            word("its grades may be meaningless", "其评分可能没有意义")
+        } else {
+            word("it was not used", "未采用它")
+        };
+        say(&say!(
+            "the self-test of judge {judge} did not complete, so {grades}: {why}",
+            "评审 {judge} 的自检未完成，{grades}：{why}"
+        ));
     }
     if !run.unaccounted.is_empty() {
-        say(&format!(
+        say(&say!(
             "only {} were accounted for; this is a bug in compeval, please report it",
+            "只核对到 {}；这是 compeval 的错误，请报告",
             run.unaccounted.join(", ")
         ));
     }
     if let Some(reached) = run.budget {
-        say(&format!("{reached}; run again with a larger budget to continue"));
+        say(&say!("{reached}; run again with a larger budget to continue", "{reached}；请用更大的预算重新运行以继续"));
     }
     if !run.weak_judges.is_empty() {
         print_weak_judges(&run.weak_judges, weaknesses, *allow_weak_judge, console);
@@ -31,7 +41,10 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         say(broken);
     }
     if run.interrupted {
-        say("interrupted; finished work is saved, and the next run continues from there");
+        say(word(
+            "interrupted; finished work is saved, and the next run continues from there",
+            "已中断；完成的工作已保存，下次运行从这里继续",
+        ));
     }
     print_waiting(run, console);
 }
@@ -48,15 +61,18 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
     let requests: usize = batches.iter().map(|batch| batch.lines).sum();
     let (batches_are, requests) = (
         match batches.len() {
-            1 => "1 open batch".to_owned(),
-            many => format!("{many} open batches"),
+            1 => word("1 open batch", "1 个进行中的批次").to_owned(),
+            many => say!("{many} open batches", "{many} 个进行中的批次"),
         },
-        count(requests, "request"),
+        count(requests, Noun::Request),
     );
-    let text = format!("{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)");
-    console.warn("waiting:", text);
+    let text = say!(
+        "{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)",
+        "{batches_are}，共 {requests}；请稍后重新运行，或使用 --wait（`compeval batch ls`）"
+    );
+    console.warn(word("waiting:", "等待："), text);
     for OpenBatchNote { nonce, lines, note, .. } in batches {
-        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));
+        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, Noun::Request)));
     }
 }
 
@@ -68,10 +84,15 @@ fn print_weak_judges(
     console: &Console,
 ) {
     let names = judges.join(", ");
-    let text = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
+    let text = say!(
+        "judge failed its self-test: {names} (`compeval judge selftest` shows how)",
+        "评审未通过自检：{names}（`compeval judge selftest` 显示详情）"
+    );
     let (mark, then) = match is_allowed {
-        true => ("warning:", "its grades may be meaningless"),
-        false => ("stopped:", "--allow-weak-judge continues anyway"),
+        true => (word("warning:", "警告："), word("its grades may be meaningless", "其评分可能没有意义")),
+        false => {
+            (word("stopped:", "已停止："), word("--allow-weak-judge continues anyway", "--allow-weak-judge 可照常继续"))
+        }
     };
     console.eprint(&format!("{} {text}; {then}", console.paint(TextStyle::Warning, mark)));
     for judge in judges {

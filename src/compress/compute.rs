@@ -4,6 +4,7 @@ use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
 use crate::action::BuiltInStrategy;
+use base::say;
 use base::units::Tokens;
 use lexical::notes::{DEFAULT_TOKENS, SessionNotes, notes_within};
 use sessions::transcript::{Message, Role};
@@ -11,7 +12,7 @@ use sessions::transcript::{Message, Role};
 /// Why a rule has no context.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeFault {
-    #[error("the texts alone have more than {target} tokens, and `prune` drops no text")]
+    #[error("{}", say!("the texts alone have more than {target} tokens, and `prune` drops no text", "仅文字就超过 {target} 个词元，而 `prune` 不删文字"))]
     TextsTooLarge { target: u64 },
 }
 

@@ -135,7 +135,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
     let contexts = cache.map_or_else(BTreeMap::new, |cache| named_contexts(sides, &found, preparer, cache));
     let pages = sides.each_ref().map(|side| side.page(pipeline));
     let summary = Summary { headline: headline.cloned(), ..joined(sides, comparison) };
-    let label = match design.locale {
+    let label = match design.locale.of_report() {
         Locale::En => format!("{} against {}", judged.label, baseline.label),
         Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
     };

@@ -11,6 +11,7 @@ use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::FileError;
+use base::say;
 use base::units::{Tokens, Usd};
 use models::ModelRef;
 
@@ -34,37 +35,35 @@ pub enum EvaluationError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A model has no known price, and the cost is limited. The pipeline's file declares prices.
-    #[error("a cost limit needs known prices, and the price of `{model}` is unknown")]
+    #[error("{}", say!("a cost limit needs known prices, and the price of `{model}` is unknown", "费用上限需要已知价格，而 `{model}` 的价格未知"))]
     UnknownPrice { model: ModelRef, file: PathBuf },
     /// One reply may cost more than the limit, and so may the whole run.
-    #[error(
-        "the cost is limited to ${:.2}, and one reply of `{}` may cost ${:.2} ({} tokens)",
-        limit.0, reply.model, reply.usd.0, reply.tokens.0
-    )]
+    #[error("{}", say!("the cost is limited to ${:.2}, and one reply of `{}` may cost ${:.2} ({} tokens)", "费用上限为 ${:.2}，而 `{}` 一条回复可能花费 ${:.2}（{} 个词元）" ,
+        limit.0, reply.model, reply.usd.0, reply.tokens.0))]
     CostLimit { limit: Usd, reply: DearestReply, expected: Option<Usd> },
     /// The variable with the key of a provider is not set.
-    #[error("{variable} is not set, and provider `{provider}` needs the key in it")]
+    #[error("{}", say!("{variable} is not set, and provider `{provider}` needs the key in it", "没有设置 {variable}，而服务商 `{provider}` 需要其中的密钥"))]
     MissingKey { variable: String, provider: String },
     /// A part's folder may be gone before its batches have ended.
-    #[error("a part cannot send requests to `{model}` in batches")]
+    #[error("{}", say!("a part cannot send requests to `{model}` in batches", "分片不能以批次向 `{model}` 发送请求"))]
     BatchedPart { model: ModelRef },
     /// The same part is being run by another process.
-    #[error("part {part} is being run already: {error}")]
+    #[error("{}", say!("part {part} is being run already: {error}", "分片 {part} 已在运行：{error}"))]
     PartIsRunning { part: PartNumber, error: LabelWriterError },
     /// Parts meet in a remote, and none is named.
-    #[error("the parts of a run meet in a remote, and none is named")]
+    #[error("{}", say!("the parts of a run meet in a remote, and none is named", "一次运行的各分片在远程缓存中汇合，而没有指定远程缓存"))]
     NoRemote,
     /// The remote has not the judges' self-test, which every part would pay for.
-    #[error("the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them")]
+    #[error("{}", say!("the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them", "{url} 中没有评审的自检：缺 {cases} 例，每个分片都会重复询问"))]
     NoSelftest { url: String, cases: usize },
     /// No part of the run pushed anything.
-    #[error("the remote has no part of `{label}` in {of} parts")]
+    #[error("{}", say!("the remote has no part of `{label}` in {of} parts", "远程缓存中没有 `{label}` 的 {of} 个分片中的任何一个"))]
     NoParts { label: Label, of: NonZeroU32 },
     /// The parts measured something else than the project does now.
-    #[error("the parts of `{label}` are of another design than this project is now; what differs:{}", list(differs))]
+    #[error("{}", say!("the parts of `{label}` are of another design than this project is now; what differs:{}", "`{label}` 的各分片与本项目现在的设计不同；差异：{}" , list(differs)))]
     OtherParts { label: Label, differs: Vec<String> },
     /// The parts divided the work otherwise.
-    #[error("the parts of `{label}` divided the work otherwise than this project and this version would now")]
+    #[error("{}", say!("the parts of `{label}` divided the work otherwise than this project and this version would now", "`{label}` 的各分片划分工作的方式与本项目和本版本现在的不同"))]
     OtherAssignment { label: Label },
     /// The results of the label cannot be written.
     #[error(transparent)]
@@ -72,7 +71,7 @@ pub enum EvaluationError {
     #[error(transparent)]
     LabelLock(#[from] LabelLockError),
     /// The cache is a file.
-    #[error("the cache {} is a file, not a folder", _0.display())]
+    #[error("{}", say!("the cache {} is a file, not a folder", "缓存 {} 是文件，不是文件夹" , _0.display()))]
     CacheIsFile(PathBuf),
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -93,16 +92,16 @@ pub enum EvaluationError {
     #[error(transparent)]
     Incomparable(#[from] Incomparable),
     /// Too many rows for a page that compares them.
-    #[error("`{0}` has more than {FEW} cells, which are too many for a page")]
+    #[error("{}", say!("`{_0}` has more than {FEW} cells, which are too many for a page", "`{_0}` 超过 {FEW} 个单元，对一个页面过多"))]
     TooManyCells(String),
     /// The baseline shares too few fixtures for a look.
-    #[error("a look needs {needed} fixtures that the baseline has too, and there are {found}")]
+    #[error("{}", say!("a look needs {needed} fixtures that the baseline has too, and there are {found}", "一次查看需要基线中也有的 {needed} 个样本，现有 {found} 个"))]
     TooFewFixtures { needed: usize, found: usize },
     /// The runtime cannot be started.
-    #[error("failed to start the runtime: {0}")]
+    #[error("{}", say!("failed to start the runtime: {_0}", "无法启动运行时：{_0}"))]
     Runtime(std::io::Error),
     /// The periodic tasks of a run ended before it did.
-    #[error("the clock stopped")]
+    #[error("{}", say!("the clock stopped", "时钟已停止"))]
     ClockStopped,
 }
 

@@ -12,6 +12,7 @@ use crate::parts::{Assignment, Engine, PartNumber};
 use crate::pipeline::Pipeline;
 use crate::remote::{FoundRecord, SharedSummary};
 use crate::results::{Design, DesignChange, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
+use base::say;
 use base::units::{Usage, Usd, add_known};
 
 /// The parts of a run, by their records in the remote.
@@ -139,7 +140,7 @@ fn overlap(one: &Manifest, other: &Manifest) -> bool {
 fn differences(part: &Manifest, design: &Design) -> Vec<String> {
     let DesignChange { conflicts, additions } = DesignChange::between(&part.design, design);
     let mut differences: Vec<String> = conflicts;
-    differences.extend(additions.into_iter().map(|added| format!("the parts do not have {added}")));
+    differences.extend(additions.into_iter().map(|added| say!("the parts do not have {added}", "各分片没有 {added}")));
     differences
 }
 

@@ -17,6 +17,7 @@ use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
     run_files, summarize, take_figures, worst_rows,
 };
+use base::say;
 use base::threads::both;
 
 /// Worst probes that a report shows.
@@ -187,7 +188,10 @@ pub(super) fn page<'a>(
 ) -> PageInput<'a> {
     let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
     let too_many = (rows.0.is_empty() && cells > 0).then(|| {
-        format!("{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.")
+        say!(
+            "{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.",
+            "{cells} 个单元对一个页面过多：其文件夹中都有，`compeval show` 可逐个显示。"
+        )
     });
     let mut page = PageInput {
         banks: banks(pipeline),

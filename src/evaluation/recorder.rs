@@ -12,6 +12,7 @@ use crate::results::{
 };
 use crate::scheduler::{Event, Listener, Spent};
 use base::files::FileError;
+use base::say;
 use base::units::{Usage, Usd};
 
 /// The recorder of a run.
@@ -115,7 +116,7 @@ impl Recorder {
         manifest.unused = self.useful.unused_of(spent);
         manifest.saved_by_prompt_cache = Usd(spent.saved);
         manifest.failures = self.failures;
-        let times = |count: u64| if count > 1 { format!("{count} times: ") } else { String::new() };
+        let times = |count: u64| if count > 1 { say!("{count} times: ", "{count} 次：") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
         let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
         Ok(FinishedRows { few: rows.few, unchanged })

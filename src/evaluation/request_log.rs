@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::say;
 use models::ClientEvent;
 
 #[derive(Debug, Default)]
@@ -34,7 +35,9 @@ fn describe(event: &ClientEvent) -> Option<String> {
     let until = |wait: &Duration| if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
     match event {
         ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
-        ClientEvent::RateLimited { provider } => Some(format!("{provider} reports a rate limit")),
+        ClientEvent::RateLimited { provider } => {
+            Some(say!("{provider} reports a rate limit", "{provider} 报告速率限制"))
+        }
         ClientEvent::Retrying { provider, model, cause, wait, .. } => {
             Some(format!("retrying {provider}/{model}{}: {cause}", until(wait)))
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
+use base::locale::Locale;
 use models::{ModelUse, ProviderSpec};
 
 /// The hosts and programs of a project, each once and sorted.
@@ -72,20 +73,36 @@ impl ExternalAccess {
 
     /// One line for each host and program.
     pub fn lines(&self) -> Vec<String> {
+        self.lines_in(Locale::printed())
+    }
+
+    fn lines_in(&self, locale: Locale) -> Vec<String> {
         let hosts = self.hosts.iter().map(|HostAccess { host, key }| match key {
-            Some(variable) => format!("sends transcripts to {host}, with the key in {variable}"),
-            None => format!("sends transcripts to {host}, without a key"),
+            Some(variable) => locale.pick(
+                format!("sends transcripts to {host}, with the key in {variable}"),
+                format!("将会话记录发送到 {host}，使用 {variable} 中的密钥"),
+            ),
+            None => locale.pick(
+                format!("sends transcripts to {host}, without a key"),
+                format!("将会话记录发送到 {host}，不用密钥"),
+            ),
         });
         let programs = self.programs.iter().map(|ProgramAccess { command, variables }| {
-            let seen = if variables.is_empty() { String::new() } else { format!(" with {}", variables.join(", ")) };
-            format!("starts `{}`{seen}", command.join(" "))
+            let (command, names) = (command.join(" "), variables.join(", "));
+            match variables.is_empty() {
+                true => locale.pick(format!("starts `{command}`"), format!("启动 `{command}`")),
+                false => {
+                    locale.pick(format!("starts `{command}` with {names}"), format!("启动 `{command}`，传入 {names}"))
+                }
+            }
         });
-        let remote = self.remote.iter().map(|url| format!("shares its cache at {url}"));
+        let remote = self.remote.iter();
+        let remote = remote.map(|url| locale.pick(format!("shares its cache at {url}"), format!("在 {url} 共享缓存")));
         hosts.chain(programs).chain(remote).collect()
     }
 
     pub fn digest(&self) -> Digest {
-        Digest::hash(format!("external access\n{}", self.lines().join("\n")))
+        Digest::hash(format!("external access\n{}", self.lines_in(Locale::En).join("\n")))
     }
 }
 

@@ -48,8 +48,9 @@ pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};
 pub use providers::Environment;
 pub use schema::SCHEMAS;
 pub use select::{EmptySelection, MatrixSelection, Overrides};
+pub use settings::declared_locale;
 pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
-pub use starter::{starter_files, with_selftest_seed};
+pub use starter::{in_language, starter_files, with_selftest_seed};
 
 #[cfg(test)]
 mod tests;

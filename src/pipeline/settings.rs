@@ -14,6 +14,17 @@ use crate::judge::{Rubric, Scope, SelfTestDesign};
 use base::locale::Locale;
 use models::{ModelRef, Price};
 
+/// The language that a pipeline declares, also where it has faults that keep it from being opened.
+pub fn declared_locale(pipeline: &str) -> Option<Locale> {
+    let value =
+        |line: &str| Some(line.trim_start().strip_prefix("locale")?.trim_start().strip_prefix('=')?.trim().to_owned());
+    match pipeline.lines().find_map(value)?.trim_start_matches(['"', '\'']) {
+        zh if zh.starts_with("zh") => Some(Locale::Zh),
+        en if en.starts_with("en") => Some(Locale::En),
+        _ => None,
+    }
+}
+
 /// The settings, with what the command line puts in their place.
 pub(super) fn settings(
     context: &mut ValidationContext<'_>,

@@ -1,5 +1,10 @@
 //! The files of a new project, which runs without changes.
 
+use std::borrow::Cow;
+
+use super::PIPELINE_FILE;
+use base::locale::Locale;
+
 /// The shipped pipeline as a project has it: with the schemas beside it, and with a seed for the self-test of its judges: the cases of one project are not those of another.
 pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
     pipeline.replace("./assets/schemas/", "./schemas/").replacen(
@@ -9,6 +14,19 @@ pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
         ),
         1,
     )
+}
+
+/// A file of a new project as it is in a language: the pipeline names the language, and the prompt is written in it.
+pub fn in_language(path: &str, text: &'static str, locale: Locale) -> Cow<'static, str> {
+    match (locale, path) {
+        (Locale::Zh, PIPELINE_FILE) => {
+            let named =
+                "[pipeline]\nlocale   = \"zh\"                 # language of prompts, rubric, reports and messages\n";
+            text.replacen("[pipeline]\n", named, 1).into()
+        }
+        (Locale::Zh, "prompts/anchored.md") => include_str!("../../assets/prompts/zh/anchored-iterative.md").into(),
+        _ => text.into(),
+    }
 }
 
 /// The paths and texts of a pipeline, a prompt, a fixture with its bank, the schemas they name, and a .gitignore. The

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
+use base::locale::word;
 use base::named_enum;
+use base::say;
 
 use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};
@@ -16,19 +18,15 @@ use super::status::StaleReason;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct StaleExplanation {
     /// The reason; of several, the one nearest to what the user did.
-    pub why: &'static str,
+    pub why: StaleCause,
     /// What has changed: `prompts/anchored.md:14`, `temperature: 0 → 0.5`.
     pub changed: Vec<String>,
 }
 
-impl StaleExplanation {
-    /// What waits for a stale upstream, or was made from another output than there is now.
-    pub const UPSTREAM: &'static str = ChangeKind::Upstream.name();
-}
-
 named_enum! {
-    /// What kind of thing a change is, in the order in which kinds are reported.
-    enum ChangeKind {
+    /// Why an action is stale: what kind of thing has changed, in the order in which kinds are reported, or what became
+    /// of its output.
+    pub enum StaleCause {
         Schema = "schema version",
         Model = "model",
         Prompt = "prompt changed",
@@ -37,7 +35,36 @@ named_enum! {
         CommandFile = "command input file",
         Span = "fixture span",
         Probe = "probe text",
+        /// What waits for a stale upstream, or was made from another output than there is now.
         Upstream = "upstream output changed",
+        NeverRun = "never computed",
+        Failed = "failed last time",
+        Pruned = "pruned",
+        Damaged = "damaged",
+        Refreshed = "refreshed on request",
+    }
+}
+
+impl StaleCause {
+    /// As it is printed.
+    pub fn words(self) -> &'static str {
+        let chinese = match self {
+            StaleCause::Schema => "格式版本",
+            StaleCause::Model => "模型",
+            StaleCause::Prompt => "提示词有改动",
+            StaleCause::Setting => "设置",
+            StaleCause::Rubric => "评分细则",
+            StaleCause::CommandFile => "命令的输入文件",
+            StaleCause::Span => "样本片段",
+            StaleCause::Probe => "问题文字",
+            StaleCause::Upstream => "上游输出有变",
+            StaleCause::NeverRun => "从未计算",
+            StaleCause::Failed => "上次失败",
+            StaleCause::Pruned => "已清理",
+            StaleCause::Damaged => "已损坏",
+            StaleCause::Refreshed => "按要求刷新",
+        };
+        word(self.name(), chinese)
     }
 }
 
@@ -45,7 +72,7 @@ named_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InputRole {
     /// A part of this kind.
-    Of(ChangeKind),
+    Of(StaleCause),
     /// A prompt's text without its values: it also changes with which of these are empty.
     Skeleton,
     /// The text of the criteria, their ids, the shape of the reply.
@@ -62,15 +89,15 @@ pub struct Explainer<'l> {
 
 /// Whether the messages of the fixture are among what has changed.
 pub fn touches_messages(reason: &StaleReason) -> bool {
-    touches(reason, ChangeKind::Span)
+    touches(reason, StaleCause::Span)
 }
 
 /// Whether the probe is among what has changed.
 pub fn touches_probe(reason: &StaleReason) -> bool {
-    touches(reason, ChangeKind::Probe)
+    touches(reason, StaleCause::Probe)
 }
 
-fn touches(reason: &StaleReason, kind: ChangeKind) -> bool {
+fn touches(reason: &StaleReason, kind: StaleCause) -> bool {
     let StaleReason::Changed(changes) = reason else { return false };
     changes.iter().any(|change| role(&change.part) == InputRole::Of(kind))
 }
@@ -93,15 +120,16 @@ impl<'l> Explainer<'l> {
     ) -> StaleExplanation {
         let plain = |why| StaleExplanation { why, changed: Vec::new() };
         match reason {
-            StaleReason::NeverRun => plain("never computed"),
+            StaleReason::NeverRun => plain(StaleCause::NeverRun),
             StaleReason::Changed(changes) => self.changed(changes, old, current),
-            StaleReason::Failed { class } => StaleExplanation { why: "failed last time", changed: vec![class.clone()] },
-            StaleReason::Unreadable => {
-                StaleExplanation { why: "failed last time", changed: vec!["the reply could not be used".to_owned()] }
-            }
-            StaleReason::Pruned => plain("pruned"),
-            StaleReason::Damaged => plain("damaged"),
-            StaleReason::Refreshed => plain("refreshed on request"),
+            StaleReason::Failed { class } => StaleExplanation { why: StaleCause::Failed, changed: vec![class.clone()] },
+            StaleReason::Unreadable => StaleExplanation {
+                why: StaleCause::Failed,
+                changed: vec![word("the reply could not be used", "回复无法使用").to_owned()],
+            },
+            StaleReason::Pruned => plain(StaleCause::Pruned),
+            StaleReason::Damaged => plain(StaleCause::Damaged),
+            StaleReason::Refreshed => plain(StaleCause::Refreshed),
         }
     }
 
@@ -111,7 +139,7 @@ impl<'l> Explainer<'l> {
         old: Option<&Sources>,
         current: &CurrentSources<'_>,
     ) -> StaleExplanation {
-        let mut found: Vec<(ChangeKind, String)> = Vec::new();
+        let mut found: Vec<(StaleCause, String)> = Vec::new();
         let mut add = |kind, text: String| {
             if !found.contains(&(kind, text.clone())) {
                 found.push((kind, text));
@@ -122,7 +150,7 @@ impl<'l> Explainer<'l> {
         let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
         for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
             if let Some(setting) = switched(change, current) {
-                add(ChangeKind::Setting, setting);
+                add(StaleCause::Setting, setting);
                 continue;
             }
             match role(&change.part) {
@@ -132,12 +160,12 @@ impl<'l> Explainer<'l> {
                 InputRole::Skeleton if prompt_moved != Some(false) => {
                     self.places(current.prompt.as_ref(), old)
                         .iter()
-                        .for_each(|place| add(ChangeKind::Prompt, place.clone()));
+                        .for_each(|place| add(StaleCause::Prompt, place.clone()));
                 }
                 InputRole::Criteria if rubric_moved != Some(false) => {
                     self.places(current.rubric.as_ref(), old)
                         .iter()
-                        .for_each(|place| add(ChangeKind::Rubric, place.clone()));
+                        .for_each(|place| add(StaleCause::Rubric, place.clone()));
                 }
                 InputRole::Skeleton | InputRole::Criteria | InputRole::Derived => {}
             }
@@ -146,7 +174,7 @@ impl<'l> Explainer<'l> {
             found.extend(changes.first().map(|change| fallback(change, current)));
         }
         found.sort_by_key(|(kind, _)| *kind);
-        let why = found.first().map_or("never computed", |(kind, _)| kind.name());
+        let why = found.first().map_or(StaleCause::NeverRun, |(kind, _)| *kind);
         StaleExplanation { why, changed: found.into_iter().map(|(_, text)| text).collect() }
     }
 
@@ -234,56 +262,54 @@ fn is_composed(part: &str, changes: &[InputChange]) -> bool {
 
 fn role(part: &str) -> InputRole {
     match part {
-        "schema" | "rules" => InputRole::Of(ChangeKind::Schema),
-        "endpoint" | "model" => InputRole::Of(ChangeKind::Model),
+        "schema" | "rules" => InputRole::Of(StaleCause::Schema),
+        "endpoint" | "model" => InputRole::Of(StaleCause::Model),
         "system rubric" | "criteria" | "output schema" => InputRole::Criteria,
         "instructions" => InputRole::Skeleton,
         "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" => {
-            InputRole::Of(ChangeKind::Upstream)
+            InputRole::Of(StaleCause::Upstream)
         }
         "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model" | "context_length" => {
-            InputRole::Of(ChangeKind::Span)
+            InputRole::Of(StaleCause::Span)
         }
-        "question" | "ground truth" => InputRole::Of(ChangeKind::Probe),
+        "question" | "ground truth" => InputRole::Of(StaleCause::Probe),
         "request" | "stdin" | "sections" | "repetition" => InputRole::Derived,
         _ => match part.split_once(' ') {
             Some(("user" | "system" | "assistant", _)) => InputRole::Skeleton,
-            Some(("items", _)) => InputRole::Of(ChangeKind::Upstream),
-            Some(("messages", _)) => InputRole::Of(ChangeKind::Span),
-            Some(("file", _)) => InputRole::Of(ChangeKind::CommandFile),
-            _ => InputRole::Of(ChangeKind::Setting),
+            Some(("items", _)) => InputRole::Of(StaleCause::Upstream),
+            Some(("messages", _)) => InputRole::Of(StaleCause::Span),
+            Some(("file", _)) => InputRole::Of(StaleCause::CommandFile),
+            _ => InputRole::Of(StaleCause::Setting),
         },
     }
 }
 
-fn words(kind: ChangeKind, change: &InputChange, current: &CurrentSources<'_>) -> String {
+fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -> String {
     let part = change.part.as_str();
     let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);
     match kind {
-        ChangeKind::Span if matches!(part, "fixture_model" | "context_length") => {
+        StaleCause::Span if matches!(part, "fixture_model" | "context_length") => {
             format!("{}: {}", file(current.fixture), values(part, change))
         }
-        ChangeKind::Span => file(current.fixture),
-        ChangeKind::Probe => match (current.bank, current.probe) {
-            (Some(bank), Some(probe)) => format!("{bank}: {part} of {probe}"),
+        StaleCause::Span => file(current.fixture),
+        StaleCause::Probe => match (current.bank, current.probe) {
+            (Some(bank), Some(probe)) => say!("{bank}: {part} of {probe}", "{bank}：{probe} 的 {part}"),
             _ => part.to_owned(),
         },
-        ChangeKind::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
-        ChangeKind::Upstream => match part.split_once(' ') {
-            Some(("items", _)) => "previous compaction".to_owned(),
+        StaleCause::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
+        StaleCause::Upstream => match part.split_once(' ') {
+            Some(("items", _)) => word("previous compaction", "前一次压缩").to_owned(),
             _ => part.replace('_', " "),
         },
-        ChangeKind::Schema | ChangeKind::Model | ChangeKind::Prompt | ChangeKind::Setting | ChangeKind::Rubric => {
-            values(if part == "rule" { "strategy" } else { part }, change)
-        }
+        _ => values(if part == "rule" { "strategy" } else { part }, change),
     }
 }
 
 /// `name: old → new`; the name alone where the values are long or secret.
 fn values(name: &str, change: &InputChange) -> String {
     let text = |part: &Option<InputPart>| match part {
-        None => Some("not set".to_owned()),
-        Some(InputPart { text: Some(text), .. }) if text.is_empty() => Some("not set".to_owned()),
+        None => Some(word("not set", "未设置").to_owned()),
+        Some(InputPart { text: Some(text), .. }) if text.is_empty() => Some(word("not set", "未设置").to_owned()),
         Some(InputPart { text, .. }) => text.clone(),
     };
     match (text(&change.old), text(&change.new)) {
@@ -293,22 +319,27 @@ fn values(name: &str, change: &InputChange) -> String {
 }
 
 /// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
-fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (ChangeKind, String) {
+fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (StaleCause, String) {
     match role(&change.part) {
         // neither the rubric nor what is asked has changed
-        InputRole::Criteria if current.probe.is_some() => {
-            (ChangeKind::Setting, "criteria that apply, by rubric_scope or the probe's type".to_owned())
-        }
-        InputRole::Criteria => (ChangeKind::Rubric, "criteria that apply".to_owned()),
+        InputRole::Criteria if current.probe.is_some() => (
+            StaleCause::Setting,
+            word(
+                "criteria that apply, by rubric_scope or the probe's type",
+                "适用的准则（由 rubric_scope 或问题类型决定）",
+            )
+            .to_owned(),
+        ),
+        InputRole::Criteria => (StaleCause::Rubric, word("criteria that apply", "适用的准则").to_owned()),
         InputRole::Skeleton => {
-            (ChangeKind::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
+            (StaleCause::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
         }
         // one execution served all runs, or does now
         InputRole::Derived if change.part == "repetition" => {
             let was_one = change.old.as_ref().is_some_and(|part| part.text.as_deref() == Some("none"));
-            (ChangeKind::Setting, format!("deterministic: {was_one} → {}", !was_one))
+            (StaleCause::Setting, format!("deterministic: {was_one} → {}", !was_one))
         }
-        InputRole::Derived => (ChangeKind::Schema, change.part.clone()),
+        InputRole::Derived => (StaleCause::Schema, change.part.clone()),
         InputRole::Of(kind) => (kind, words(kind, change, current)),
     }
 }

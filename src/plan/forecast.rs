@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowOverflow, WorstCase};
-use super::explain::Explainer;
+use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::reading::{Output, RawBody, read_output};
@@ -49,7 +49,7 @@ pub struct ReasonGroup {
     pub stage: StageName,
     /// The method; `None` for the judges' self-tests.
     pub method: Option<String>,
-    pub why: &'static str,
+    pub why: StaleCause,
     /// What exactly changed: `file:line`, `setting old -> new`.
     pub changed: Vec<String>,
     pub actions: u64,
@@ -125,7 +125,7 @@ pub fn forecast<L: Lookup>(
 }
 
 /// What stale actions of one group have in common: stage, method, reason, what changed.
-type Group = (StageName, Option<String>, &'static str, Vec<String>);
+type Group = (StageName, Option<String>, StaleCause, Vec<String>);
 
 struct ForecastWalk<'w, L> {
     preparer: Preparer<'w>,

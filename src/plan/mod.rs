@@ -20,7 +20,7 @@ mod estimate;
 mod forecast;
 
 pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, WorstCase};
-pub use explain::{Explainer, StaleExplanation, touches_messages, touches_probe};
+pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, touches_probe};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;
 pub use generate::{asking_without_context, generation};

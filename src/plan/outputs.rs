@@ -18,6 +18,8 @@ use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::measure::ContextEntries;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
+use base::locale::word;
+use base::say;
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
 
@@ -124,7 +126,7 @@ impl LoadedContext {
 /// Why an output that the cache had cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputUnavailable {
-    #[error("the cache entry {} is gone; run again to make it anew", .0.0.short())]
+    #[error("{}", say!("the cache entry {} is gone; run again to make it anew", "缓存条目 {} 已不存在；请重新运行以重新产生" , _0.0.short()))]
     Gone(ActionKey),
     #[error(transparent)]
     Damaged(#[from] Damage),
@@ -132,16 +134,18 @@ pub enum OutputUnavailable {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// No input has that name.
-    #[error("the output {0:?} belongs to no input of this action")]
+    #[error("{}", say!("the output {_0:?} belongs to no input of this action", "输出 {_0:?} 不属于该动作的任何输入"))]
     Unnamed(Digest),
     /// What was made of it cannot be written down.
-    #[error("its row cannot be written: {0}")]
+    #[error("{}", say!("its row cannot be written: {_0}", "无法写出其行：{_0}"))]
     Unwritable(#[from] serde_json::Error),
 }
 
 impl OutputUnavailable {
     /// What the user can do about it.
-    pub const REMEDY: &str = "run `compeval cache verify`, then run again";
+    pub fn remedy() -> &'static str {
+        word("run `compeval cache verify`, then run again", "请运行 `compeval cache verify`，然后重新运行")
+    }
 }
 
 /// What is kept verbatim is part of a context but not of its action, so method, session and point are part of its id.

@@ -11,12 +11,13 @@ use crate::action::ActionKey;
 use crate::answer::{Excerpt, Exchange, Recovery};
 use crate::cache::{Damage, Lookup};
 use crate::search::excerpt;
+use base::say;
 use sessions::transcript::{Message, estimate_tokens};
 
 /// Why it is not known what follows from an output.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfollowed {
-    #[error("the cache entry {} is gone; run again to make it anew", .0.0.short())]
+    #[error("{}", say!("the cache entry {} is gone; run again to make it anew", "缓存条目 {} 已不存在；请重新运行以重新产生" , _0.0.short()))]
     Gone(ActionKey),
     #[error(transparent)]
     Damaged(#[from] Damage),

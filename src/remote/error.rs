@@ -1,6 +1,8 @@
 //! Why an operation on a remote failed. The texts contain no credentials: backends pass on kinds of errors and the
 //! names of objects, and the console redacts keys.
 
+use base::say;
+
 /// Why an operation on a remote failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
@@ -11,14 +13,14 @@ pub enum RemoteError {
     #[error("the object {object} is not read: {what}")]
     Refused { object: String, what: &'static str },
     /// The folder or bucket itself.
-    #[error("{url} does not exist. {hint}")]
+    #[error("{}", say!("{url} does not exist. {hint}", "{url} 不存在。{hint}"))]
     Missing { url: String, hint: String },
-    #[error("access to {url} was denied. {hint}")]
+    #[error("{}", say!("access to {url} was denied. {hint}", "无权访问 {url}。{hint}"))]
     Denied { url: String, hint: &'static str },
     #[error("could not {operation} {url}: {what}")]
     Failed { operation: &'static str, url: String, what: String },
     /// The environment does not say what it must say.
-    #[error("{url} cannot be used: {what}")]
+    #[error("{}", say!("{url} cannot be used: {what}", "无法使用 {url}：{what}"))]
     Setup { url: String, what: String },
     #[error(
         "this compeval was built without object stores, so {0} cannot be used; the released programs have them, and so \

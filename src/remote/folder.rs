@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use super::backend::{ListedObject, Remote, WriteOutcome};
 use super::error::RemoteError;
 use base::files::{is_temporary, sync_folder, temporary_in};
+use base::say;
 
 /// A longer object, or range of one, is not read.
 const MAX_OBJECT: u64 = 256 << 20;
@@ -138,7 +139,7 @@ impl FolderRemote {
             match tokio::time::timeout(PATIENCE, receiver).await {
                 Ok(Ok(result)) => result,
                 Ok(Err(_)) => Err(silent("the operation broke off".to_owned())),
-                Err(_) => Err(silent(format!("there was no answer within {} s", PATIENCE.as_secs()))),
+                Err(_) => Err(silent(say!("there was no answer within {} s", "{} 秒内没有应答", PATIENCE.as_secs()))),
             }
         }
         .boxed()

@@ -11,10 +11,16 @@ use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{Damage, Day, EntryMeta, LockHolder, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply};
+use base::locale::word;
 
 /// A remote that takes longer is away.
 const PATIENCE: Duration = Duration::from_secs(10);
-const WITHOUT: &str = "this plan continues without it, and what it has counts as pending";
+fn without() -> &'static str {
+    word(
+        "this plan continues without it, and what it has counts as pending",
+        "本计划不使用它而继续，其中的内容视为待办",
+    )
+}
 
 /// The entries of a remote.
 #[derive(Debug)]
@@ -39,7 +45,7 @@ impl RemoteEntries {
         let store = store.map_err(|error| failed(error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(format!("failed to start the runtime: {error}")))?;
-        runtime.block_on(shared.load_within(PATIENCE, WITHOUT));
+        runtime.block_on(shared.load_within(PATIENCE, without()));
         Ok(RemoteEntries { store, shared, runtime, _folder: folder })
     }
 
@@ -60,7 +66,7 @@ impl Lookup for RemoteEntries {
         if found.is_some() || !self.shared.has(key) {
             return found;
         }
-        self.runtime.block_on(self.shared.pull_within(PATIENCE, WITHOUT, &self.store, *key));
+        self.runtime.block_on(self.shared.pull_within(PATIENCE, without(), &self.store, *key));
         self.store.find(key)
     }
 

@@ -12,6 +12,7 @@ use super::pack::PartOrigin;
 use super::signed::Trust;
 use super::url::RemoteUrl;
 use crate::action::Digest;
+use base::say;
 
 /// Whether entries made here are uploaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,9 +86,9 @@ impl RemoteSettings {
 /// Settings that do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    #[error("uploading to the remote needs a signing key, and COMPEVAL_SIGNING_KEY is not set")]
+    #[error("{}", say!("uploading to the remote needs a signing key, and COMPEVAL_SIGNING_KEY is not set", "上传到远程缓存需要签名密钥，而没有设置 COMPEVAL_SIGNING_KEY"))]
     NoKey,
-    #[error("a web server is only read; upload to the folder or bucket that it serves")]
+    #[error("{}", say!("a web server is only read; upload to the folder or bucket that it serves", "网络服务器只读；请上传到它所提供的文件夹或存储桶"))]
     ReadOnly,
 }
 

@@ -34,6 +34,7 @@ use super::url::RemoteUrl;
 use super::warnings::{clock_warning, own_key_warning, records_warning, unused_warnings};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
+use base::{locale::word, say};
 
 /// Entries wait this long, or until there is a pack's worth of them, before they are uploaded.
 const UPLOAD_EVERY: Duration = Duration::from_secs(30);
@@ -165,7 +166,7 @@ impl SharedCache {
             return;
         }
         if let Err(error) = self.load().await {
-            self.mark_unavailable(&error, "this run continues without it");
+            self.mark_unavailable(&error, word("this run continues without it", "本次运行不使用它而继续"));
         }
     }
 
@@ -193,7 +194,7 @@ impl SharedCache {
     }
 
     fn no_answer(&self, patience: Duration) -> RemoteError {
-        self.failed(format!("there was no answer within {} s", patience.as_secs()))
+        self.failed(say!("there was no answer within {} s", "{} 秒内没有应答", patience.as_secs()))
     }
 
     fn failed(&self, what: String) -> RemoteError {
@@ -290,7 +291,7 @@ impl SharedCache {
             Ok(bytes) => bytes,
             Err(RemoteError::NotFound(_)) => return Ok(()),
             Err(error) => {
-                self.mark_unavailable(&error, "nothing more is pulled");
+                self.mark_unavailable(&error, word("nothing more is pulled", "不再拉取"));
                 return Ok(());
             }
         };

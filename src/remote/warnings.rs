@@ -3,6 +3,7 @@
 use super::index::{RemoteIndex, UnusedPacks};
 use super::signed::Trust;
 use crate::cache::now_ms;
+use base::say;
 
 /// A clock that is ahead by more than this is reported.
 const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
@@ -50,7 +51,11 @@ pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
     let ahead = newest.created.saturating_sub(now_ms());
     let name = newest.writer.as_ref().map_or("a machine", |writer| &writer.name);
     let text = || {
-        format!("the clock of {name} or of this machine is wrong: a pack was written {} min from now", ahead / 60_000)
+        say!(
+            "the clock of {name} or of this machine is wrong: a pack was written {} min from now",
+            "{name} 或本机的时钟有误：一个包写于 {} 分钟之后",
+            ahead / 60_000
+        )
     };
     (ahead > CLOCK_TOLERANCE_MS).then(text)
 }
@@ -58,8 +63,9 @@ pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
 /// The own key is not trusted.
 pub(super) fn own_key_warning(trust: &Trust) -> Option<String> {
     let own = trust.own.filter(|own| trust.writer(own).is_none())?;
-    Some(format!(
-        "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\""
+    Some(say!(
+        "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\"",
+        "签署上传内容的密钥不在 `trust` 中，因此本流程的运行不会采用；请加入 \"NAME {own}\""
     ))
 }
 

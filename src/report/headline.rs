@@ -12,7 +12,7 @@ use stats::{Interval, NoEvidenceReason, Verdict};
 
 /// The main result of a set, with the sentence that says it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
-    let locale = manifest.design.locale;
+    let locale = manifest.design.locale.of_report();
     let result = main_result(summary, manifest);
     Headline { text: sentence(&result, translation(locale)), result, locale }
 }

@@ -37,7 +37,7 @@ const MAX_DIFF: usize = 20;
 /// The report: the sentence, one table, what was lost and edited; everything else is folded. No time of the manifest is
 /// shown, so that equal results give equal reports; `reference` appends the published scores.
 pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> String {
-    let tr = translation(manifest.design.locale);
+    let tr = translation(manifest.design.locale.of_report());
     let mut out = header(summary, manifest, tr);
     out.push('\n');
     out.push_str(&main_table(summary, manifest, tr));

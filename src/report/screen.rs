@@ -39,7 +39,7 @@ const EXTENTS: [Extent; 5] = [
 
 /// The results in at most `lines` lines, or few more where names are long.
 pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
-    let screen = Screen { summary, manifest, width, tr: translation(manifest.design.locale) };
+    let screen = Screen { summary, manifest, width, tr: translation(manifest.design.locale.of_report()) };
     let mut tried = EXTENTS.iter().map(|extent| screen.render(*extent));
     let mut shown = tried.next().unwrap_or_default();
     for next in tried {
@@ -53,7 +53,7 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
 
 /// How many notes a report has.
 pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
-    let tr = translation(manifest.design.locale);
+    let tr = translation(manifest.design.locale.of_report());
     let compared = summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)).count();
     caveats(summary, manifest, tr).len() + confounds(summary, &manifest.design, tr).len() + compared
 }

@@ -25,7 +25,7 @@ const PROBES: u32 = 10;
 
 /// The summary of a result set: scores, compression and cost, caveats. `width` is that of the terminal, at least 60.
 pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> StyledText {
-    let tr = translation(manifest.design.locale);
+    let tr = translation(manifest.design.locale.of_report());
     let mut out = StyledText::default();
     let mut heading = vec![(TextStyle::Strong, summary.label.clone())];
     if let Some(comparison) = &summary.comparison {

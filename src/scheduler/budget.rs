@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
 use crate::action::{ModelRequest, StageName};
+use base::say;
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
 
@@ -38,7 +39,7 @@ impl BudgetLimits {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BudgetReached {
     /// The next request could cost more than is left.
-    #[error("the next request could exceed --max-cost {limit:.2} USD ({spent:.4} USD spent or reserved)")]
+    #[error("{}", say!("the next request could exceed --max-cost {limit:.2} USD ({spent:.4} USD spent or reserved)", "下一个请求可能超过 --max-cost {limit:.2} USD（已用或预留 {spent:.4} USD）"))]
     Cost {
         /// The limit, in dollars.
         limit: f64,
@@ -46,7 +47,7 @@ pub enum BudgetReached {
         spent: f64,
     },
     /// All requests allowed were sent.
-    #[error("--max-requests {limit} were sent")]
+    #[error("{}", say!("--max-requests {limit} were sent", "--max-requests {limit} 已用完"))]
     Requests { limit: u64 },
 }
 

@@ -10,6 +10,7 @@ use crate::action::{ActionKey, Repetition, StageName};
 use crate::pipeline::{AnswerCell, JudgeCell};
 use crate::plan::{self, Action, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow};
 use crate::results::FailedAction;
+use base::locale::word;
 use models::{ErrorClass, ReadFault};
 
 /// The walk over the tasks with all that it resolves cells by.
@@ -82,7 +83,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             Err(error) => {
                 let place = task.place(self.executor.preparer.pipeline());
                 let failure = FailedAction::new(place, task.stage(), Some(resolved.key), error.to_string());
-                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+                let failure = FailedAction { hint: Some(OutputUnavailable::remedy().to_owned()), ..failure };
                 return self.fail(task, &failure, stats);
             }
         };
@@ -104,7 +105,12 @@ impl<'r, 'e> Cells<'r, 'e> {
     /// The failure of a cell whose answer was cut off by the token limit, where its answerer takes that for one. The
     /// answer stays in the cache: with another setting it is graded, and no request is sent.
     fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
-        const HINT: &str = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
+        fn hint() -> &'static str {
+            word(
+                "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies",
+                "请提高作答模型的 max_output_tokens；truncated_replies = \"grade\" 会给这类回复评分",
+            )
+        }
         let preparer = &self.executor.preparer;
         if !task.fails_truncated(preparer.pipeline()) {
             return None;
@@ -115,7 +121,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         };
         let failure = || FailedAction {
             class: Some(ErrorClass::Truncated),
-            hint: Some(HINT.to_owned()),
+            hint: Some(hint().to_owned()),
             ..FailedAction::new(
                 task.place(preparer.pipeline()),
                 task.stage(),

@@ -25,6 +25,8 @@ use crate::plan::{
 use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
+use base::locale::word;
+use base::say;
 use base::units::{Tokens, Usage, Usd};
 use models::{
     self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
@@ -152,7 +154,7 @@ impl Executor<'_> {
 
     /// An input that cannot be read from the cache.
     fn unavailable(&self, action: &Action, error: &OutputUnavailable) -> FailedAction {
-        let hint = Some(OutputUnavailable::REMEDY.to_owned());
+        let hint = Some(OutputUnavailable::remedy().to_owned());
         FailedAction { hint, ..self.failure(action, Blame::Infrastructure, error.to_string()) }
     }
 
@@ -342,7 +344,8 @@ impl Executor<'_> {
                 Err(fault) => {
                     self.note_unreadable(stored.take(), &fault.to_string());
                     if attempt >= action.attempts {
-                        return Err(self.unreadable(action, &fault, format!("{fault} ({attempt} replies)")).into());
+                        let message = say!("{fault} ({attempt} replies)", "{fault}（{attempt} 条回复）");
+                        return Err(self.unreadable(action, &fault, message).into());
                     }
                     attempt += 1;
                 }
@@ -426,9 +429,19 @@ impl Executor<'_> {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
-                let message =
-                    format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
-                let hint = Some("compress harder, move the point, or use a model with a larger window".to_owned());
+                let message = say!(
+                    "about {} tokens are to be sent, and {model} takes {} at most",
+                    "约需发送 {} 个词元，而 {model} 至多接受 {}",
+                    input.0,
+                    window.0
+                );
+                let hint = Some(
+                    word(
+                        "compress harder, move the point, or use a model with a larger window",
+                        "请压缩更多、移动压缩点，或使用窗口更大的模型",
+                    )
+                    .to_owned(),
+                );
                 let class = Some(ErrorClass::TooLong);
                 Err(FailedAction { class, hint, ..self.failure(action, Blame::Method, message) }.into())
             }

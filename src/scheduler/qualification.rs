@@ -14,6 +14,7 @@ use crate::judge::{self, CaseId, CriterionScore, Dimension, DimensionScores, Sel
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
 use crate::results::{FailedAction, UnqualifiedJudge};
+use base::locale::word;
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         }
         let judge = test.name.clone();
         let why = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = Place::Selftest { judge: judge.clone(), case: "every case".to_owned() };
+        let place = Place::Selftest { judge: judge.clone(), case: word("every case", "所有例子").to_owned() };
         let failure = FailedAction::new(place, stage, None, why.clone());
         stats.note_untested(UntestedJudge { judge, why });
         Ok(stats.emit(&Event::Failed(&failure))?)

@@ -11,6 +11,7 @@ use crate::action::{ActionKey, StageName};
 use crate::pipeline::MatrixCounts;
 use crate::plan::{Action, CostEstimate, Resolved};
 use base::files::FileError;
+use base::say;
 
 /// The events of a run and their totals.
 pub(super) struct RunStats<'r> {
@@ -127,7 +128,9 @@ impl<'r> RunStats<'r> {
             (StageName::Judge, due.judge, found.judge),
         ];
         let missing = stages.into_iter().filter(|(_, due, found)| due != found);
-        let words = missing.map(|(stage, due, found)| format!("{found} of {due} {} cells", stage.name()));
+        let words = missing.map(|(stage, due, found)| {
+            say!("{found} of {due} {} cells", "{due} 个 {} 单元中的 {found} 个", stage.name())
+        });
         self.outcome.unaccounted = words.collect();
     }
 

@@ -17,6 +17,7 @@ use crate::plan::{
     self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
 };
 use crate::results::{FailedAction, UnqualifiedJudge};
+use base::locale::word;
 use models::{ErrorClass, Lane};
 
 /// All tasks of a run, and their outcomes.
@@ -287,12 +288,19 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// No task may go unreported: one that waits for something that will not come fails, by name.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        const MESSAGE: &str = "this cell was left waiting for what never came: a fault of compeval";
-        const HINT: &str = "run again; if it stays, please report it";
+        fn message() -> &'static str {
+            word(
+                "this cell was left waiting for what never came: a fault of compeval",
+                "该单元一直在等待未到来的内容：compeval 的故障",
+            )
+        }
+        fn hint() -> &'static str {
+            word("run again; if it stays, please report it", "请重新运行；如仍如此，请报告")
+        }
         for task in self.judges.drain().into_iter().chain(self.cells.shared.drain()) {
             let place = task.place(self.executor.preparer.pipeline());
-            let failure = FailedAction::new(place, task.stage(), None::<ActionKey>, MESSAGE);
-            stats.emit(&Event::Failed(&FailedAction { hint: Some(HINT.to_owned()), ..failure }))?;
+            let failure = FailedAction::new(place, task.stage(), None::<ActionKey>, message());
+            stats.emit(&Event::Failed(&FailedAction { hint: Some(hint().to_owned()), ..failure }))?;
             self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
         }
         Ok(())

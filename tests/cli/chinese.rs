@@ -8,9 +8,9 @@ use super::project::Project;
 const NAMES: &[&str] = &[
     // methods and stages
     "anchored", "index", "regenerative", "extract", "mask", "truncate", "full", "none", "agent", "judge", "lexical",
-    "rules", // files, commands, flags
+    "rules", "compress", "answer", "probes", "rule", // files, commands, flags
     "report", "html", "results", "details", "compeval", "show", "observe", "economics", "label", "json", "all",
-    "allow", "weak", "unproven", "selftest", "md", // vendors
+    "allow", "weak", "unproven", "selftest", "md", "utc", "claude", "code", "codex", // vendors
     "factory", "anthropic", "openai", "gpt", // units and signs
     "kb", "min", "usd", "pareto",
 ];
@@ -28,8 +28,7 @@ fn words_of(text: &str) -> BTreeSet<String> {
 /// A project in Chinese, of the sample session, whose own words are English.
 fn project() -> (Project, BTreeSet<String>) {
     let project = Project::empty();
-    project.expect(0, "init");
-    project.edit("pipeline.toml", "[pipeline]", "[pipeline]\nlocale = \"zh\"");
+    project.expect(0, "init --locale zh");
     let mut own = BTreeSet::new();
     for file in ["fixtures/tally-bank-export.json", "probes/tally-bank-export.probes.json"] {
         own.extend(words_of(&project.read(file)));
@@ -58,6 +57,94 @@ fn the_terminal_the_report_and_the_page_of_a_run_have_no_english_words() {
         let compact = page.replace("\": \"", "\":\"");
         assert!(compact.contains(words), "{words} is not in the page");
     }
+}
+
+/// The words of ids and facts in the bank of the sample.
+fn facts(project: &Project) -> BTreeSet<String> {
+    let bank: serde_json::Value =
+        serde_json::from_str(&project.read("probes/tally-bank-export.probes.json")).expect("a bank");
+    let probes = bank["probes"].as_array().expect("probes");
+    let mut own: BTreeSet<String> =
+        probes.iter().flat_map(|probe| words_of(&format!("{}{}", probe["id"], probe["expected_facts"]))).collect();
+    own.extend(words_of("tally-bank-export"));
+    own.extend(words_of(&project.path(".").display().to_string()));
+    own
+}
+
+/// What a command prints, without what it quotes, flags, paths, keys, and the commands that it names.
+fn prose(text: &str) -> String {
+    let is_quoted_command = |line: &&str| line.trim_start().starts_with("compeval ");
+    let without_commands = |line: &str| match line.split_once("compeval ") {
+        Some((before, command)) => format!("{before} {}", command.split_once("   ").map_or("", |(_, note)| note)),
+        None => line.to_owned(),
+    };
+    let lines: Vec<String> = text.lines().filter(|line| !is_quoted_command(line)).map(without_commands).collect();
+    let unquoted: String = lines.join("\n").split('`').step_by(2).collect();
+    let is_prose =
+        |word: &&str| !word.starts_with("--") && !word.contains(|c: char| "/_=".contains(c) || c.is_ascii_digit());
+    unquoted.split_whitespace().filter(is_prose).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn everyday_commands_print_no_english_words() {
+    let (project, of_session) = project();
+    // Most commands quote no more of the session than the facts that were asked for.
+    let of_bank = facts(&project);
+    let commands = [
+        "check",
+        "check --all",
+        "plan",
+        "plan --all",
+        "plan --power",
+        "run --label a --all --runs 1 --no-progress",
+        "run --label b --runs 1 --compare-to a",
+        "run --label b --runs 2",
+        "run --label a --max-cost=-1",
+        "report a",
+        "compare a b",
+        "compare a c",
+        "labels ls",
+        "labels trend",
+        "labels protect a",
+        "labels rm a",
+        "show tally-bank-export --label a",
+        "show tally-bank-export --label a --method mask --probe bag",
+        "show tally-bank-export --label a --method none --probe first-error",
+        "show nowhere --label a",
+        "judge selftest",
+        "cache ls",
+        "cache stats",
+        "cache verify",
+        "cache show 0000",
+        "cache prune --unreachable --dry-run",
+        "fixture scrub tally-bank-export",
+        "probes generate",
+        "probes review",
+        "batch ls",
+        "observe fixtures",
+    ];
+    let mut left = Vec::new();
+    for command in commands {
+        let ended = project.compeval(command);
+        let text = format!("{}\n{}", ended.stdout, ended.stderr);
+        let own = if command.starts_with("show") { &of_session } else { &of_bank };
+        let words = english(&prose(&text), own).into_iter().filter(|word| !words_of(command).contains(word));
+        let words: Vec<String> = words.collect();
+        left.extend((!words.is_empty()).then(|| format!("compeval {command}: {}\n{text}", words.join(" "))));
+    }
+    assert!(left.is_empty(), "{}", left.join("\n"));
+}
+
+#[test]
+fn the_language_can_be_chosen_for_a_project_in_another() {
+    let project = Project::empty();
+    project.expect(0, "init");
+    let chinese = project.expect(0, "run --label a --runs 1 --locale zh");
+    assert!(chinese.stdout.contains("下一步") && project.read("results/a/report.md").contains("总分"), "{chinese:?}");
+    assert!(project.expect(0, "check").stdout.contains("valid: 1 fixture"));
+    project.expect(0, "report a");
+    assert!(project.read("results/a/report.md").contains("overall"));
+    assert!(project.rows("a").iter().all(|row| row["criteria"][0]["reasoning"].as_str().is_some()));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
 use super::tools::{CallResult, ToolOffer};
 use base::message::{Message, Role, ToolCall};
 use base::named_enum;
+use base::say;
 use base::units::{Tokens, Usage};
 
 /// What is asked of the model.
@@ -214,24 +215,22 @@ pub struct Completion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReadFault {
     /// The body is not what the API promises.
-    #[error("the provider's reply could not be read: {0}")]
+    #[error("{}", say!("the provider's reply could not be read: {_0}", "无法读取服务商的回复：{_0}"))]
     Malformed(String),
     /// An error inside a successful status.
-    #[error("the provider answered with an error: {0}")]
+    #[error("{}", say!("the provider answered with an error: {_0}", "服务商返回错误：{_0}"))]
     Upstream(String),
-    #[error("the reply is empty")]
+    #[error("{}", say!("the reply is empty", "回复为空"))]
     /// There is no text in the reply.
     Empty,
     /// The reply was cut off by its token limit.
-    #[error("the reply was cut off by the token limit")]
+    #[error("{}", say!("the reply was cut off by the token limit", "回复被词元上限截断"))]
     Truncated,
     /// The model or a filter declined.
-    #[error("the model declined{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    #[error("{}", say!("the model declined{}", "模型拒绝作答{}" , _0.as_ref().map(|why| format!(": {why}")).unwrap_or_default()))]
     Refused(Option<String>),
     /// The provider shortened the prompt without saying so.
-    #[error(
-        "the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)"
-    )]
+    #[error("{}", say!("the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)", "服务商悄然截断了提示词：报告 {reported} 个词元，而约发送了 {expected} 个（请提高服务器的上下文大小）"))]
     PromptCut {
         /// Prompt tokens the provider reports.
         reported: u64,

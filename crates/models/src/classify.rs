@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text};
+use base::locale::word;
+use base::say;
 
 /// A failure of one attempt.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,10 +111,20 @@ impl From<ReadFault> for AttemptError {
             ReadFault::PromptCut { .. } => ErrorClass::TooLong,
         };
         let hint = match class {
-            ErrorClass::Truncated => Some("raise max_output_tokens of this stage; reasoning counts towards it".into()),
-            ErrorClass::TooLong => {
-                Some("raise the server's context size (llama-server: -c, Ollama: OLLAMA_CONTEXT_LENGTH)".into())
-            }
+            ErrorClass::Truncated => Some(
+                word(
+                    "raise max_output_tokens of this stage; reasoning counts towards it",
+                    "请提高该阶段的 max_output_tokens；推理计入其中",
+                )
+                .into(),
+            ),
+            ErrorClass::TooLong => Some(
+                word(
+                    "raise the server's context size (llama-server: -c, Ollama: OLLAMA_CONTEXT_LENGTH)",
+                    "请提高服务器的上下文大小（llama-server：-c，Ollama：OLLAMA_CONTEXT_LENGTH）",
+                )
+                .into(),
+            ),
             _ => None,
         };
         AttemptError { hint, ..AttemptError::new(class, fault.to_string()) }
@@ -135,12 +147,16 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     if let Some(code) = codes.first() {
         message = format!("{code}: {message}");
     }
-    let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
+    let mut fault = AttemptError::new(class, say!("HTTP {status}: {message}", "HTTP {status}：{message}"));
     fault.throttle = throttle(class, &codes, &lower);
     fault.hint = match fault.throttle {
-        Some(Throttle::NoCapacity) => {
-            Some("run again later, or set flex_fallback = true in the provider's limits".into())
-        }
+        Some(Throttle::NoCapacity) => Some(
+            word(
+                "run again later, or set flex_fallback = true in the provider's limits",
+                "请稍后重新运行，或在该服务商的限制中设 flex_fallback = true",
+            )
+            .into(),
+        ),
         _ => hint(status, class, error, &lower),
     };
     fault.limit = limit_kind(&codes, &lower);
@@ -255,29 +271,60 @@ fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
 
 fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<String> {
     match class {
-        ErrorClass::Auth => Some("check the key in the variable that api_key_env names, and what it may do".into()),
-        ErrorClass::Quota => Some("the account's money or plan limit is reached; nothing more will pass".into()),
+        ErrorClass::Auth => Some(
+            word(
+                "check the key in the variable that api_key_env names, and what it may do",
+                "请检查 api_key_env 所指变量中的密钥及其权限",
+            )
+            .into(),
+        ),
+        ErrorClass::Quota => Some(
+            word(
+                "the account's money or plan limit is reached; nothing more will pass",
+                "账户的余额或套餐额度已用尽；之后的请求都不会通过",
+            )
+            .into(),
+        ),
         ErrorClass::TooLong => Some(match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
             (Some(got), Some(limit)) => {
-                format!(
+                say!(
                     "the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an \
-                     earlier point"
+                     earlier point",
+                    "提示词有 {got} 个词元，窗口为 {limit}：请扩大窗口（llama-server：-c），或选更早的压缩点"
                 )
             }
             // vLLM and OpenAI count the room for the reply too.
-            _ if text.contains("in the completion") || text.contains("max_tokens") => {
-                "prompt and max_output_tokens exceed the window together: lower that, or take a larger window".into()
-            }
-            _ => "take a model with a larger window, or an earlier compression point".into(),
+            _ if text.contains("in the completion") || text.contains("max_tokens") => word(
+                "prompt and max_output_tokens exceed the window together: lower that, or take a larger window",
+                "提示词与 max_output_tokens 合计超过窗口：请降低后者，或用更大的窗口",
+            )
+            .into(),
+            _ => word(
+                "take a model with a larger window, or an earlier compression point",
+                "请选窗口更大的模型，或更早的压缩点",
+            )
+            .into(),
         }),
-        ErrorClass::RateLimited => {
-            Some("declare requests_per_minute or tokens_per_minute below the provider's limit".into())
-        }
+        ErrorClass::RateLimited => Some(
+            word(
+                "declare requests_per_minute or tokens_per_minute below the provider's limit",
+                "请声明低于服务商上限的 requests_per_minute 或 tokens_per_minute",
+            )
+            .into(),
+        ),
         ErrorClass::NotFound if text.contains("model") => {
-            Some("check the model's name as this provider spells it".into())
+            Some(word("check the model's name as this provider spells it", "请按该服务商的写法检查模型名").into())
         }
-        ErrorClass::NotFound => Some("check base_url: it ends before the endpoint's own path".into()),
-        ErrorClass::Invalid if (300..400).contains(&status) => Some("check base_url: the server redirects".into()),
+        ErrorClass::NotFound => Some(
+            word(
+                "check base_url: it ends before the endpoint's own path",
+                "请检查 base_url：它应止于端点自身的路径之前",
+            )
+            .into(),
+        ),
+        ErrorClass::Invalid if (300..400).contains(&status) => {
+            Some(word("check base_url: the server redirects", "请检查 base_url：服务器发生重定向").into())
+        }
         _ => None,
     }
 }

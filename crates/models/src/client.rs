@@ -20,6 +20,8 @@ use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;
+use base::locale::word;
+use base::say;
 use base::units::{Tokens, Usage};
 
 /// Asks models. One for a process; shared by reference.
@@ -39,13 +41,13 @@ pub enum AskFailure<E> {
     #[error(transparent)]
     Call(CallFailure),
     /// A reply arrived, but the caller could not store it.
-    #[error("a reply could not be stored")]
+    #[error("{}", say!("a reply could not be stored", "无法保存一条回复"))]
     Store(E),
     /// The budget allows no further attempt.
-    #[error("the budget allows no further request")]
+    #[error("{}", say!("the budget allows no further request", "预算不允许更多请求"))]
     BudgetExhausted,
     /// It was cancelled while it waited to be sent or sent again.
-    #[error("the request was cancelled before it was sent")]
+    #[error("{}", say!("the request was cancelled before it was sent", "请求在发送前已取消"))]
     Cancelled,
 }
 
@@ -233,7 +235,11 @@ impl Client {
         expected: (Tokens, Tokens),
     ) -> Result<PreparedCall<'a>, CallFailure> {
         let connection = self.connections.get(provider).ok_or_else(|| {
-            AttemptError::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")).failure(0)
+            AttemptError::new(
+                ErrorClass::Invalid,
+                say!("no provider is called `{provider}`", "没有名为 `{provider}` 的服务商"),
+            )
+            .failure(0)
         })?;
         if let Some(variable) = self.missing_key(provider) {
             return Err(missing_key(provider, variable).failure(0));
@@ -381,16 +387,20 @@ pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
 /// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
 fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     let fault = AttemptError::from(ReadFault::Truncated);
-    let length = usage.output.map_or(String::new(), |n| format!(" after {} tokens", n.0));
+    let length = usage.output.map_or(String::new(), |n| say!(" after {} tokens", "，在 {} 个词元之后", n.0));
     let hint = match limit {
-        Some(limit) => format!(
+        Some(limit) => say!(
             "max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
              repeats itself, as small ones do",
+            "该阶段的 max_output_tokens 为 {}：请提高（推理计入其中），除非模型只是在重复，小模型常如此",
             limit.0
         ),
-        None => "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
-                 reached: set one, or enlarge the window"
-            .to_owned(),
+        None => word(
+            "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
+                 reached: set one, or enlarge the window",
+            "该阶段没有设置 max_output_tokens，因此达到了服务器自身的上限或窗口末端：请设置，或扩大窗口",
+        )
+        .to_owned(),
     };
     AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
 }

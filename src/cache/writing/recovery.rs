@@ -14,6 +14,7 @@ use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
 use crate::cache::packs::pack::PackFiles;
+use base::say;
 
 /// What an open store begins with.
 pub(super) struct Opened {
@@ -107,7 +108,9 @@ fn rebuild(
 }
 
 fn damage_of(tables: &Tables) -> impl Iterator<Item = String> {
-    tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it"))
+    tables.damage.iter().map(|damage| {
+        say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
+    })
 }
 
 /// The numbers of the packs. If the newest has no complete header, its creation was interrupted: it is removed and

@@ -10,13 +10,15 @@ use crate::answer::OPEN_BOOK;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{count, shell_word};
+use crate::cli::format::{Noun, count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
     ContextRow, FailedAction, FixtureInfo, Manifest, Outcome, ProbeInfo, ResultsFolder, Row, find_results,
     incomplete_beside,
 };
+use base::locale::word;
+use base::say;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -154,23 +156,29 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     let label = &manifest.label;
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
-        format!("`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it", rows(folder))
+        say!(
+            "`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it",
+            "`{label}` 有 {}，共 {cells}；`compeval run --label {label}` 继续",
+            rows(folder)
+        )
     } else if let Some(beside) = incomplete_beside(folder) {
-        format!(
+        say!(
             "a later run of `{label}` is incomplete, with {}; --partial reads it",
-            count(rows(&beside), "judged cell")
+            "`{label}` 之后的一次运行不完整，有 {}；--partial 可读取",
+            count(rows(&beside), Noun::Cell)
         )
     } else {
         return;
     };
-    console.note(&format!("{} {text}", console.paint(TextStyle::Warning, "incomplete:")));
+    console.note(&format!("{} {text}", console.paint(TextStyle::Warning, word("incomplete:", "不完整："))));
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.
 fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
     let unknown = |what: &str, name: &str, known: Vec<&str>| {
-        let message = format!("the result set `{}` has no {what} `{name}`", manifest.label);
+        let message =
+            say!("the result set `{}` has no {what} `{name}`", "结果集 `{}` 没有 {what} `{name}`", manifest.label);
         Failure::input(message).hinted(suggest(name, known))
     };
     let Some(fixture) = design.fixture(&args.fixture) else {
@@ -191,7 +199,10 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
 fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) -> Result<(), Failure> {
     let (label, runs) = (&manifest.label, manifest.design.runs.compress);
     if let Some(run) = args.run.filter(|run| !(1..=runs).contains(run)) {
-        return Err(Failure::input(format!("the result set `{label}` has no run {run}: runs are 1 to {runs}")));
+        return Err(Failure::input(say!(
+            "the result set `{label}` has no run {run}: runs are 1 to {runs}",
+            "结果集 `{label}` 没有第 {run} 次运行：共 {runs} 次"
+        )));
     }
     if manifest.design.answerers.is_empty() {
         return Ok(());
@@ -199,8 +210,12 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
     let points: BTreeSet<u32> = fixture.probes.iter().map(|probe| probe.point).collect();
     if let Some(point) = args.point.filter(|point| !points.contains(point)) {
         let known: Vec<String> = points.iter().map(ToString::to_string).collect();
-        let message = format!("the result set `{label}` has no probe at point {point} of `{}`", fixture.name);
-        return Err(Failure::input(message).hinted(format!("its points are {}", known.join(", "))));
+        let message = say!(
+            "the result set `{label}` has no probe at point {point} of `{}`",
+            "结果集 `{label}` 在 `{}` 的压缩点 {point} 没有问题",
+            fixture.name
+        );
+        return Err(Failure::input(message).hinted(say!("its points are {}", "其压缩点：{}", known.join(", "))));
     }
     Ok(())
 }
@@ -230,16 +245,19 @@ impl MissingCell {
     pub(crate) fn failure(&self) -> Failure {
         let label = &self.manifest.label;
         let message = match &self.failure {
-            Some(failure) => format!(
+            Some(failure) => say!(
                 "`{label}` has no such cell: {} failed at {}: {}",
+                "`{label}` 没有这个单元：{} 在 {} 失败：{}",
                 failure.stage.name(),
                 failure.place,
                 failure.message
             ),
-            None => format!("`{label}` has no such judged cell"),
+            None => say!("`{label}` has no such judged cell", "`{label}` 没有这个已评分单元"),
         };
         let again = CommandLine::current().of_project().with_label(label).command("run");
-        Failure::input(message).hinted(format!("{again}   continues that run")).exiting(Exit::EmptySelection)
+        Failure::input(message)
+            .hinted(say!("{again}   continues that run", "{again}   继续该次运行"))
+            .exiting(Exit::EmptySelection)
     }
 }
 
@@ -264,7 +282,7 @@ impl CellList {
         };
         let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
         console.note("");
-        console.next(format_args!("{next}   (the lowest score of these)"));
+        console.next(say!("{next}   (the lowest score of these)", "{next}   （其中得分最低）"));
     }
 
     fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {
@@ -272,7 +290,7 @@ impl CellList {
     }
 
     fn across(&self, row: &Row) -> String {
-        if self.has_method || self.has_probe { format!("run {}", row.run) } else { row.method.clone() }
+        if self.has_method || self.has_probe { say!("run {}", "第 {} 次", row.run) } else { row.method.clone() }
     }
 
     fn table(&self, console: &Console) -> String {
@@ -289,8 +307,16 @@ impl CellList {
         down.sort_by_key(|(point, _)| *point);
         let width = down.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + 2;
         let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
-        let rules = if self.manifest.design.is_lexical() { " (built-in rules, no model)" } else { "" };
-        let title = format!("{fixture} in {}: overall scores from 0 to 5{rules}", self.manifest.label);
+        let rules = if self.manifest.design.is_lexical() {
+            word(" (built-in rules, no model)", "（内置规则，未用模型）")
+        } else {
+            ""
+        };
+        let title = say!(
+            "{fixture} in {}: overall scores from 0 to 5{rules}",
+            "{fixture}，{}：总分 0 至 5{rules}",
+            self.manifest.label
+        );
         let heads: String = across.iter().map(|name| format!("  {name:>7}")).collect();
         let mut lines = vec![
             console.paint(TextStyle::Strong, &title),
@@ -299,7 +325,7 @@ impl CellList {
         let mut last = 0;
         for (point, name) in down {
             if point != last && point > 0 {
-                lines.push(console.paint(TextStyle::Dim, &format!("  point {point}")));
+                lines.push(console.paint(TextStyle::Dim, &say!("  point {point}", "  压缩点 {point}")));
                 last = point;
             }
             let scores = across.iter().map(|column| {

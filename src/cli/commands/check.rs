@@ -11,10 +11,12 @@ use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::commands::fixture_text::tokens as count_tokens_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::{every_finding, render, render_kinds};
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
+use base::locale::word;
+use base::say;
 use base::units::Tokens;
 use sessions::import::{FixtureStats, stats};
 
@@ -122,8 +124,12 @@ impl CheckResult {
         }
         if let Some(pipeline) = self.pipeline.as_ref().filter(|_| self.problems.is_empty()) {
             let fixtures = pipeline.fixtures.iter().map(|loaded| loaded.name());
-            console.print(&format!("fixtures: {}", names(fixtures)));
-            console.print(&format!("methods: {}", names(pipeline.methods.iter().map(|method| &*method.name.0))));
+            console.print(&say!("fixtures: {}", "样本：{}", names(fixtures)));
+            console.print(&say!(
+                "methods: {}",
+                "方法：{}",
+                names(pipeline.methods.iter().map(|method| &*method.name.0))
+            ));
         }
         self.print_pings(console);
         console.print(&self.summary(console));
@@ -173,15 +179,23 @@ impl CheckResult {
 
     fn summary(&self, console: &Console) -> String {
         let errors = self.problems.errors();
-        let warnings = count(self.of(Severity::Warning).count(), "warning");
+        let warnings = count(self.of(Severity::Warning).count(), Noun::Warning);
         if errors > 0 {
-            return format!("{}, {warnings}", console.paint(TextStyle::Bad, &count(errors, "error")));
+            return format!(
+                "{}{}{warnings}",
+                console.paint(TextStyle::Bad, &count(errors, Noun::Error)),
+                word(", ", "，")
+            );
         }
-        let valid = console.paint(TextStyle::Good, "valid:");
+        let valid = console.paint(TextStyle::Good, word("valid:", "有效："));
         let methods = self.pipeline.as_ref().map_or(0, |pipeline| pipeline.methods.len());
-        let [fixtures, probes, methods] = [(self.fixtures(), "fixture"), (self.probes(), "probe"), (methods, "method")]
-            .map(|(n, noun)| count(n, noun));
-        format!("{valid} {fixtures}, {probes}, {methods}, {warnings}")
+        let [fixtures, probes, methods] =
+            [(self.fixtures(), Noun::Fixture), (self.probes(), Noun::Probe), (methods, Noun::Method)]
+                .map(|(n, noun)| count(n, noun));
+        say!(
+            "{valid} {fixtures}, {probes}, {methods}, {warnings}",
+            "{valid} {fixtures}，{probes}，{methods}，{warnings}"
+        )
     }
 }
 
@@ -191,7 +205,7 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(SHOWN) {
-        Some(rest @ 1..) => format!("{shown} and {rest} more"),
+        Some(rest @ 1..) => say!("{shown} and {rest} more", "{shown} 等，另有 {rest} 个"),
         _ => shown,
     }
 }
@@ -210,15 +224,15 @@ fn problem_json(problem: &Problem) -> Value {
 /// The names that `--fixtures` and `--methods` accept.
 fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
-        Column::Left("fixture"),
-        Column::Right("messages"),
-        Column::Right("tokens"),
-        Column::Right("points"),
-        Column::Right("probes"),
-        Column::Right("calls"),
-        Column::Right("files"),
+        Column::Left(word("fixture", "样本")),
+        Column::Right(word("messages", "消息")),
+        Column::Right(word("tokens", "词元")),
+        Column::Right(word("points", "压缩点")),
+        Column::Right(word("probes", "问题")),
+        Column::Right(word("calls", "调用")),
+        Column::Right(word("files", "文件")),
         Column::Right("KB"),
-        Column::Left("languages"),
+        Column::Left(word("languages", "语言")),
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
         let FixtureStats { messages, tokens: Tokens(tokens), tools, files, languages, .. } =
@@ -237,5 +251,5 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
         ]
     });
     let methods: Vec<&str> = pipeline.methods.iter().map(|method| &*method.name.0).collect();
-    format!("{}\n\nmethods: {}\n", render_table(&columns, rows, console.width()), methods.join(", "))
+    say!("{}\n\nmethods: {}\n", "{}\n\n方法：{}\n", render_table(&columns, rows, console.width()), methods.join(", "))
 }

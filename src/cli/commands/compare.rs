@@ -14,6 +14,7 @@ use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 use base::files::{write_private, write_whole};
+use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -59,7 +60,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     if let Some(file) = &args.html {
         let file = given(common, file);
         write_private(&file, comparison_page(&pipeline, &compared, summary.headline.as_ref(), cache.as_ref())?)?;
-        console.note(&format!("wrote {}", file.display()));
+        console.note(&say!("wrote {}", "已写入 {}", file.display()));
     }
     console.json(&ComparisonJson { headline: summary.headline.as_ref(), comparison });
     print_results(&summary, &judged.manifest, args.all, console);

@@ -12,8 +12,10 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, list, starter_files, with_selftest_seed};
+use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed};
 use base::files::{FileError, read_text, write_whole};
+use base::locale::{Locale, word};
+use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -34,7 +36,8 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     let is_project = root.join(PIPELINE_FILE).is_file();
     let mut names = Vec::new();
     if args.compressor.is_none() || !is_project {
-        names = write_starter(&root, args.empty)?;
+        let locale = common.locale.map(Locale::from).unwrap_or_default();
+        names = write_starter(&root, args.empty, locale)?;
     }
     if let Some(adapter) = args.compressor {
         let added = add_compressor(&root, adapter)?;
@@ -49,21 +52,22 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     };
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
     if !(console.is_json || console.is_quiet) {
-        names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
+        names.iter().for_each(|name| console.print(&say!("wrote {}", "已写入 {}", shown(&root.join(name)))));
         print_next(args, &next, &import, console);
     }
     Ok(Exit::Done)
 }
 
 /// Writes the files of a new project, all or none. Returns their paths, from `root`.
-fn write_starter(root: &Path, is_empty: bool) -> Result<Vec<String>, Failure> {
+fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<String>, Failure> {
     let is_sample = |path: &str| SAMPLE_FOLDERS.iter().any(|folder| path.starts_with(folder));
     let files: Vec<_> = starter_files().into_iter().filter(|(path, _)| !(is_empty && is_sample(path))).collect();
     refuse_taken(root)?;
     let mut written = Vec::new();
     for (path, text) in &files {
         let is_pipeline = *path == PIPELINE_FILE;
-        let text = if is_pipeline { with_selftest_seed(text, random_seed()) } else { (*text).to_owned() };
+        let text = in_language(path, text, locale);
+        let text = if is_pipeline { with_selftest_seed(&text, random_seed()) } else { text.into_owned() };
         let path = root.join(path);
         write_whole(&path, &text).map_err(|error| undo(&written, error))?;
         written.push(path);
@@ -71,7 +75,9 @@ fn write_starter(root: &Path, is_empty: bool) -> Result<Vec<String>, Failure> {
     for folder in SAMPLE_FOLDERS {
         let path = root.join(folder);
         let made = std::fs::create_dir_all(&path);
-        made.map_err(|error| Failure::error(format!("{} cannot be created: {error}", shown(&path))))?;
+        made.map_err(|error| {
+            Failure::error(say!("{} cannot be created: {error}", "无法创建 {}：{error}", shown(&path)))
+        })?;
     }
     Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
 }
@@ -81,15 +87,22 @@ const SAMPLE_FOLDERS: [&str; 2] = ["fixtures", "probes"];
 
 fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     if let Some(adapter) = args.compressor {
-        console.print(&format!("\nWhat it needs: compressors/{adapter}/README.md"));
-        console.print(&format!("Run it: {}", console.paint(TextStyle::Hint, next)));
+        console.print(&say!(
+            "\nWhat it needs: compressors/{adapter}/README.md",
+            "\n所需条件：compressors/{adapter}/README.md"
+        ));
+        console.print(&say!("Run it: {}", "运行：{}", console.paint(TextStyle::Hint, next)));
         return;
     }
     if !args.empty {
-        console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, next)));
+        console.print(&say!("\nRun it offline: {}", "\n离线运行：{}", console.paint(TextStyle::Hint, next)));
     }
-    let then = if args.empty { "\nImport" } else { "Then import" };
-    console.print(&format!("{then} your own sessions: {}", console.paint(TextStyle::Hint, import)));
+    let then = if args.empty { word("\nImport", "\n导入") } else { word("Then import", "然后导入") };
+    console.print(&say!(
+        "{then} your own sessions: {}",
+        "{then}自己的会话：{}",
+        console.paint(TextStyle::Hint, import)
+    ));
 }
 
 /// A number that is not known beforehand: the standard library seeds its hash maps by the system's random numbers.
@@ -101,8 +114,8 @@ fn random_seed() -> u64 {
 /// Refuses to overwrite files.
 fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if root.exists() && !root.is_dir() {
-        return Err(Failure::input(format!("{} is not a folder", shown(root)))
-            .hinted("name a folder, or leave the argument out"));
+        return Err(Failure::input(say!("{} is not a folder", "{} 不是文件夹", shown(root)))
+            .hinted(word("name a folder, or leave the argument out", "请指定文件夹，或省略该参数")));
     }
     // A dangling link counts too, so its target is not checked.
     let is_taken = |path: &&str| root.join(path).symlink_metadata().is_ok();
@@ -110,8 +123,10 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if taken.is_empty() {
         return Ok(());
     }
-    let message = format!("{} already contains {}; nothing was written", shown(root), list(taken));
-    Err(Failure::input(message).hinted("choose another folder: compeval init DIR"))
+    let message =
+        say!("{} already contains {}; nothing was written", "{} 中已有 {}；没有写入任何内容", shown(root), list(taken));
+    Err(Failure::input(message)
+        .hinted(word("choose another folder: compeval init DIR", "请选择其他文件夹：compeval init DIR")))
 }
 
 /// Removes the files already written: half a project is worse than none.
@@ -167,8 +182,12 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
     let pipeline = root.join(PIPELINE_FILE);
     let text = read_text(&pipeline)?;
     if declares_method(&text, adapter.name()) {
-        let message = format!("{}: there is a method `{adapter}` already; nothing was written", shown(&pipeline));
-        return Err(Failure::input(message).hinted("rename that method, or use it"));
+        let message = say!(
+            "{}: there is a method `{adapter}` already; nothing was written",
+            "{}：已有方法 `{adapter}`；没有写入任何内容",
+            shown(&pipeline)
+        );
+        return Err(Failure::input(message).hinted(word("rename that method, or use it", "请给该方法改名，或直接使用")));
     }
     let files = missing_files(root, adapter)?;
     let mut written: Vec<PathBuf> = Vec::new();
@@ -189,8 +208,14 @@ fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>,
         if place.symlink_metadata().is_err() {
             missing.push((path, text));
         } else if read_text(&place).ok().as_ref() != Some(&text) {
-            let message = format!("{} is there with another content; nothing was written", shown(&place));
-            return Err(Failure::input(message).hinted("move it away, or use it as it is"));
+            let message = say!(
+                "{} is there with another content; nothing was written",
+                "{} 已存在且内容不同；没有写入任何内容",
+                shown(&place)
+            );
+            return Err(
+                Failure::input(message).hinted(word("move it away, or use it as it is", "请移走它，或照原样使用"))
+            );
         }
     }
     Ok(missing)

@@ -33,6 +33,7 @@ use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
 use crate::pipeline::suggest;
+use base::say;
 use batch::BatchCommand;
 use cache::CacheCommand;
 use cell::ShowArgs;
@@ -190,7 +191,10 @@ impl Command {
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
     let (common, typed) = (&cli.common, CommandLine::current());
     if let Some(words) = cli.command.unused().iter().find_map(|name| typed.typed(name)) {
-        return Err(Failure::input(format!("`{words}` has no effect on this command; leave it out")));
+        return Err(Failure::input(say!(
+            "`{words}` has no effect on this command; leave it out",
+            "`{words}` 对本命令无效，请去掉"
+        )));
     }
     match &cli.command {
         Command::Init(args) => init::run(common, args, console),
@@ -225,11 +229,12 @@ fn man(names: &[String], console: &Console) -> Result<Exit, Failure> {
         let known = found.get_subcommands().map(clap::Command::get_name);
         let hint = suggest(name, known);
         let command = found.find_subcommand(name);
-        found = command.ok_or_else(|| Failure::input(format!("there is no command `{name}`")).hinted(hint))?;
+        found = command
+            .ok_or_else(|| Failure::input(say!("there is no command `{name}`", "没有命令 `{name}`")).hinted(hint))?;
     }
     let mut page = Vec::new();
     let written = clap_mangen::Man::new(found.clone()).render(&mut page);
-    written.map_err(|error| Failure::error(format!("the page could not be written: {error}")))?;
+    written.map_err(|error| Failure::error(say!("the page could not be written: {error}", "无法写出页面：{error}")))?;
     console.raw(&page);
     Ok(Exit::Done)
 }

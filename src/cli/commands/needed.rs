@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::{cost, count, shell_word};
+use crate::cli::format::{Noun, cost, count, shell_word};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::measure::{NeedState, RecallCaveat};
 use crate::results::{ContextReference, ContextRow};
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 
 /// Lost references that are listed of a judged cell; `show` without answers lists all.
@@ -27,19 +29,19 @@ pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str
             let place = format!("--method {method} --point {} --run {}", worst.point, worst.run);
             let next = CommandLine::current().of_results().command(&format!("{command} {fixture} {place}"));
             console.note("");
-            console.next(format_args!("{next}   (the lowest recall of these)"));
+            console.next(say!("{next}   (the lowest recall of these)", "{next}   （其中召回最低）"));
         }
     });
 }
 
 fn table(contexts: &[ContextRow], console: &Console) -> String {
     let columns = [
-        Column::Left("method"),
-        Column::Right("point"),
-        Column::Right("run"),
-        Column::Right("needed later"),
-        Column::Right("newest text"),
-        Column::Right("tokens"),
+        Column::Left(word("method", "方法")),
+        Column::Right(word("point", "压缩点")),
+        Column::Right(word("run", "运行")),
+        Column::Right(word("needed later", "后续所需")),
+        Column::Right(word("newest text", "最新文本")),
+        Column::Right(word("tokens", "词元")),
     ];
     let row = |row: &ContextRow| {
         let needed = row.needed.as_ref();
@@ -57,14 +59,24 @@ fn table(contexts: &[ContextRow], console: &Console) -> String {
 
 fn context_page(row: &ContextRow, label: &str, console: &Console) -> String {
     let ContextRow { fixture, point, method, run, replaced_tokens, .. } = row;
-    let place = format!("{fixture} · point {point} · {method} · run {run}");
-    let tokens = row.tokens.map_or_else(|| "an unknown number of tokens".to_owned(), |tokens| count(tokens, "token"));
+    let place =
+        say!("{fixture} · point {point} · {method} · run {run}", "{fixture} · 压缩点 {point} · {method} · 第 {run} 次");
+    let tokens = row.tokens.map_or_else(
+        || word("an unknown number of tokens", "未知数量的词元").to_owned(),
+        |tokens| count(tokens, Noun::Token),
+    );
     let took = row.seconds.map(|seconds| format!(" · {seconds:.1} s")).unwrap_or_default();
     let usd = cost(row.usd.map(Usd));
     let mut text = format!(
         "{}\n{}\n",
         console.paint(TextStyle::Strong, &place),
-        console.paint(TextStyle::Dim, &format!("label {label} · {tokens} replace {replaced_tokens}{took} · {usd}"))
+        console.paint(
+            TextStyle::Dim,
+            &say!(
+                "label {label} · {tokens} replace {replaced_tokens}{took} · {usd}",
+                "标签 {label} · {tokens} 替换 {replaced_tokens}{took} · {usd}"
+            )
+        )
     );
     text.push_str(&needed_section(row, usize::MAX, console));
     text
@@ -76,64 +88,96 @@ pub(crate) fn needed_of_cell(row: &ContextRow, console: &Console) -> String {
 }
 
 fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
-    let heading = console.paint(TextStyle::Strong, "Needed later");
+    let heading = console.paint(TextStyle::Strong, word("Needed later", "后续所需"));
     let Some(needed) = &row.needed else {
-        return format!("\n{heading}\n  (nothing: the session ends at this point, or uses nothing from before it)\n");
+        return say!(
+            "\n{heading}\n  (nothing: the session ends at this point, or uses nothing from before it)\n",
+            "\n{heading}\n  （无：会话在此结束，或之后未用到此前内容）\n"
+        );
     };
     let own = &needed.own;
     let recall = match own.recall {
-        Some(recall) => format!("recall {recall:.2}"),
-        None => "no recall: under three messages need something".to_owned(),
+        Some(recall) => say!("recall {recall:.2}", "召回 {recall:.2}"),
+        None => word("no recall: under three messages need something", "无召回：用到内容的消息不足三条").to_owned(),
     };
     let mut text = format!(
         "\n{heading}  {}\n",
         console.paint(
             TextStyle::Dim,
-            &format!(
+            &say!(
                 "{recall} of {} in {}; the newest text of this size {}",
-                count(own.count, "reference"),
-                count(own.messages, "message"),
+                "{recall}：{}，{}；同样大小的最新文本 {}",
+                count(own.count, Noun::Reference),
+                count(own.messages, Noun::Message),
                 share(needed.truncate)
             )
         )
     );
     if let Some(caveat) = own.caveat {
-        let _ = writeln!(text, "  no verdict: {}", caveat_words(caveat));
+        let _ = writeln!(text, "{}", say!("  no verdict: {}", "  不下结论：{}", caveat_words(caveat)));
     }
     let (kept, lost): (Vec<_>, Vec<_>) = row.references.iter().partition(|reference| reference.kept);
-    let _ = writeln!(text, "  {} carried, {} fetched again", own.carried, own.fetched_again);
-    list(&mut text, &console.paint(TextStyle::Bad, "lost"), &lost, most);
+    let _ = writeln!(
+        text,
+        "{}",
+        say!("  {} carried, {} fetched again", "  {} 沿用，{} 重新取得", own.carried, own.fetched_again)
+    );
+    list(&mut text, &console.paint(TextStyle::Bad, word("lost", "丢失")), &lost, most);
     if most == usize::MAX {
-        list(&mut text, &console.paint(TextStyle::Good, "kept"), &kept, most);
+        list(&mut text, &console.paint(TextStyle::Good, word("kept", "保留")), &kept, most);
     }
     text
 }
 
-fn list(text: &mut String, word: &str, references: &[&ContextReference], most: usize) {
+fn list(text: &mut String, heading: &str, references: &[&ContextReference], most: usize) {
     if references.is_empty() {
         return;
     }
-    let _ = writeln!(text, "  {word} ({}):", references.len());
+    let _ = writeln!(text, "  {heading} ({}):", references.len());
     for reference in references.iter().take(most) {
         let how = match reference.state {
             NeedState::Carried => "",
-            NeedState::FetchedAgain => ", fetched again",
+            NeedState::FetchedAgain => word(", fetched again", "，重新取得"),
         };
-        let turns = count(reference.distance, "turn");
-        let _ = writeln!(text, "    {}  (used after {turns}{how})", reference.text.replace('\n', " "));
+        let turns = count(reference.distance, Noun::Turn);
+        let _ = writeln!(
+            text,
+            "{}",
+            say!(
+                "    {}  (used after {turns}{how})",
+                "    {}  （{turns} 后用到{how}）",
+                reference.text.replace('\n', " ")
+            )
+        );
     }
     if references.len() > most {
-        let _ = writeln!(text, "    and {} more in contexts.jsonl", references.len() - most);
+        let _ = writeln!(
+            text,
+            "{}",
+            say!("    and {} more in contexts.jsonl", "    其余 {} 处见 contexts.jsonl", references.len() - most)
+        );
     }
 }
 
 fn caveat_words(caveat: RecallCaveat) -> &'static str {
     match caveat {
-        RecallCaveat::Short => "there are fewer than 20,000 tokens before the point",
-        RecallCaveat::AfterCompaction => "the session after the point was written from a compacted context",
-        RecallCaveat::Cut => "tool results were cut before references were recorded; import the log again",
-        RecallCaveat::FewMessages => "under three messages behind the point use anything from before it",
-        RecallCaveat::NothingNeeded => "nothing behind the point uses anything from before it",
+        RecallCaveat::Short => {
+            word("there are fewer than 20,000 tokens before the point", "压缩点之前不足 20,000 词元")
+        }
+        RecallCaveat::AfterCompaction => word(
+            "the session after the point was written from a compacted context",
+            "压缩点之后的会话由压缩过的上下文写成",
+        ),
+        RecallCaveat::Cut => word(
+            "tool results were cut before references were recorded; import the log again",
+            "工具结果在记录引用之前已被截断；请重新导入日志",
+        ),
+        RecallCaveat::FewMessages => {
+            word("under three messages behind the point use anything from before it", "之后用到此前内容的消息不足三条")
+        }
+        RecallCaveat::NothingNeeded => {
+            word("nothing behind the point uses anything from before it", "之后没有用到此前内容")
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::cli::format::money;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{runtime, stage_models};
 use crate::pipeline::Pipeline;
+use base::locale::word;
 use base::message::Role;
 use base::units::{Tokens, Usd};
 use models::{
@@ -101,19 +102,20 @@ fn smallest_call(model: &ModelUse) -> Call {
 /// A line for each model.
 pub(super) fn print(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
-        return console.note("No model to ask: the built-in rules answer.");
+        return console.note(word("No model to ask: the built-in rules answer.", "没有可询问的模型：由内置规则作答。"));
     }
     let width = pings.iter().map(|ping| ping.model.chars().count()).max().unwrap_or(0);
     for Ping { model, ok, seconds, usd, message } in pings {
         let said = match (ok, seconds) {
             (true, seconds) => {
-                let price = if usd.is_some() { money(*usd) } else { "its price is unknown".to_owned() };
+                let price =
+                    if usd.is_some() { money(*usd) } else { word("its price is unknown", "价格未知").to_owned() };
                 let time = seconds.map(|seconds| format!("{seconds:.1} s, ")).unwrap_or_default();
-                format!("{}  {time}{price}", console.paint(TextStyle::Good, "ok"))
+                format!("{}  {time}{price}", console.paint(TextStyle::Good, word("ok", "正常")))
             }
             (false, _) => {
-                let why = message.as_deref().unwrap_or("no reply");
-                format!("{}  {why}", console.paint(TextStyle::Bad, "failed"))
+                let why = message.as_deref().unwrap_or(word("no reply", "没有回复"));
+                format!("{}  {why}", console.paint(TextStyle::Bad, word("failed", "失败")))
             }
         };
         console.print(&format!("{model:<width$}  {said}"));

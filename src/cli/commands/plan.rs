@@ -10,7 +10,7 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{cost, count, duration, money, short};
+use crate::cli::format::{Noun, cost, count, duration, left, money, right, short};
 use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::remote::RemoteArgs;
@@ -18,11 +18,13 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{NumberedPart, PartOfRun};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
-    Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleExplanation, TooLong,
-    USUAL_LATENCY, WorstCase, forecast,
+    Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
+    WorstCase, forecast,
 };
 use crate::remote::RemoteEntries;
 use crate::results::{Design, DesignChange, Label, ResultsFolder};
+use base::locale::word;
+use base::say;
 use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
 
@@ -104,7 +106,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
         batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(&plan.forecast, all, console));
         if let Some(text) = plan.remote.as_ref().and_then(|remote| remote_note(remote, &plan.forecast)) {
-            console.note(&console.labelled(TextStyle::Hint, "note:", text));
+            console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
         }
     });
     Exit::Done
@@ -114,9 +116,17 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
 fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forecast) -> Option<String> {
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     if *is_offline && forecast.is_pending() {
-        return Some(format!("{url} was not asked: what it has is pulled by a run and costs nothing"));
+        return Some(say!(
+            "{url} was not asked: what it has is pulled by a run and costs nothing",
+            "未询问 {url}：其中已有的内容由运行拉取，不产生费用"
+        ));
     }
-    let of_cached = || format!("{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing");
+    let of_cached = || {
+        say!(
+            "{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing",
+            "缓存内容中有 {pulled} 个只在 {url} 中：由运行拉取，不产生费用"
+        )
+    };
     (pulled > 0).then(of_cached)
 }
 
@@ -154,7 +164,7 @@ pub(crate) fn of_project(
         None => forecast_with(&pipeline, select, &snapshot, remote.as_ref(), &snapshot.journal()?)?,
     };
     if let Some(remote) = &remote {
-        remote.take_warnings().into_iter().for_each(|warning| console.warn("remote:", warning));
+        remote.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));
     }
     let asked = remote.is_some_and(|remote| remote.is_answering());
     let (json, line) = (part.as_ref().map(PartJson::new), part.as_ref().map(part_line));
@@ -174,14 +184,20 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     let Some(manifest) = published.exists().then(|| published.manifest().ok()).flatten() else { return };
     let change = DesignChange::between(&manifest.design, &Design::from_pipeline(pipeline));
     let obstacle = if published.is_protected() {
-        format!("the results `{label}` are protected; `compeval labels protect --off {label}` lifts the protection")
+        say!(
+            "the results `{label}` are protected; `compeval labels protect --off {label}` lifts the protection",
+            "结果 `{label}` 受保护；`compeval labels protect --off {label}` 解除保护"
+        )
     } else if published.has_rows() && !change.conflicts.is_empty() {
         let earlier = label.earlier(1);
-        format!("the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`")
+        say!(
+            "the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`",
+            "结果 `{label}` 出自另一设计；使用 --replace 时运行会将其保留为 `{earlier}`"
+        )
     } else {
         return;
     };
-    console.note(&console.labelled(TextStyle::Warning, "label:", obstacle));
+    console.note(&console.labelled(TextStyle::Warning, word("label:", "标签："), obstacle));
 }
 
 /// The forecast from a cache, and from the remote where that has none.
@@ -225,12 +241,12 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
     lines.extend(submitted_line(forecast));
     lines.extend(estimate_line(forecast));
     if all && forecast.estimate.requests > 0 {
-        let bound = count(forecast.estimate.requests_worst, "request");
-        lines.push(format!("Upper bound: {bound}, if {}", worst_words(&forecast.worst)));
+        let bound = count(forecast.estimate.requests_worst, Noun::Request);
+        lines.push(say!("Upper bound: {bound}, if {}", "上限：{bound}，条件：{}", worst_words(&forecast.worst)));
     }
     let typed = CommandLine::current().without("dry_run");
-    let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
-    lines.push(format!("{} {}{what}", console.paint(TextStyle::Hint, "next:"), typed.command("run")));
+    let what = if forecast.is_pending() { "" } else { word("   (everything is cached)", "   （全部已缓存）") };
+    lines.push(format!("{} {}{what}", console.paint(TextStyle::Hint, word("next:", "下一步：")), typed.command("run")));
     lines.join("\n")
 }
 
@@ -238,11 +254,16 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
 fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
     let mut lines = Vec::new();
     if !forecast.reasons.is_empty() {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Why")));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Why", "原因"))));
     }
     for group in &forecast.reasons {
         let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
-        lines.push(format!("  {}{method}: {} ({})", group.stage.name(), group.why, count(group.actions, "action")));
+        lines.push(format!(
+            "  {}{method}: {} ({})",
+            group.stage.name(),
+            group.why.words(),
+            count(group.actions, Noun::Action)
+        ));
         lines.extend(group.changed.iter().map(|changed| format!("      {}", console.paint(TextStyle::Dim, changed))));
     }
     lines.push(String::new());
@@ -252,7 +273,7 @@ fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
 /// The reasons on one line, each once: what was edited before what merely follows from it or was never computed.
 fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
     const PLACES: usize = 3;
-    let mut found: Vec<(&str, u64, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(StaleCause, u64, Vec<&str>)> = Vec::new();
     for group in groups {
         let at = found.iter().position(|(why, ..)| *why == group.why).unwrap_or(found.len());
         if at == found.len() {
@@ -266,20 +287,28 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
             }
         });
     }
-    found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == StaleExplanation::UPSTREAM));
-    let reason = |(why, actions, changed): &(&str, u64, Vec<&str>)| {
+    found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == StaleCause::Upstream));
+    let reason = |(why, actions, changed): &(StaleCause, u64, Vec<&str>)| {
         let shown = changed.iter().take(PLACES).copied().collect::<Vec<_>>().join(", ");
         let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
-        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let more = more.map(|more| say!(" and {more} more", " 等，另有 {more} 处")).unwrap_or_default();
         let places = if shown.is_empty() { shown } else { format!(" ({shown}{more})") };
-        format!("{} {why}{places}", count(*actions, "action"))
+        format!("{} {}{places}", count(*actions, Noun::Action), why.words())
     };
     let reasons: Vec<String> = found.iter().map(reason).collect();
-    (!reasons.is_empty()).then(|| console.labelled(TextStyle::Strong, "why:", reasons.join("; ")))
+    (!reasons.is_empty())
+        .then(|| console.labelled(TextStyle::Strong, word("why:", "原因："), reasons.join(word("; ", "；"))))
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
-    let head = format!("{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}", "stage", "cells", "actions", "cached", "stale", "blocked");
+    let headings = [
+        word("cells", "单元"),
+        word("actions", "动作"),
+        word("cached", "已缓存"),
+        word("stale", "过期"),
+        word("blocked", "阻塞"),
+    ];
+    let head = left(word("stage", "阶段"), 10) + &headings.map(|heading| right(heading, 9)).concat();
     let mut lines = vec![console.paint(TextStyle::Strong, &head)];
     for stage in StageName::OF_RUN {
         let Some(counts) = forecast.stages.get(&stage) else { continue };
@@ -300,10 +329,11 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
 
 fn too_long_line(group: &TooLong) -> String {
     let method = group.method.as_ref().map(|method| format!(" · {method}")).unwrap_or_default();
-    format!(
+    say!(
         "Too long: {} of {}{method} would send up to {} tokens, but {} accepts at most {}. They would fail: compress \
          more, move the point, or use a model with a larger context window.",
-        count(group.actions, "action"),
+        "过长：{1}{method} 的 {0} 最多需发送 {2} 个词元，而 {3} 至多接受 {4}。它们会失败：请压缩更多、移动压缩点，或使用上下文窗口更大的模型。",
+        count(group.actions, Noun::Action),
         group.stage.name(),
         group.longest,
         group.model,
@@ -326,16 +356,19 @@ fn batch_rounds(pipeline: &Pipeline) -> usize {
 fn batches_line(plan: &ProjectPlan) -> Option<String> {
     let rounds = match plan.batch_rounds {
         0 => return None,
-        1 => "one round, which takes a day at most".to_owned(),
-        rounds => format!("up to {rounds} rounds one after another, a day each at most"),
+        1 => word("one round, which takes a day at most", "一轮，至多一天").to_owned(),
+        rounds => {
+            say!("up to {rounds} rounds one after another, a day each at most", "先后至多 {rounds} 轮，每轮至多一天")
+        }
     };
     let estimate = &plan.forecast.estimate;
     let BatchedEstimate { requests, usd, usd_live } = estimate.batched;
     Some(match requests {
-        0 => format!("Batches: {rounds}."),
-        _ => format!(
+        0 => say!("Batches: {rounds}.", "批次：{rounds}。"),
+        _ => say!(
             "Batches: {requests} of {}, about {} instead of {} live; {rounds}.",
-            count(estimate.requests, "request"),
+            "批次：{} 中的 {requests} 次，约 {}（实时为 {}）；{rounds}。",
+            count(estimate.requests, Noun::Request),
             cost(usd),
             cost(usd_live)
         ),
@@ -346,7 +379,11 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
 fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
     let text = || {
-        format!("Submitted: {} in open batches, not counted below (`compeval batch ls`).", count(submitted, "action"))
+        say!(
+            "Submitted: {} in open batches, not counted below (`compeval batch ls`).",
+            "已提交：{} 在进行中的批次内，不计入下文（`compeval batch ls`）。",
+            count(submitted, Noun::Action)
+        )
     };
     (submitted > 0).then(text)
 }
@@ -357,30 +394,35 @@ const MEANINGFUL_BOUND: f64 = 20.0;
 fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
-        return forecast.is_pending().then(|| "No requests.".to_owned());
+        return forecast.is_pending().then(|| word("No requests.", "没有请求。").to_owned());
     }
     let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
-    let range = range.map(|(low, high)| format!("likely {} to {}", cost(Some(low)), cost(Some(high))));
+    let range = range.map(|(low, high)| say!("likely {} to {}", "很可能 {} 至 {}", cost(Some(low)), cost(Some(high))));
     let tells = |worst: &Usd| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01));
-    let most = estimate.usd_worst.filter(tells).map(|worst| format!("at most {}", cost(Some(worst))));
+    let most = estimate.usd_worst.filter(tells).map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
     let bounds: Vec<String> = range.into_iter().chain(most).collect();
-    let bounds = if bounds.is_empty() { String::new() } else { format!(" ({})", bounds.join(", ")) };
-    Some(format!(
+    let bounds = if bounds.is_empty() { String::new() } else { format!(" ({})", bounds.join(word(", ", "，"))) };
+    Some(say!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
-        count(estimate.requests, "request"),
+        "约 {}，输入 {:.0}k 词元，输出 {:.0}k，{}{}，{}{}。",
+        count(estimate.requests, Noun::Request),
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
         cost(estimate.usd),
         bounds,
         time_words(estimate),
-        if forecast.assumes_latency { format!(" if a call takes {USUAL_LATENCY:.0} s") } else { String::new() },
+        if forecast.assumes_latency {
+            say!(" if a call takes {USUAL_LATENCY:.0} s", "（按每次调用 {USUAL_LATENCY:.0} 秒计）")
+        } else {
+            String::new()
+        },
     ))
 }
 
 fn time_words(estimate: &CostEstimate) -> String {
     match estimate.batched.requests {
         0 => duration(estimate.seconds),
-        _ => format!("{} and the batches", duration(estimate.seconds)),
+        _ => say!("{} and the batches", "{}，另加批次", duration(estimate.seconds)),
     }
 }
 
@@ -388,23 +430,34 @@ fn time_words(estimate: &CostEstimate) -> String {
 fn worst_words(worst: &WorstCase) -> String {
     let attempts = match worst.attempts {
         0 | 1 => String::new(),
-        attempts => format!("each call needs all {attempts} attempts, all billed, "),
+        attempts => say!(
+            "each call needs all {attempts} attempts, all billed, ",
+            "每次调用都用尽 {attempts} 次尝试且全部计费，"
+        ),
     };
     let replies = match worst.replies {
         0 | 1 => String::new(),
-        replies => format!("each grade needs {replies} calls because replies are invalid, "),
+        replies => say!(
+            "each grade needs {replies} calls because replies are invalid, ",
+            "每个评分因回复无效需 {replies} 次调用，"
+        ),
     };
-    let and = if attempts.is_empty() && replies.is_empty() { "" } else { "and " };
+    let and = if attempts.is_empty() && replies.is_empty() { "" } else { word("and ", "且") };
     let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
-        return format!("{calls}every reply reaches its max_output_tokens.");
+        return say!("{calls}every reply reaches its max_output_tokens.", "{calls}每条回复都达到 max_output_tokens。");
     }
-    let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
+    let longest = |(model, tokens): (&String, &Tokens)| {
+        say!("{model} (up to {} tokens)", "{model}（最多 {} 词元）", short(Some(tokens.0)))
+    };
     let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
-    let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", WorstCase::LIMIT.0, money(Some(usd))));
-    format!(
+    let limited = worst
+        .usd_limited
+        .map(|usd| say!(" (with {} to {})", "（设为 {} 时降至 {}）", WorstCase::LIMIT.0, money(Some(usd))));
+    say!(
         "{calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
          lets --max-cost run more calls at once.",
+        "{calls}每条回复都达到模型允许的长度。为 {} 设置 max_output_tokens 可降低上限{}，并让 --max-cost 同时运行更多调用。",
         unlimited.join(", "),
         limited.unwrap_or_default(),
     )

@@ -5,11 +5,13 @@ use serde_json::json;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::project::{ProjectOptions, open_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::Pipeline;
 use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
+use base::locale::word;
+use base::say;
 use stats::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 
 /// Assumed where no results say more: variances of a difference of two prompts with models of 2025, in points².
@@ -56,15 +58,19 @@ pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Re
         "one_more": bought,
     });
     console.report(&json, || {
-        let shape = format!("{} × {:.1} probes × {}", fixtures(&design), design.probes, runs(&design));
-        console.print(&console.paint(TextStyle::Strong, &format!("Two methods on {shape}")));
+        let shape =
+            say!("{} × {:.1} probes × {}", "{} × {:.1} 个问题 × {}", fixtures(&design), design.probes, runs(&design));
+        console.print(&console.paint(TextStyle::Strong, &say!("Two methods on {shape}", "两个方法，{shape}")));
         console.print(&match smallest.zip(half_width) {
             Some((smallest, width)) => {
-                format!("A difference of {smallest:.2} points gets a verdict in 80%; its interval is ±{width:.2}.")
+                say!(
+                    "A difference of {smallest:.2} points gets a verdict in 80%; its interval is ±{width:.2}.",
+                    "{smallest:.2} 分的差值有 80% 的机会得出结论；其区间为 ±{width:.2}。"
+                )
             }
-            None => "A verdict needs three fixtures.".to_owned(),
+            None => word("A verdict needs three fixtures.", "下结论需要三个样本。").to_owned(),
         });
-        console.print(&format!("Noise: {}.", basis.words));
+        console.print(&say!("Noise: {}.", "噪声：{}。", basis.words));
         if !bought.is_empty() {
             console.print(&format!("\n{}", table(&bought, basis.costs.is_some(), console)));
         }
@@ -91,22 +97,35 @@ fn basis(pipeline: &Pipeline) -> EstimateBasis {
     let set = newest(&pipeline.results).ok().and_then(|folder| ResultSet::read(&folder).ok());
     let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
     let Some((set, (variances, pairs))) = found else {
-        let words = "usual variances are assumed until results of two methods on four fixtures say more".to_owned();
+        let words = word(
+            "usual variances are assumed until results of two methods on four fixtures say more",
+            "在有两个方法、四个样本的结果之前，采用通常的方差",
+        )
+        .to_owned();
         return EstimateBasis { variances: USUAL, costs: None, words };
     };
-    let stand_in = if set.design().is_lexical() { ", of the stand-in: not what a model varies by" } else { "" };
-    let words = format!("{} in results `{}`{stand_in}", count(pairs, "method pair"), set.manifest.label);
+    let stand_in = if set.design().is_lexical() {
+        word(", of the stand-in: not what a model varies by", "，出自替身，并非模型的波动")
+    } else {
+        ""
+    };
+    let words = say!(
+        "{} in results `{}`{stand_in}",
+        "{}，结果 `{}`{stand_in}",
+        count(pairs, Noun::MethodPair),
+        set.manifest.label
+    );
     EstimateBasis { variances, costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0), words }
 }
 
 fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String {
-    let unit = if is_priced { "dollars" } else { "requests" };
+    let unit = if is_priced { word("dollars", "美元") } else { word("requests", "请求") };
     let columns = [
-        Column::Left("one more"),
-        Column::Right("interval"),
-        Column::Right("gain"),
+        Column::Left(word("one more", "增加一个")),
+        Column::Right(word("interval", "区间")),
+        Column::Right(word("gain", "增益")),
         Column::Right(unit),
-        Column::Right("gain per 100"),
+        Column::Right(word("gain per 100", "每 100 的增益")),
     ];
     let cells = |purchase: &MarginalGain| {
         let each = purchase.gain_per_cost().map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
@@ -118,29 +137,30 @@ fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String 
 
 fn name(purchase: &MarginalGain) -> String {
     match purchase.what {
-        DesignFactor::Fixture => "fixture *".to_owned(),
-        DesignFactor::Probe => "probe per fixture *".to_owned(),
-        DesignFactor::Runs => format!("runs: {}", purchase.with.runs),
-        DesignFactor::Answer => format!("answers per run: {}", purchase.with.answers),
-        DesignFactor::Judgement => format!("judgements per answer: {}", purchase.with.judgements),
+        DesignFactor::Fixture => word("fixture *", "样本 *").to_owned(),
+        DesignFactor::Probe => word("probe per fixture *", "每样本问题 *").to_owned(),
+        DesignFactor::Runs => say!("runs: {}", "运行：{}", purchase.with.runs),
+        DesignFactor::Answer => say!("answers per run: {}", "每次运行的回答：{}", purchase.with.answers),
+        DesignFactor::Judgement => say!("judgements per answer: {}", "每个回答的评分：{}", purchase.with.judgements),
     }
 }
 
 fn advice(variances: &DifferenceVariances, design: &SampleSizes, bought: &[MarginalGain]) -> Vec<String> {
     let mut lines = Vec::new();
     if !bought.is_empty() {
-        lines.push("* and the work of writing it".to_owned());
+        lines.push(word("* and the work of writing it", "* 另加编写的工作").to_owned());
     }
     let of_runs =
         bought.iter().filter(|purchase| !matches!(purchase.what, DesignFactor::Fixture | DesignFactor::Probe));
     if !bought.is_empty() && of_runs.clone().all(|purchase| purchase.gain < WORTHWHILE) {
-        lines.push("More repetitions will not help; more fixtures will.".to_owned());
+        lines.push(
+            word("More repetitions will not help; more fixtures will.", "增加重复没有帮助，增加样本才有。").to_owned(),
+        );
     }
     let wide = SampleSizes { fixtures: design.fixtures * design.runs as usize, runs: 1, ..*design };
     let powers = variances.power(&wide, HOPED_FOR).zip(variances.power(design, HOPED_FOR));
     if let Some((wider, now)) = powers.filter(|(wider, now)| design.runs > 1 && wider > now) {
-        lines.push(format!(
-            "Fixtures beat runs: {} × 1 run find a difference of {HOPED_FOR} in {:.0}%; {} × {}, at the same price, in {:.0}%.",
+        lines.push(say!("Fixtures beat runs: {} × 1 run find a difference of {HOPED_FOR} in {:.0}%; {} × {}, at the same price, in {:.0}%.", "样本优于重复：{} × 1 次运行有 {:.0}% 的机会发现 {HOPED_FOR} 的差值；同样价格的 {} × {} 为 {:.0}%。",
             fixtures(&wide),
             100.0 * wider,
             fixtures(design),
@@ -152,9 +172,9 @@ fn advice(variances: &DifferenceVariances, design: &SampleSizes, bought: &[Margi
 }
 
 fn fixtures(design: &SampleSizes) -> String {
-    count(design.fixtures as u64, "fixture")
+    count(design.fixtures as u64, Noun::Fixture)
 }
 
 fn runs(design: &SampleSizes) -> String {
-    count(u64::from(design.runs), "run")
+    count(u64::from(design.runs), Noun::Run)
 }

@@ -17,7 +17,8 @@ use crate::evaluation::publish;
 use crate::report::{csv_header, csv_line, junit, reference_table};
 use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
 use base::files::write_whole;
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -73,11 +74,15 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         print_results(&published.summary, &published.manifest, args.all, console);
     }
     if args.reference {
-        let table = reference_table(published.manifest.design.locale, console.width());
+        let table = reference_table(published.manifest.design.locale.of_report(), console.width());
         console.inform(&format!("\n{}", console.styled(&table)));
     }
     for name in [names::MARKDOWN, names::HTML] {
-        console.inform(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
+        console.inform(&format!(
+            "{} {}",
+            console.paint(TextStyle::Dim, word("wrote", "已写入")),
+            folder.file(name).display()
+        ));
     }
     published.refused.map_or(Ok(Exit::Done), |refusal| Err(refusal.into()))
 }
@@ -94,14 +99,17 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();
-        return Err(Failure::input(format!("the results `{label}` have no {}", names::HTML))
-            .hinted(format!("compeval report {}   writes it", shell_word(&label))));
+        return Err(Failure::input(say!("the results `{label}` have no {}", "结果 `{label}` 没有 {}", names::HTML))
+            .hinted(say!("compeval report {}   writes it", "compeval report {}   写出该文件", shell_word(&label))));
     }
     let opened = open_in_browser(page.as_os_str());
     let page = page.display().to_string();
     console.report(&OpenJson { page: page.clone(), opened }, || console.print(&page));
     if !opened {
-        console.note("There is no browser here: open this file in yours.");
+        console.note(word(
+            "There is no browser here: open this file in yours.",
+            "此处没有浏览器：请在您的浏览器中打开该文件。",
+        ));
     }
     Ok(Exit::Done)
 }
@@ -109,7 +117,9 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
 /// The cells as they are read: a result set may be larger than memory.
 fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure> {
     let label = folder.manifest()?.label;
-    let fault = |error: csv::Error| Failure::error(format!("the rows could not be written as CSV: {error}"));
+    let fault = |error: csv::Error| {
+        Failure::error(say!("the rows could not be written as CSV: {error}", "无法将各行写为 CSV：{error}"))
+    };
     for (number, row) in folder.rows()?.enumerate() {
         let row = row.map_err(SetError::from)?;
         if number == 0 {

@@ -11,7 +11,7 @@ use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::needed::needed_of_cell;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{count, percent};
+use crate::cli::format::{Noun, count, dimension_name, percent, probe_type};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::evaluation::{compress_cell, read_context, reading_task};
@@ -21,6 +21,8 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Preparer, RawBody};
 use crate::probe::Probe;
 use crate::results::Row;
+use base::locale::word;
+use base::say;
 use lexical::facts::{Fact, FactFinder};
 
 /// A cell in JSON, whole.
@@ -73,12 +75,12 @@ fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
 /// The context that the answer was given from; else why it cannot be shown.
 fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
     let key = selected.row.keys.compress;
-    let gone = || format!("the entry {} is no longer in the cache", key.0.short());
+    let gone = || say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short());
     let record = snapshot.find(&key).ok_or_else(gone)?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
     let read = |pipeline| as_read(pipeline, selected, RawBody { dialect: record.dialect, bytes: &body });
     if let Some(read) = pipeline.and_then(read) {
-        return read.ok_or_else(|| "only its provider can read it".to_owned());
+        return read.ok_or_else(|| word("only its provider can read it", "只有其服务商能读取").to_owned());
     }
     let meta = snapshot.meta(&record).map_err(|damage| damage.to_string())?;
     Ok(output_of(&record, &meta, &body).text())
@@ -103,20 +105,23 @@ impl Page<'_> {
     fn text(&self, context: Result<&str, &String>) -> String {
         let row = &self.selected.row;
         let mut text = self.head();
-        self.section(&mut text, "Question", "");
-        self.body(&mut text, self.selected.probe().map_or("(not recorded)", |probe| &probe.question));
+        self.section(&mut text, word("Question", "问题"), "");
+        self.body(
+            &mut text,
+            self.selected.probe().map_or(word("(not recorded)", "（未记录）"), |probe| &probe.question),
+        );
         self.facts(&mut text);
-        self.section(&mut text, "Context", &self.size());
+        self.section(&mut text, word("Context", "上下文"), &self.size());
         match context {
-            Ok("") => self.note(&mut text, "empty"),
+            Ok("") => self.note(&mut text, word("empty", "空")),
             Ok(context) => self.body(&mut text, &self.marked(context)),
-            Err(why) => self.note(&mut text, &format!("not available: {why}")),
+            Err(why) => self.note(&mut text, &say!("not available: {why}", "不可用：{why}")),
         }
         if let Some(context) = self.selected.context.as_ref().filter(|context| context.needed.is_some()) {
             text.push_str(&needed_of_cell(context, self.console));
         }
         self.searches(&mut text);
-        self.section(&mut text, "Answer", &format!("by {}", row.answerer));
+        self.section(&mut text, word("Answer", "回答"), &say!("by {}", "出自 {}", row.answerer));
         self.body(&mut text, &self.marked(&row.answer));
         self.answer_notes(&mut text);
         self.grades(&mut text);
@@ -147,36 +152,64 @@ impl Page<'_> {
 
     fn head(&self) -> String {
         let row = &self.selected.row;
-        let place = format!("{} · point {} · {} · run {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
-        let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2} of 5"));
-        let (manifest, kind) = (&self.selected.manifest, row.kind.name());
-        let (label, rules) =
-            (&manifest.label, if manifest.design.is_lexical() { " · built-in rules, no model" } else { "" });
+        let place = say!(
+            "{} · point {} · {} · run {} · {}",
+            "{} · 压缩点 {} · {} · 第 {} 次 · {}",
+            row.fixture,
+            row.point,
+            row.method,
+            row.run,
+            row.probe
+        );
+        let score = row.overall.map_or("–".to_owned(), |score| say!("{score:.2} of 5", "{score:.2}（满分 5）"));
+        let (manifest, kind) = (&self.selected.manifest, probe_type(row.kind));
+        let (label, rules) = (
+            &manifest.label,
+            if manifest.design.is_lexical() {
+                word(" · built-in rules, no model", " · 内置规则，未用模型")
+            } else {
+                ""
+            },
+        );
         format!(
             "{}   {}\n{}\n",
             self.paint(TextStyle::Strong, &place),
             self.paint(score_style(row.overall), &score),
-            self.paint(TextStyle::Dim, &format!("{kind} probe · label {label} · graded by {}{rules}", row.judge))
+            self.paint(
+                TextStyle::Dim,
+                &say!(
+                    "{kind} probe · label {label} · graded by {}{rules}",
+                    "{kind}问题 · 标签 {label} · 评审 {}{rules}",
+                    row.judge
+                )
+            )
         )
     }
 
     fn size(&self) -> String {
         let row = &self.selected.row;
         match (row.context_tokens, row.replaced_tokens) {
-            (Some(kept), Some(replaced)) => format!(
+            (Some(kept), Some(replaced)) => say!(
                 "{kept} tokens replace {replaced} ({} removed); it contains {} of the facts",
+                "{kept} 词元替换 {replaced}（压缩掉 {}）；含有 {} 的事实",
                 percent(row.compression_ratio),
                 percent(row.fact_survival)
             ),
-            _ => "size unknown".to_owned(),
+            _ => word("size unknown", "大小未知").to_owned(),
         }
     }
 
     fn facts(&self, text: &mut String) {
         let row = &self.selected.row;
-        self.section(text, "Expected facts", "");
+        self.section(text, word("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
-            self.note(text, "none: the transcript does not contain the answer, and a correct answer says so");
+            self.note(
+                text,
+                word(
+                    "none: the transcript does not contain the answer, and a correct answer says so",
+                    "无：会话记录中没有答案，正确的回答应如实说明",
+                ),
+            );
         }
         let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
         for fact in &row.facts {
@@ -218,12 +251,13 @@ impl Page<'_> {
     fn searches(&self, text: &mut String) {
         let Some(open) = &self.selected.row.open_book else { return };
         for (number, search) in (1..).zip(&open.searches) {
-            let query = if search.query.is_empty() { "(asked for wrongly)" } else { &search.query };
-            self.section(text, &format!("Search {number}"), query);
+            let query =
+                if search.query.is_empty() { word("(asked for wrongly)", "（请求有误）") } else { &search.query };
+            self.section(text, &say!("Search {number}", "第 {number} 次检索"), query);
             self.body(text, &self.marked(&search.returned));
         }
         if open.searches.is_empty() {
-            self.section(text, "Searches", "none");
+            self.section(text, word("Searches", "检索"), word("none", "无"));
         }
     }
 
@@ -234,8 +268,12 @@ impl Page<'_> {
         let of = &self.selected.row;
         let command = command_for("show", [&of.fixture, &of.method, &of.probe], of.run);
         let line = match &other.open_book {
-            Some(open) => format!("with a search: {score}, searches: {}   {command} --open", open.searches.len()),
-            None => format!("without a search: {score}   {command}"),
+            Some(open) => say!(
+                "with a search: {score}, searches: {}   {command} --open",
+                "可检索时：{score}，检索次数：{}   {command} --open",
+                open.searches.len()
+            ),
+            None => say!("without a search: {score}   {command}", "不检索时：{score}   {command}"),
         };
         let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &line));
     }
@@ -248,23 +286,33 @@ impl Page<'_> {
             }
         };
         if row.truncated {
-            list("truncated:", &["the token limit cut the answer off".to_owned()]);
+            list(
+                word("truncated:", "截断："),
+                &[word("the token limit cut the answer off", "回答被词元上限截断").to_owned()],
+            );
         }
-        list("superseded, but stated as current:", &row.stale_facts);
-        list("not in the transcript:", &row.invented);
+        list(word("superseded, but stated as current:", "已被取代却当作现状："), &row.stale_facts);
+        list(word("not in the transcript:", "会话记录中没有："), &row.invented);
         if row.fabricated == Some(true) {
-            list("fabricated:", &["the transcript does not contain this, and the answer asserts it".to_owned()]);
+            list(
+                word("fabricated:", "编造："),
+                &[word(
+                    "the transcript does not contain this, and the answer asserts it",
+                    "会话记录中没有此内容，而回答断言了它",
+                )
+                .to_owned()],
+            );
         }
     }
 
     fn grades(&self, text: &mut String) {
         let row = &self.selected.row;
-        self.section(text, "Grades", &format!("by {}, from 0 to 5", row.judge));
+        self.section(text, word("Grades", "评分"), &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge));
         let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
         let weights = &self.selected.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
             let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
-            let _ = writeln!(text, "  {score_text}  {}", self.paint(TextStyle::Strong, dimension.name()));
+            let _ = writeln!(text, "  {score_text}  {}", self.paint(TextStyle::Strong, dimension_name(*dimension)));
             let of = |id: &crate::judge::CriterionId| -> Option<Dimension> {
                 weights.iter().find(|criterion| criterion.id == *id).map(|criterion| criterion.dimension)
             };
@@ -286,34 +334,55 @@ impl Page<'_> {
     fn write_footer(&self, text: &mut String) {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
-            let all = if row.refetch_unguided { ": nothing in the context says where they were" } else { "" };
-            let _ = writeln!(text, "\nRecovering the lost facts costs {}{all}.", count(tokens, "token"));
+            let all = if row.refetch_unguided {
+                word(": nothing in the context says where they were", "：上下文没有说明它们在何处")
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "{}",
+                say!(
+                    "\nRecovering the lost facts costs {}{all}.",
+                    "\n找回丢失的事实需要 {}{all}。",
+                    count(tokens, Noun::Token)
+                )
+            );
         }
         self.other_book(text);
         if !self.selected.others.is_empty() {
             let other = |row: &Row| {
                 let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
-                format!("run {} {score}", row.run)
+                say!("run {} {score}", "第 {} 次 {score}", row.run)
             };
             let others: Vec<String> = self.selected.others.iter().map(other).collect();
-            let _ = writeln!(text, "\n{} {}", self.paint(TextStyle::Dim, "other repetitions:"), others.join(", "));
+            let _ = writeln!(
+                text,
+                "\n{} {}",
+                self.paint(TextStyle::Dim, word("other repetitions:", "其他重复：")),
+                others.join(", ")
+            );
         }
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
         let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
-        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &format!("keys: {}", keys.join(", "))));
+        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", "))));
         let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
-        let _ = writeln!(text, "{} {next}", self.paint(TextStyle::Hint, "next:"));
+        let _ = writeln!(text, "{} {next}", self.paint(TextStyle::Hint, word("next:", "下一步：")));
     }
 }
 
 /// What became of a fact: a mark, what it means, in words.
 fn fate(class: Option<FactClass>, answered: bool) -> (&'static str, TextStyle, &'static str) {
     match class {
-        Some(FactClass::Answered) => ("✓", TextStyle::Good, "answered from the context"),
-        Some(FactClass::Missed) => ("✗", TextStyle::Warning, "in the context, missed by the answerer"),
-        Some(FactClass::Lost) => ("✗", TextStyle::Bad, "lost in compression"),
-        Some(FactClass::AnsweredElsewhere) => ("✓", TextStyle::Warning, "answered, but not literally in the context"),
-        None if answered => ("✓", TextStyle::Good, "answered"),
-        None => ("✗", TextStyle::Bad, "not answered"),
+        Some(FactClass::Answered) => ("✓", TextStyle::Good, word("answered from the context", "依据上下文作答")),
+        Some(FactClass::Missed) => {
+            ("✗", TextStyle::Warning, word("in the context, missed by the answerer", "在上下文中，作答模型遗漏"))
+        }
+        Some(FactClass::Lost) => ("✗", TextStyle::Bad, word("lost in compression", "压缩中丢失")),
+        Some(FactClass::AnsweredElsewhere) => {
+            ("✓", TextStyle::Warning, word("answered, but not literally in the context", "答出，但上下文中没有原文"))
+        }
+        None if answered => ("✓", TextStyle::Good, word("answered", "已答出")),
+        None => ("✗", TextStyle::Bad, word("not answered", "未答出")),
     }
 }

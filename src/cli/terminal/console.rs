@@ -11,6 +11,7 @@ use anstyle::{AnsiColor, Style};
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::report::{StyledText, TextStyle};
+use base::locale::word;
 use base::redaction::redact_bytes;
 
 /// Columns of what is printed into a file or a pipe.
@@ -131,7 +132,7 @@ impl Console {
 
     /// The command to type next, on standard error; dropped by `--quiet`.
     pub(crate) fn next(&self, command: impl fmt::Display) {
-        self.note(&self.labelled(TextStyle::Hint, "next:", command));
+        self.note(&self.labelled(TextStyle::Hint, word("next:", "下一步："), command));
     }
 
     /// A warning after a word, on standard error.

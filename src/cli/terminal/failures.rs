@@ -2,6 +2,8 @@
 
 use super::console::Console;
 use crate::results::FailedAction;
+use base::locale::word;
+use base::say;
 
 /// The first failure with a cause, and the number of further ones.
 type Cause<'f> = (&'f FailedAction, usize);
@@ -25,8 +27,8 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
     let (printed, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in printed {
         let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
-        console.error("failed:", format_args!("{}{more}: {}{hint}", failure.place, failure.message));
+        let more = if *alike > 0 { say!(" and {alike} more", " 等，另有 {alike} 个") } else { String::new() };
+        console.error(word("failed:", "失败："), format_args!("{}{more}: {}{hint}", failure.place, failure.message));
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()
 }

@@ -15,6 +15,8 @@ use crate::action::StageName;
 use crate::evaluation::ProgressSnapshot;
 use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
+use base::locale::word;
+use base::say;
 
 /// The progress display of a run.
 pub(crate) struct Progress {
@@ -78,9 +80,10 @@ impl Progress {
     pub(crate) fn on_event(&self, event: &Event<'_>) {
         self.model.borrow_mut().on_event(event);
         if let Event::BreakerTripped(TrippedBreaker { target, reason }) = event {
-            let mark = self.console.paint(TextStyle::Warning, "stopped:");
-            self.say(&format!(
-                "{mark} no more calls to {target}, every further call would fail the same way: {reason}"
+            let mark = self.console.paint(TextStyle::Warning, word("stopped:", "已停止："));
+            self.say(&say!(
+                "{mark} no more calls to {target}, every further call would fail the same way: {reason}",
+                "{mark} 不再调用 {target}，后续调用都会同样失败：{reason}"
             ));
         }
     }

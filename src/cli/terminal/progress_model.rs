@@ -14,6 +14,8 @@ use crate::cli::format::{amount, cost, duration, money, short};
 use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
 use crate::scheduler::{BudgetLimits, Event, StopRequest};
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
 
@@ -127,14 +129,14 @@ impl ProgressModel {
     pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
         let unless_brief = |count: u64| if brief { 0 } else { count };
         let parts = [
-            (unless_brief(progress.done), "done"),
-            (progress.cached, "cached"),
-            (progress.failed, "failed"),
-            (progress.left_out, "left out"),
-            (unless_brief(progress.open()), "to do"),
+            (unless_brief(progress.done), word("done", "完成")),
+            (progress.cached, word("cached", "已缓存")),
+            (progress.failed, word("failed", "失败")),
+            (progress.left_out, word("left out", "略过")),
+            (unless_brief(progress.open()), word("to do", "待办")),
         ];
         let shown = parts.iter().filter(|(count, _)| *count > 0);
-        shown.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+        shown.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
     }
 
     /// First and last sample of the window, and the seconds between them.
@@ -150,13 +152,13 @@ impl ProgressModel {
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
             let tokens = |tokens: Option<base::units::Tokens>| short(tokens.map(|tokens| tokens.0));
-            parts.push(format!("{} tokens in, {} out", tokens(usage.input), tokens(usage.output)));
+            parts.push(say!("{} tokens in, {} out", "输入词元 {}，输出 {}", tokens(usage.input), tokens(usage.output)));
             parts.push(self.money_words());
         }
         parts.extend(
             self.seconds_left()
                 .filter(|_| !self.is_held_up() && self.snapshot.stop == StopRequest::No)
-                .map(|seconds| format!("{} left", duration(seconds))),
+                .map(|seconds| say!("{} left", "剩余 {}", duration(seconds))),
         );
         if brief {
             parts.reverse();
@@ -170,13 +172,15 @@ impl ProgressModel {
         let words = |(provider, (sent, tokens)): (&ProviderName, &(u64, u64))| {
             let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
             let calls = Some(sent.saturating_sub(sent_before)).filter(|calls| *calls > 0)? as f64 / seconds;
-            let (per, unit) = if calls < 0.5 { (60.0, "calls/min") } else { (1.0, "calls/s") };
+            let (per, unit) =
+                if calls < 0.5 { (60.0, word("calls/min", "次/分")) } else { (1.0, word("calls/s", "次/秒")) };
             let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
-            let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
+            let rate = rate.map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
             let tokens = tokens.saturating_sub(tokens_before) as f64 / seconds * 60.0;
             let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
-            let limit =
-                limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
+            let limit = limit.map(|limit| {
+                say!(", {} of {} tokens/min", "，{}/{} 词元/分", short(Some(tokens as u64)), short(Some(limit)))
+            });
             Some(format!("{provider} {}{rate} {unit}{}", amount(calls * per), limit.unwrap_or_default()))
         };
         last.by_provider.iter().filter_map(words).collect()
@@ -198,9 +202,11 @@ impl ProgressModel {
 
     fn money_words(&self) -> String {
         let spent = &self.snapshot.spent;
-        let limit = self.limits.usd.map(|limit| format!(" of at most {}", money(Some(limit)))).unwrap_or_default();
-        let to_come = self.to_come().map(|usd| format!(", about {} to come", money(Some(usd)))).unwrap_or_default();
-        let so_far = spent.usd.map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
+        let limit =
+            self.limits.usd.map(|limit| say!(" of at most {}", "，上限 {}", money(Some(limit)))).unwrap_or_default();
+        let to_come =
+            self.to_come().map(|usd| say!(", about {} to come", "，预计还需 {}", money(Some(usd)))).unwrap_or_default();
+        let so_far = spent.usd.map_or_else(|| cost(None), |usd| say!("{} so far", "已用 {}", money(Some(usd))));
         format!("{so_far}{limit}{to_come}")
     }
 
@@ -229,7 +235,10 @@ impl ProgressModel {
     pub(crate) fn wait_words(&self) -> Option<String> {
         let in_flight: u32 = self.snapshot.statuses.iter().map(|status| status.in_flight).sum();
         if self.snapshot.stop == StopRequest::Drain {
-            return Some(format!("stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once"));
+            return Some(say!(
+                "stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once",
+                "正在停止：进行中的 {in_flight} 次调用会完成并保存；再按 Ctrl-C 立即停止"
+            ));
         }
         let waits_for = |waiting: &WaitReason| {
             let status = self.snapshot.statuses.iter().find(|status| status.waits.as_ref() == Some(waiting))?;
@@ -237,14 +246,18 @@ impl ProgressModel {
         };
         let mut waits = self.troubles();
         if waits.is_empty() {
-            waits.extend(waits_for(&WaitReason::Rate).map(|name| format!("the rate that {name} allows")));
+            waits.extend(
+                waits_for(&WaitReason::Rate).map(|name| say!("the rate that {name} allows", "{name} 允许的速率")),
+            );
         }
         waits.extend(self.budget_words());
         if waits.is_empty() {
-            let words = |name| format!("replies of {name}, {in_flight} calls are under way");
+            let words = |name| {
+                say!("replies of {name}, {in_flight} calls are under way", "{name} 的回复（{in_flight} 次调用进行中）")
+            };
             waits.extend(waits_for(&WaitReason::Replies).map(words));
         }
-        (!waits.is_empty()).then(|| format!("waits for {}", waits.join("; ")))
+        (!waits.is_empty()).then(|| say!("waits for {}", "等待 {}", waits.join(word("; ", "；"))))
     }
 
     /// Providers that are away, or asked for a pause.
@@ -254,11 +267,14 @@ impl ProgressModel {
             let clip = |why: &str| why.chars().take(90).collect::<String>();
             let seconds = |wait: &Duration| duration(wait.as_secs_f64().ceil().max(1.0));
             match status.waits.as_ref()? {
-                WaitReason::Unavailable(wait, why) => {
-                    Some(format!("{name} to come back, tried again in {} ({})", seconds(wait), clip(why)))
-                }
+                WaitReason::Unavailable(wait, why) => Some(say!(
+                    "{name} to come back, tried again in {} ({})",
+                    "{name} 恢复，{} 后重试（{}）",
+                    seconds(wait),
+                    clip(why)
+                )),
                 WaitReason::Paused(wait, why) if !wait.is_zero() => {
-                    Some(format!("{name}, paused for {} more ({})", seconds(wait), clip(why)))
+                    Some(say!("{name}, paused for {} more ({})", "{name}，还需暂停 {}（{}）", seconds(wait), clip(why)))
                 }
                 WaitReason::Paused(..) | WaitReason::Rate | WaitReason::Replies => None,
             }
@@ -279,9 +295,10 @@ impl ProgressModel {
     fn budget_words(&self) -> Option<String> {
         let spent = self.snapshot.spent;
         let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
-        Some(format!(
+        Some(say!(
             "the budget: {} spent, {} set aside for what is under way, of {}",
-            spent.usd.map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
+            "预算：已用 {}，为进行中的预留 {}，共 {}",
+            spent.usd.map_or_else(|| word("an unknown amount", "未知金额").to_owned(), |usd| money(Some(usd))),
             money(Some(spent.reserved)),
             money(Some(limit))
         ))
@@ -299,7 +316,11 @@ impl ProgressModel {
 
     pub(crate) fn line(&self) -> String {
         let stage = |(stage, progress): (&StageName, &StageProgress)| {
-            let failed = if progress.failed > 0 { format!(" ({} failed)", progress.failed) } else { String::new() };
+            let failed = if progress.failed > 0 {
+                say!(" ({} failed)", "（{} 失败）", progress.failed)
+            } else {
+                String::new()
+            };
             format!("{} {}/{}{failed}", stage.name(), progress.finished(), progress.total)
         };
         let stages: Vec<String> = self.stages.iter().map(stage).collect();

@@ -210,7 +210,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         error: &OutputUnavailable,
     ) -> Result<(), FileError> {
         let failure = FailedAction::new(Place::Cell(place), stage, Some(key), error.to_string());
-        let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+        let failure = FailedAction { hint: Some(OutputUnavailable::remedy().to_owned()), ..failure };
         self.next.on_event(&Event::Failed(&failure))
     }
 

@@ -173,14 +173,14 @@ impl<'a> PageInput<'a> {
         (rows, read_rows): (&'a [ListedRow], &'a ReadRows<'a>),
     ) -> PageInput<'a> {
         let design = &manifest.design;
-        let tr = translation(design.locale);
+        let tr = translation(design.locale.of_report());
         let critical = critical_warnings(summary, manifest, tr);
         let warnings = scale_warning(summary, manifest, tr).into_iter().chain(caveats(summary, manifest, tr));
         let mut notes = confounds(summary, design, tr);
         notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
         PageInput {
             label: &summary.label,
-            locale: design.locale,
+            locale: design.locale.of_report(),
             facts: facts(manifest, rows, tr),
             warnings: warnings.filter(|warning| !critical.contains(warning)).collect(),
             critical,

@@ -17,6 +17,7 @@ use crate::results::aggregates::constraints::constraint_difference;
 use crate::results::aggregates::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::results::result_set::grade::{Grade, MeasuredAnswer, equal_range};
 use crate::results::result_set::set::ResultSet;
+use base::say;
 use stats;
 use stats::thresholds::{GOOD, MIN_FLIP};
 
@@ -176,8 +177,9 @@ impl<'s> ComparedVariants<'s> {
         let runs: BTreeSet<u32> = lone().map(|(run, ..)| *run).collect();
         let at = self.judged.probes.get(probe)?;
         let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
-        let place = format!("{} · point {} · {}", self.judged.fixture_name(at.fixture)?, at.point, at.id);
-        (!runs.is_empty()).then(|| format!("{place} · run {}", runs.join(", ")))
+        let place =
+            say!("{} · point {} · {}", "{} · 压缩点 {} · {}", self.judged.fixture_name(at.fixture)?, at.point, at.id);
+        (!runs.is_empty()).then(|| say!("{place} · run {}", "{place} · 第 {} 次", runs.join(", ")))
     }
 
     pub(in crate::results) fn differences(&self) -> Differences {

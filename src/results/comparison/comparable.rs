@@ -11,6 +11,8 @@ use crate::results::files::failure::FailedAction;
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::set::{MethodVariant, ResultSet, VariantRef};
 use base::fault::suggestion;
+use base::locale::word;
+use base::say;
 use models::ErrorClass;
 
 /// What differs between two result sets.
@@ -57,13 +59,16 @@ pub struct Incomparable {
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the two results cannot be compared; what differs:")?;
+        f.write_str(word("the two results cannot be compared; what differs:", "这两个结果不能比较；差异："))?;
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
         let is_all_common = self.differences.iter().all(|barrier| barrier.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
-            f.write_str("\n`--only-common` compares the cells that do match")?;
+            f.write_str(word(
+                "\n`--only-common` compares the cells that do match",
+                "\n`--only-common` 只比较相符的单元",
+            ))?;
         }
         Ok(())
     }
@@ -74,7 +79,11 @@ impl std::error::Error for Incomparable {}
 impl Incomparable {
     pub(super) fn no_such_method(label: &str, method: &str, variants: &[MethodVariant]) -> Incomparable {
         let known: Vec<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
-        let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
+        let what = say!(
+            "`{label}` has no method `{method}`; {}",
+            "`{label}` 没有方法 `{method}`；{}",
+            suggestion(method, &known)
+        );
         Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All }
     }
 }
@@ -103,7 +112,8 @@ pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPa
     found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
     let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Incompatibility> {
         let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
-        let what = |info: &FixtureInfo| format!("fixture `{}`, which only one side has", info.name);
+        let what =
+            |info: &FixtureInfo| say!("fixture `{}`, which only one side has", "样本 `{}`（仅一侧有）", info.name);
         missing.map(|info| Incompatibility::allowed_from(ComparisonScope::Selected, what(info))).collect()
     };
     found.extend(lone(&left.fixtures, &right.fixtures));
@@ -120,24 +130,33 @@ fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
-        found.push(Incompatibility::new("the rubric"));
+        found.push(Incompatibility::new(word("the rubric", "评分细则")));
     }
     if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
         let how = versus(&all(&left.judges), &all(&right.judges));
-        found.push(Incompatibility::new(format!("the judges ({how})")));
+        found.push(Incompatibility::new(say!("the judges ({how})", "评审（{how}）")));
     }
     if left.judge_context != right.judge_context {
-        found.push(Incompatibility::new("whether judges see the context (`judge_context`)"));
+        found.push(Incompatibility::new(word(
+            "whether judges see the context (`judge_context`)",
+            "评审是否看到上下文（`judge_context`）",
+        )));
     }
     if left.tail != right.tail {
-        found.push(Incompatibility::new("what answerers see after the point (`tail`)"));
+        found.push(Incompatibility::new(word(
+            "what answerers see after the point (`tail`)",
+            "作答模型在压缩点之后看到的内容（`tail`）",
+        )));
     }
     if left.primary != right.primary {
-        let how = format!("`[gate] primary`: {} against {}", left.primary, right.primary);
-        found.push(Incompatibility::new(format!("which answers are tested ({how})")));
+        let how = say!("`[gate] primary`: {} against {}", "`[gate] primary`：{} 对比 {}", left.primary, right.primary);
+        found.push(Incompatibility::new(say!("which answers are tested ({how})", "检验哪些回答（{how}）")));
     }
     if left.primary == Book::Open && recoveries(pairs) {
-        found.push(Incompatibility::new("how answerers may search (`[answer.recovery]`)"));
+        found.push(Incompatibility::new(word(
+            "how answerers may search (`[answer.recovery]`)",
+            "作答模型如何检索（`[answer.recovery]`）",
+        )));
     }
     found.extend(answerers(pairs));
     found.extend(truncated_replies(a, b, pairs));
@@ -148,15 +167,18 @@ fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Optio
     let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
     let common = |what: &str| Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{}`", a.name));
     if a.digests.transcript != b.digests.transcript {
-        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..common("the messages of fixture") })
+        Some(Incompatibility {
+            excluded_fixture: Some(a.name.clone()),
+            ..common(word("the messages of fixture", "样本的消息："))
+        })
     } else if a.digests.points != b.digests.points {
-        Some(common("the compression points of fixture"))
+        Some(common(word("the compression points of fixture", "样本的压缩点：")))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(common("the probes of fixture"))
+        Some(common(word("the probes of fixture", "样本的问题：")))
     } else if probes(a) != probes(b) {
-        let what = format!("the selection of probes of fixture `{}`", a.name);
+        let what = say!("the selection of probes of fixture `{}`", "样本 `{}` 所选的问题", a.name);
         Some(Incompatibility::allowed_from(ComparisonScope::Selected, what))
     } else {
         None
@@ -175,7 +197,7 @@ fn answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     for pair in pairs.iter().filter(|pair| !pair.explicit && !pair.has_same_answerer()) {
         let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
         let how = versus(&name(pair.a.answerer), &name(pair.b.answerer));
-        let barrier = Incompatibility::new(format!("the answerer ({how})"));
+        let barrier = Incompatibility::new(say!("the answerer ({how})", "作答模型（{how}）"));
         if !found.contains(&barrier) {
             found.push(barrier);
         }
@@ -187,8 +209,8 @@ fn answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
 fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
     let mut both = pairs.iter().filter_map(|pair| Some((rule(a, &pair.a)?, rule(b, &pair.b)?)));
     let (own, other) = both.find(|(own, other)| own != other)?;
-    let how = format!("`truncated_replies`: {own} against {other}");
-    Some(Incompatibility::new(format!("what is done with truncated answers ({how})")))
+    let how = say!("`truncated_replies`: {own} against {other}", "`truncated_replies`：{own} 对比 {other}");
+    Some(Incompatibility::new(say!("what is done with truncated answers ({how})", "如何处理截断的回答（{how}）")))
 }
 
 /// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
@@ -207,7 +229,11 @@ fn all(asked: &[ModelInfo]) -> String {
 }
 
 fn versus(a: &str, b: &str) -> String {
-    if a == b { format!("{a}, with other settings or another prompt") } else { format!("{a} against {b}") }
+    if a == b {
+        say!("{a}, with other settings or another prompt", "{a}，设置或提示词不同")
+    } else {
+        say!("{a} against {b}", "{a} 对比 {b}")
+    }
 }
 
 /// What differs and bars nothing.
@@ -216,11 +242,22 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
     let mut found = Vec::new();
     if left.runs != right.runs {
         let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
-        found.push(format!("repetitions differ: {} against {}", of(&left.runs), of(&right.runs)));
+        found.push(say!(
+            "repetitions differ: {} against {}",
+            "重复次数不同：{} 对比 {}",
+            of(&left.runs),
+            of(&right.runs)
+        ));
     }
     let mut endpoint = |own: &ModelInfo, other: &ModelInfo| {
         if own.endpoint != other.endpoint {
-            let text = format!("`{}` was asked at {} and at {}", own.model, own.endpoint, other.endpoint);
+            let text = say!(
+                "`{}` was asked at {} and at {}",
+                "`{}` 分别在 {} 和 {} 询问",
+                own.model,
+                own.endpoint,
+                other.endpoint
+            );
             if !found.contains(&text) {
                 found.push(text);
             }
@@ -242,6 +279,9 @@ fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
     let changed = now.iter().filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));
     changed.filter(|(_, served, earlier)| served != earlier).map(move |(asked, served, earlier)| {
         let (now, before) = (names(served), names(earlier));
-        format!("`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model")
+        say!(
+            "`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model",
+            "`{asked}` 由 {now} 提供，基线中由 {before} 提供：差异可能来自模型"
+        )
     })
 }

@@ -19,6 +19,8 @@ use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::grade::place;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};
+use base::locale::word;
+use base::say;
 use stats::{self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
 
 /// One side of a comparison: a result set, or one of its methods.
@@ -171,7 +173,7 @@ pub fn compare(
     let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
     let rows = pair_rows((judged.set, baseline.set), (&probes, &left_out), &pairs, find);
     if !rows.iter().any(PairRow::has_common_part) {
-        let nothing = Incompatibility::new("no cell was judged on both sides");
+        let nothing = Incompatibility::new(word("no cell was judged on both sides", "没有两侧都已评分的单元"));
         return Err(Incomparable { differences: vec![nothing], scope });
     }
     let whole = verdicts(&rows);
@@ -233,7 +235,7 @@ fn pair_variants<'s>(
     }
     unmatched.extend(right.iter().filter(|b| !taken.contains(&b.place)).map(|b| b.variant.key.clone()));
     if pairs.is_empty() {
-        let what = format!("the methods: none has the same name ({})", unmatched.join(", "));
+        let what = say!("the methods: none has the same name ({})", "方法：没有同名的（{}）", unmatched.join(", "));
         return Err(Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All });
     }
     // naming a method asks for that one alone: the others are no loss

@@ -5,6 +5,8 @@ use super::compare::{Comparison, MethodComparison};
 use super::lost_constraints::LostConstraint;
 use super::reliability::FailedChain;
 use crate::results::result_set::level::OVERALL;
+use base::locale::word;
+use base::say;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// One thing that got worse.
@@ -24,8 +26,9 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let primary = primary.map(|judged| Regression {
         method: None,
         what: OVERALL.to_owned(),
-        why: format!(
+        why: say!(
             "mean of {} methods: {OVERALL} {}{}",
+            "{} 个方法的平均：{OVERALL} {}{}",
             comparison.tested,
             describe_difference(judged, comparison),
             largest_loss(comparison),
@@ -45,7 +48,11 @@ fn largest_loss(comparison: &Comparison) -> String {
     let all: f64 = lost.iter().map(|(_, loss)| loss).sum();
     let most = lost.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most });
     most.map(|(method, loss)| {
-        format!("; the largest share is that of {method} ({:.0}% of all losses)", 100.0 * loss / all)
+        say!(
+            "; the largest share is that of {method} ({:.0}% of all losses)",
+            "；其中 {method} 占比最大（全部损失的 {:.0}%）",
+            100.0 * loss / all
+        )
     })
     .unwrap_or_default()
 }
@@ -61,8 +68,9 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
     let scores =
         worse.map(|(what, judged)| regression(what, format!("{what} {}", describe_difference(judged, comparison))));
     let reliability = Some(&compared.reliability).filter(|reliability| reliability.regressed).map(|found| {
-        let why = format!(
+        let why = say!(
             "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
+            "{1} 条链（样本与次数）中失败 {0} 条，{2} 为 {3}/{4}，p {5}（这些样本上）",
             found.failed,
             found.chains,
             comparison.baseline,
@@ -73,8 +81,9 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
         regression("reliability", why)
     });
     let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
-    let needed = needed
-        .map(|judged| regression(NEEDED, format!("needed-later recall {}", describe_difference(judged, comparison))));
+    let needed = needed.map(|judged| {
+        regression(NEEDED, say!("needed-later recall {}", "后续所需的召回 {}", describe_difference(judged, comparison)))
+    });
     let constraints = compared.constraints_lost.iter().filter(|lost| lost.is_confirmed);
     let constraints = constraints.map(|lost| regression(CONSTRAINT, describe_loss(lost, comparison)));
     scores.chain(needed).chain(constraints).chain(reliability).collect()
@@ -93,11 +102,16 @@ pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
 /// `the constraint "no new dependency" (shop · point 1 · p3) is lost in 3 of 3 chains; b keeps it`.
 fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
     let LostConstraint { fact: ProbeFact { fixture, point, probe, fact }, lost: count, chains, is_confirmed } = lost;
-    let judge = if *is_confirmed { "no judge finds it in an answer" } else { "no judge was asked" };
+    let judge = if *is_confirmed {
+        word("no judge finds it in an answer", "没有评审在回答中找到它")
+    } else {
+        word("no judge was asked", "没有询问评审")
+    };
     let kept = &comparison.baseline;
-    format!(
+    say!(
         "the constraint \"{fact}\" ({fixture} · point {point} · {probe}) is lost in {count} of {chains} chains; {kept} keeps \
-         it, and {judge}"
+         it, and {judge}",
+        "约束“{fact}”（{fixture} · 压缩点 {point} · {probe}）在 {chains} 条链中丢失 {count} 条；{kept} 保留了它，{judge}"
     )
 }
 
@@ -112,13 +126,23 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
     let interval = judged.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
     let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
     let fixtures = match judged.unchanged {
-        0 => format!("{} fixtures", judged.clusters),
+        0 => say!("{} fixtures", "{} 个样本", judged.clusters),
         unchanged => {
             let all = judged.clusters + unchanged;
-            format!("{} of {all} fixtures that changed (over all {:+.2})", judged.clusters, judged.difference_all)
+            say!(
+                "{} of {all} fixtures that changed (over all {:+.2})",
+                "{all} 个样本中有变化的 {} 个（全部 {:+.2}）",
+                judged.clusters,
+                judged.difference_all
+            )
         }
     };
-    format!("{:+.2}{interval} on {fixtures}{p}, against {}", judged.difference, comparison.baseline)
+    say!(
+        "{:+.2}{interval} on {fixtures}{p}, against {}",
+        "{:+.2}{interval}，{fixtures}{p}，对比 {}",
+        judged.difference,
+        comparison.baseline
+    )
 }
 
 fn probability(p: f64) -> String {

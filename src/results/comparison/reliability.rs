@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::changes::ComparedVariants;
 use crate::results::files::failure::{Blame, FailedAction};
 use crate::results::result_set::set::{ResultSet, VariantRef};
+use base::say;
 use stats::{FailureCounts, FailureTest};
 
 /// How often a method failed by itself, on both sides.
@@ -48,8 +49,10 @@ pub struct FailedChain {
 impl std::fmt::Display for FailedChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.run {
-            Some(run) => write!(f, "{} · run {run}: {}", self.fixture, self.message),
-            None => write!(f, "{} · all runs: {}", self.fixture, self.message),
+            Some(run) => {
+                write!(f, "{}", say!("{} · run {run}: {}", "{} · 第 {run} 次：{}", self.fixture, self.message))
+            }
+            None => write!(f, "{}", say!("{} · all runs: {}", "{} · 各次：{}", self.fixture, self.message)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use super::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
 use super::edits::{TextEdit, method_edits};
+use base::locale::word;
+use base::say;
 
 /// What the later of two designs does not share with the earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,8 +27,8 @@ impl DesignChange {
     fn whole(&mut self, before: &Design, after: &Design) {
         let runs = [
             ("runs", before.runs.compress, after.runs.compress),
-            ("answers in a run", before.runs.answer, after.runs.answer),
-            ("judgements of an answer", before.runs.judge, after.runs.judge),
+            (word("answers in a run", "一次运行中的回答"), before.runs.answer, after.runs.answer),
+            (word("judgements of an answer", "一个回答的评分"), before.runs.judge, after.runs.judge),
         ];
         for (name, old, new) in runs.into_iter().filter(|(_, old, new)| old != new) {
             let list = if old > new { &mut self.conflicts } else { &mut self.additions };
@@ -35,45 +37,62 @@ impl DesignChange {
         let same =
             |own: &[ModelInfo], other: &[ModelInfo]| own.len() == other.len() && own.iter().zip(other).all(same_asked);
         let parts = [
-            ("the rubric", before.rubric != after.rubric),
-            ("the locale", before.locale != after.locale),
-            ("what answerers see after the point (`tail`)", before.tail != after.tail),
-            ("whether judges see the context (`judge_context`)", before.judge_context != after.judge_context),
-            ("the focus topic", before.focus_topic != after.focus_topic),
-            ("the answerers: model, settings, prompt or endpoint", !same(&before.answerers, &after.answerers)),
-            ("the judges: model, settings, prompt or endpoint", !same(&before.judges, &after.judges)),
+            (word("the rubric", "评分细则"), before.rubric != after.rubric),
+            (word("the locale", "语言"), before.locale != after.locale),
+            (
+                word("what answerers see after the point (`tail`)", "作答模型在压缩点之后看到的内容（`tail`）"),
+                before.tail != after.tail,
+            ),
+            (
+                word("whether judges see the context (`judge_context`)", "评审是否看到上下文（`judge_context`）"),
+                before.judge_context != after.judge_context,
+            ),
+            (word("the focus topic", "关注主题"), before.focus_topic != after.focus_topic),
+            (
+                word("the answerers: model, settings, prompt or endpoint", "作答模型：模型、设置、提示词或端点"),
+                !same(&before.answerers, &after.answerers),
+            ),
+            (
+                word("the judges: model, settings, prompt or endpoint", "评审：模型、设置、提示词或端点"),
+                !same(&before.judges, &after.judges),
+            ),
         ];
         self.conflicts.extend(parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()));
         if before.constraints != after.constraints {
             let list = if before.constraints.is_some() { &mut self.conflicts } else { &mut self.additions };
-            list.push("the rules that are put into the sessions (`constraints`)".to_owned());
+            list.push(
+                word("the rules that are put into the sessions (`constraints`)", "放入会话的规则（`constraints`）")
+                    .to_owned(),
+            );
         }
     }
 
     fn methods(&mut self, before: &Design, after: &Design) {
         for old in &before.methods {
             match after.method(&old.name) {
-                None => self.conflicts.push(format!("method {} is not in this run", old.name)),
+                None => self.conflicts.push(say!("method {} is not in this run", "本次运行没有方法 {}", old.name)),
                 Some(new) if normal(old) == normal(new) => {}
                 Some(new) => self.conflicts.push(edited(old, new)),
             }
         }
         let is_new = |method: &&MethodInfo| before.method(&method.name).is_none();
-        self.additions.extend(after.methods.iter().filter(is_new).map(|method| format!("method {}", method.name)));
+        self.additions
+            .extend(after.methods.iter().filter(is_new).map(|method| say!("method {}", "方法 {}", method.name)));
     }
 
     fn fixtures(&mut self, before: &Design, after: &Design) {
         for old in &before.fixtures {
             match after.fixture(&old.name) {
-                None => self.conflicts.push(format!("fixture {} is not in this run", old.name)),
+                None => self.conflicts.push(say!("fixture {} is not in this run", "本次运行没有样本 {}", old.name)),
                 Some(new) if old.digests.transcript != new.digests.transcript => {
-                    self.conflicts.push(format!("the messages of fixture {}", old.name));
+                    self.conflicts.push(say!("the messages of fixture {}", "样本 {} 的消息", old.name));
                 }
                 Some(new) => self.probes(old, new),
             }
         }
         let is_new = |fixture: &&FixtureInfo| before.fixture(&fixture.name).is_none();
-        self.additions.extend(after.fixtures.iter().filter(is_new).map(|fixture| format!("fixture {}", fixture.name)));
+        self.additions
+            .extend(after.fixtures.iter().filter(is_new).map(|fixture| say!("fixture {}", "样本 {}", fixture.name)));
     }
 
     fn probes(&mut self, before: &FixtureInfo, after: &FixtureInfo) {
@@ -87,14 +106,20 @@ impl DesignChange {
             match ids.len() {
                 0 => None,
                 1..=NAMED => Some(ids.join(", ")),
-                number => Some(format!("{number} of them")),
+                number => Some(say!("{number} of them", "共 {number} 个")),
             }
         };
         let lost = missing(&after.probes, &before.probes);
-        self.conflicts
-            .extend(lost.map(|ids| format!("probes of fixture {} that this run does not ask: {ids}", before.name)));
+        self.conflicts.extend(lost.map(|ids| {
+            say!(
+                "probes of fixture {} that this run does not ask: {ids}",
+                "样本 {} 中本次运行不问的问题：{ids}",
+                before.name
+            )
+        }));
         let added = missing(&before.probes, &after.probes);
-        self.additions.extend(added.map(|ids| format!("probes of fixture {}: {ids}", after.name)));
+        self.additions
+            .extend(added.map(|ids| say!("probes of fixture {}: {ids}", "样本 {} 的问题：{ids}", after.name)));
     }
 }
 
@@ -112,5 +137,9 @@ fn normal(method: &MethodInfo) -> MethodInfo {
 
 fn edited(old: &MethodInfo, new: &MethodInfo) -> String {
     let edits = method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).lines;
-    if edits.is_empty() { format!("method {}", old.name) } else { format!("method {}: {}", old.name, edits.join(", ")) }
+    if edits.is_empty() {
+        say!("method {}", "方法 {}", old.name)
+    } else {
+        say!("method {}: {}", "方法 {}：{}", old.name, edits.join(", "))
+    }
 }

@@ -17,6 +17,7 @@ use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
 use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};
+use base::say;
 
 /// Names of the files in a results folder.
 pub mod names {
@@ -57,7 +58,7 @@ pub enum FolderError {
     #[error(transparent)]
     Label(#[from] LabelError),
     /// Nothing has this label.
-    #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
+    #[error("{}", say!("there are no results `{label}` in `{}`{}", "没有结果 `{label}`（在 `{}`）{}" , results.display(), hint(near.as_deref())))]
     Missing {
         /// What was asked for.
         label: String,
@@ -67,17 +68,15 @@ pub enum FolderError {
         near: Option<String>,
     },
     /// No result set at all.
-    #[error("there are no results in `{}`; make some with `compeval run`", .0.display())]
+    #[error("{}", say!("there are no results in `{}`; make some with `compeval run`", "`{}` 中没有结果；`compeval run` 可产生结果" , _0.display()))]
     Empty(PathBuf),
     /// Complete, where an incomplete set was asked for.
-    #[error("the results `{0}` are complete, and there is no incomplete set beside them")]
+    #[error("{}", say!("the results `{_0}` are complete, and there is no incomplete set beside them", "结果 `{_0}` 是完整的，旁边没有不完整的结果集"))]
     NotPartial(String),
     /// Written in another format.
-    #[error(
-        "`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
-         run the label again, or read it with that version",
-        path.display()
-    )]
+    #[error("{}", say!("`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
+         run the label again, or read it with that version", "`{}` 由 compeval {version} 以格式 {format} 写成，而本程序至多读格式 {FORMAT}；请重新运行该标签，或用该版本读取" ,
+        path.display()))]
     Format {
         /// The manifest.
         path: PathBuf,
@@ -87,7 +86,7 @@ pub enum FolderError {
         version: String,
     },
     /// Not readable as what it should be.
-    #[error("`{}` is not a manifest of results: {source}; run the label again", path.display())]
+    #[error("{}", say!("`{}` is not a manifest of results: {source}; run the label again", "`{}` 不是结果清单：{source}；请重新运行该标签" , path.display()))]
     Broken {
         /// The manifest.
         path: PathBuf,
@@ -95,7 +94,7 @@ pub enum FolderError {
         source: serde_json::Error,
     },
     /// A line that is no key.
-    #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
+    #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签" , path.display()))]
     Key {
         /// The file of keys.
         path: PathBuf,
@@ -108,7 +107,7 @@ pub enum FolderError {
 }
 
 fn hint(near: Option<&str>) -> String {
-    near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    near.map(|near| say!("; did you mean `{near}`?", "；是否指 `{near}`？")).unwrap_or_default()
 }
 
 /// What is read of a manifest before anything else is believed.

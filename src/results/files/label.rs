@@ -1,5 +1,7 @@
 //! Labels: names of result sets, safe as names of folders.
 
+use base::locale::word;
+use base::say;
 use std::fmt;
 
 /// The name of a result set, and of its folder.
@@ -8,10 +10,8 @@ pub struct Label(String);
 
 /// A name that cannot be a label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`",
-    Label::LONGEST
-)]
+#[error("{}", say!("`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`", "`{label}` 不能作标签：{why}；应为至多 {} 个字母、数字、`-`、`_`、`.`、`+`、`=` 或 `@`" ,
+    Label::LONGEST))]
 pub struct LabelError {
     label: String,
     why: &'static str,
@@ -29,13 +29,13 @@ impl Label {
         let fit = |c: char| c.is_alphanumeric() || "-_.+=@".contains(c);
         let (name, _) = split_number(text);
         let why = if text.is_empty() {
-            "it is empty"
+            word("it is empty", "为空")
         } else if text.len() > Label::LONGEST {
-            "it is too long"
+            word("it is too long", "过长")
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
-            "it begins with `.` or `-`, or ends with `.`"
+            word("it begins with `.` or `-`, or ends with `.`", "以 `.` 或 `-` 开头，或以 `.` 结尾")
         } else if !name.chars().all(fit) {
-            "it holds a character that is not allowed"
+            word("it holds a character that is not allowed", "含有不允许的字符")
         } else {
             return Ok(Label(text.to_owned()));
         };

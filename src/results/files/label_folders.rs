@@ -21,6 +21,7 @@ use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, Outcome};
 use base::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
+use base::say;
 
 /// Where incomplete sets are that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";
@@ -32,7 +33,7 @@ const LOCKS: &str = ".locks";
 #[derive(Debug, thiserror::Error)]
 pub enum LabelLockError {
     /// Another process holds it.
-    #[error("the results `{label}` are being written by {holder}; wait until it has ended, or use another label")]
+    #[error("{}", say!("the results `{label}` are being written by {holder}; wait until it has ended, or use another label", "结果 `{label}` 正由 {holder} 写入；请等其结束，或使用其他标签"))]
     Held {
         /// The label.
         label: String,

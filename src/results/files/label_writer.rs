@@ -12,6 +12,7 @@ use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::{Manifest, Outcome};
 use crate::action::StageName;
 use base::files::{self, FileError, FileLock, StagedFile};
+use base::say;
 
 /// The right to write the results of a label, until it is dropped.
 #[derive(Debug)]
@@ -28,13 +29,13 @@ pub enum LabelWriterError {
     #[error(transparent)]
     Lock(#[from] LabelLockError),
     /// The results are protected, or those that would be renamed are.
-    #[error("the results `{0}` are protected")]
+    #[error("{}", say!("the results `{_0}` are protected", "结果 `{_0}` 受保护"))]
     Protected(Label),
     /// A label that only replaced results have.
-    #[error("`{0}` is the label of results that were replaced; choose one without `~`")]
+    #[error("{}", say!("`{_0}` is the label of results that were replaced; choose one without `~`", "`{_0}` 是被替换结果的标签；请选择不含 `~` 的标签"))]
     Numbered(Label),
     /// The label has results of another design.
-    #[error("the results `{label}` are of another design, and this run would replace them; what differs:{}", list(&change.conflicts))]
+    #[error("{}", say!("the results `{label}` are of another design, and this run would replace them; what differs:{}", "结果 `{label}` 出自另一设计，本次运行会替换它们；差异：{}" , list(&change.conflicts)))]
     OtherDesign {
         /// The label.
         label: Label,

@@ -11,6 +11,7 @@ use super::lines_file::{LinesFile, RowsForm};
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use base::files::{self, FileError};
+use base::say;
 
 /// Its name in a folder of results.
 pub(super) const PLAIN: &str = "cells.jsonl";
@@ -111,7 +112,7 @@ pub enum RowError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A line that is no row.
-    #[error("line {line} of `{}` is not a row of results: {source}; run the label again", path.display())]
+    #[error("{}", say!("line {line} of `{}` is not a row of results: {source}; run the label again", "`{}` 第 {line} 行不是结果行：{source}；请重新运行该标签" , path.display()))]
     Line {
         /// The file.
         path: PathBuf,

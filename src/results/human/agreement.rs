@@ -12,6 +12,8 @@ use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems};
 use crate::results::{Design, MethodInfo, Row};
 use base::fault::suggestion;
+use base::locale::word;
+use base::say;
 use stats::{Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread};
 
 /// How one judge, or the median of the panel, agrees with people.
@@ -76,7 +78,11 @@ pub fn compare_judges<E>(
 fn unknown(human: &HumanGrades, design: &Design, grade: &super::grades::HumanGrade) -> Option<Problem> {
     let GradedAnswer { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
     let fault = |what: &str, name: &str, known: &[&str]| {
-        Some(human.at(grade.line, format!("the results have no {what} `{name}`")).help(suggestion(name, known)))
+        Some(
+            human
+                .at(grade.line, say!("the results have no {what} `{name}`", "结果中没有 {what} `{name}`"))
+                .help(suggestion(name, known)),
+        )
     };
     let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
     let Some(info) = design.fixture(fixture) else {
@@ -95,7 +101,8 @@ fn unknown(human: &HumanGrades, design: &Design, grade: &super::grades::HumanGra
         return fault("method", method, &methods);
     }
     if at_point().next().is_none() {
-        return fault("probes at point", &point.to_string(), &[]).map(|p| p.help("points count from 1"));
+        return fault("probes at point", &point.to_string(), &[])
+            .map(|p| p.help(word("points count from 1", "压缩点从 1 计")));
     }
     if !at_point().any(|id| id == probe) {
         return fault(&format!("probe at point {point} of {fixture}"), probe, &at_point().collect::<Vec<_>>());
@@ -107,7 +114,12 @@ fn unknown(human: &HumanGrades, design: &Design, grade: &super::grades::HumanGra
         return fault(kind, name, &known);
     }
     let runs = design.runs.compress;
-    (*run > runs).then(|| human.at(grade.line, format!("there is no run {run}: the results have {runs}")))
+    (*run > runs).then(|| {
+        human.at(
+            grade.line,
+            say!("there is no run {run}: the results have {runs}", "没有第 {run} 次运行：结果共 {runs} 次"),
+        )
+    })
 }
 
 impl GradedRows {
@@ -190,7 +202,10 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
         let found = match answer_to(graded, subject) {
             Ok(found) => found,
             Err(message) => {
-                faults.push(human.at(*line, message).help("say which by the columns `answerer` and `answer_n`"));
+                faults.push(human.at(*line, message).help(word(
+                    "say which by the columns `answerer` and `answer_n`",
+                    "请用 `answerer` 和 `answer_n` 列指明",
+                )));
                 continue;
             }
         };
@@ -244,7 +259,7 @@ fn answer_to<'h>(graded: &'h GradedRows, subject: &GradedAnswer) -> Result<Optio
     let first = meant.next();
     match meant.count() {
         0 => Ok(first.map(|(number, (_, judges))| (number, judges))),
-        more => Err(format!("this fits {} answers to the probe", more + 1)),
+        more => Err(say!("this fits {} answers to the probe", "这与该问题的 {} 个回答相符", more + 1)),
     }
 }
 

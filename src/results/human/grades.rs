@@ -6,6 +6,8 @@ use super::blind_sheet::answer_id;
 use crate::pipeline::{Problem, Problems, list};
 use crate::results::{Design, Row};
 use base::fault::suggestion;
+use base::locale::word;
+use base::say;
 use stats::thresholds::SCALE;
 
 /// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
@@ -16,8 +18,13 @@ const COLUMNS: [&str; 12] = [
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
 /// Columns for people, which are not read.
 const IGNORED: [&str; 4] = ["comment", "question", "expected_facts", "answer"];
-const SHAPE: &str = "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
-                     be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`";
+fn shape() -> &'static str {
+    word(
+        "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
+                     be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`",
+        "列为 fixture、point、method、run、probe、criterion（或 dimension）、score；需要时另有 answerer、answer_n、rater、comment；或 `judge agreement --blind-sheet FILE` 的列",
+    )
+}
 /// The maximum number of faults reported at once; a file of another kind has one on every line.
 const MAX_FAULTS: usize = 20;
 
@@ -97,7 +104,7 @@ impl HumanGrades {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
         let fault = |error: &csv::Error| {
             let line = error.position().map_or(1, csv::Position::line);
-            Problem::error(words(error)).help(SHAPE).at_position(file, usize::try_from(line).unwrap_or(1), 1)
+            Problem::error(words(error)).help(shape()).at_position(file, usize::try_from(line).unwrap_or(1), 1)
         };
         let headings = reader.headers().map_err(|error| Problems(vec![fault(&error)]))?.clone();
         let columns = columns(file, &headings)?;
@@ -115,7 +122,8 @@ impl HumanGrades {
             }
         }
         if human.grades.is_empty() && problems.is_empty() {
-            problems.push(human.at(1, "there are no grades in the file".to_owned()).help(SHAPE));
+            problems
+                .push(human.at(1, word("there are no grades in the file", "文件中没有评分").to_owned()).help(shape()));
         }
         problems.0.extend(human.repeated());
         human.ok_or_problems(problems)
@@ -129,7 +137,11 @@ impl HumanGrades {
         let more = problems.0.len().saturating_sub(MAX_FAULTS);
         problems.0.truncate(MAX_FAULTS);
         if more > 0 {
-            problems.push(Problem::error(format!("and {more} more faults in {}", self.file)));
+            problems.push(Problem::error(say!(
+                "and {more} more faults in {}",
+                "另有 {more} 处错误，在 {} 中",
+                self.file
+            )));
         }
         Err(problems)
     }
@@ -157,9 +169,12 @@ impl HumanGrades {
                     human.grades.push(HumanGrade { subject: grade.subject.at(row), ..grade });
                 }
                 Some((id, None)) => problems.push(
-                    human
-                        .at(grade.line, format!("the results have no answer `{id}`"))
-                        .help("name the result set that the sheet was written for by --label"),
+                    human.at(grade.line, say!("the results have no answer `{id}`", "结果中没有回答 `{id}`")).help(
+                        word(
+                            "name the result set that the sheet was written for by --label",
+                            "请用 --label 指定该表所对应的结果集",
+                        ),
+                    ),
                 ),
             }
         }
@@ -192,8 +207,12 @@ impl HumanGrades {
         for grade in &self.grades {
             match first.get(&(&grade.subject, grade.rater.as_deref())) {
                 Some(line) => faults.push(
-                    self.at(grade.line, format!("this was graded on line {line} already"))
-                        .help("keep one of them, or say who graded in a column `rater`: several people are averaged"),
+                    self.at(grade.line, say!("this was graded on line {line} already", "第 {line} 行已评分")).help(
+                        word(
+                            "keep one of them, or say who graded in a column `rater`: several people are averaged",
+                            "请保留其一，或用 `rater` 列注明评分人：多人取平均",
+                        ),
+                    ),
                 ),
                 None => drop(first.insert((&grade.subject, grade.rater.as_deref()), grade.line)),
             }
@@ -209,9 +228,12 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 /// The reader's own words carry the position, which is reported already.
 fn words(error: &csv::Error) -> String {
     match error.kind() {
-        csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
+        csv::ErrorKind::Utf8 { .. } => word("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned(),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("this line has {len} fields, and the heading has {expected_len}")
+            say!(
+                "this line has {len} fields, and the heading has {expected_len}",
+                "该行有 {len} 个字段，而标题行有 {expected_len} 个"
+            )
         }
         _ => error.to_string(),
     }
@@ -227,29 +249,39 @@ fn columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Pr
     };
     let is_known = |heading: &str| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name));
     if !headings.iter().any(is_known) {
-        let what =
-            if headings.iter().all(str::is_empty) { "has no heading" } else { "has none of the columns expected" };
-        fault(format!("the file {what}"), SHAPE.to_owned());
+        let what = if headings.iter().all(str::is_empty) {
+            word("has no heading", "没有标题行")
+        } else {
+            word("has none of the columns expected", "没有任何应有的列")
+        };
+        fault(say!("the file {what}", "文件{what}"), shape().to_owned());
         return Err(problems);
     }
     for (index, heading) in headings.iter().enumerate() {
         match COLUMNS.into_iter().find(|name| heading.eq_ignore_ascii_case(name)) {
             Some(name) if found.insert(name, index).is_some() => {
-                fault(format!("there are two columns `{name}`"), "leave one of them out".to_owned());
+                fault(
+                    say!("there are two columns `{name}`", "有两列 `{name}`"),
+                    word("leave one of them out", "请去掉其一").to_owned(),
+                );
             }
             Some(_) => {}
             None if IGNORED.iter().any(|name| heading.eq_ignore_ascii_case(name)) => {}
-            None => fault(format!("unknown column `{heading}`"), suggestion(heading, &COLUMNS)),
+            None => fault(say!("unknown column `{heading}`", "未知的列 `{heading}`"), suggestion(heading, &COLUMNS)),
         }
     }
     let is_blind = found.contains_key("id");
     let needed = NEEDED.into_iter().filter(|name| !is_blind || *name == "score");
     let missing: Vec<&str> = needed.filter(|name| !found.contains_key(name)).collect();
     if !missing.is_empty() {
-        fault(format!("the heading lacks {}", list(missing)), SHAPE.to_owned());
+        fault(say!("the heading lacks {}", "标题行缺少 {}", list(missing)), shape().to_owned());
     }
     if !found.contains_key("criterion") && !found.contains_key("dimension") {
-        fault("the heading has neither `criterion` nor `dimension`".to_owned(), SHAPE.to_owned());
+        fault(
+            word("the heading has neither `criterion` nor `dimension`", "标题行既没有 `criterion` 也没有 `dimension`")
+                .to_owned(),
+            shape().to_owned(),
+        );
     }
     if problems.is_empty() { Ok(ColumnIndices(found)) } else { Err(problems) }
 }
@@ -271,11 +303,15 @@ impl ColumnIndices {
 
     fn read(&self, record: &csv::StringRecord, line: u64) -> Result<HumanGrade, String> {
         let text = |name: &str| self.field(record, name).map(str::to_owned);
-        let needed = |name: &str| text(name).ok_or_else(|| format!("`{name}` is empty"));
+        let needed = |name: &str| text(name).ok_or_else(|| say!("`{name}` is empty", "`{name}` 为空"));
         let graded = match (text("criterion"), text("dimension")) {
             (Some(criterion), _) => GradeTarget::Criterion(criterion),
             (None, Some(dimension)) => GradeTarget::Dimension(dimension),
-            (None, None) => return Err("neither a criterion nor a dimension is named".to_owned()),
+            (None, None) => {
+                return Err(
+                    word("neither a criterion nor a dimension is named", "既没有指定准则也没有指定维度").to_owned()
+                );
+            }
         };
         if let Some(id) = text("id") {
             let (rater, score) = (text("rater"), score(&needed("score")?)?);
@@ -298,13 +334,20 @@ impl ColumnIndices {
 
 fn ordinal(name: &str, text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number >= 1);
-    number.ok_or_else(|| format!("`{name}` is `{text}`: expected a whole number from 1"))
+    number.ok_or_else(|| {
+        say!("`{name}` is `{text}`: expected a whole number from 1", "`{name}` 为 `{text}`：应为从 1 起的整数")
+    })
 }
 
 fn score(text: &str) -> Result<f64, String> {
     let (low, high) = SCALE;
     let number = text.parse().ok().filter(|number| (low..=high).contains(number));
-    number.ok_or_else(|| format!("the score is `{text}`: expected a number from {low} to {high}"))
+    number.ok_or_else(|| {
+        say!(
+            "the score is `{text}`: expected a number from {low} to {high}",
+            "分数为 `{text}`：应为 {low} 至 {high} 的数"
+        )
+    })
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::results::files::folder::{FolderError, ResultsFolder};
 use crate::results::files::manifest::Manifest;
 use crate::results::files::row::{Row, RowKeys};
 use crate::results::files::rows_file::RowError;
+use base::say;
 
 /// A method with one of its answerers: what a table has a line for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub enum SetError {
     #[error(transparent)]
     Row(#[from] RowError),
     /// A row of something that the manifest does not know.
-    #[error("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again")]
+    #[error("{}", say!("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again", "`{label}` 有一行提到 {what} `{name}`，而其清单中没有；请重新运行该标签"))]
     UnknownCell {
         /// The label.
         label: String,

@@ -14,6 +14,8 @@ use crate::cache::{
     LineOutcome, Lookup, Record, Store, now_ms,
 };
 use crate::scheduler::execute::Executor;
+use base::locale::word;
+use base::say;
 use base::units::{Usage, Usd};
 use models::{
     BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
@@ -54,7 +56,7 @@ pub(super) async fn poll(
     };
     if client.fingerprint() != tracked.batch.intent.fingerprint {
         let variable = account.api_key.as_ref().map_or("the key", |variable| &*variable.0);
-        let text = format!("submitted with another key than {variable} has now");
+        let text = say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同");
         return Ok(stuck(tracked, text));
     }
     let id = match &tracked.batch.id {
@@ -71,12 +73,12 @@ pub(super) async fn poll(
     };
     match &status.ending {
         None => {
-            let text = format!("{} of {} done", status.done, tracked.batch.intent.lines.len());
+            let text = say!("{} of {} done", "完成 {}/{}", status.done, tracked.batch.intent.lines.len());
             Ok(note(tracked, text))
         }
-        Some(BatchEnding::ResultsGone) => Ok(stuck(tracked, GONE.to_owned())),
+        Some(BatchEnding::ResultsGone) => Ok(stuck(tracked, gone().to_owned())),
         Some(BatchEnding::Refused(why)) => {
-            let message = format!("the provider refused the batch: {why}");
+            let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
             let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
             let line = |line: &BatchLine| {
                 (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone())))
@@ -88,11 +90,16 @@ pub(super) async fn poll(
     }
 }
 
-const GONE: &str = "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again";
+fn gone() -> &'static str {
+    word(
+        "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again",
+        "服务商处已没有其结果；`compeval batch forget` 后可重新发送其请求",
+    )
+}
 
 fn unreachable(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
     match failure.class {
-        ErrorClass::NotFound => stuck(tracked, GONE.to_owned()),
+        ErrorClass::NotFound => stuck(tracked, gone().to_owned()),
         class if class.is_terminal() => stuck(tracked, failure.message),
         _ => note(tracked, failure.message),
     }
@@ -133,7 +140,7 @@ async fn confirm(
             let limits = executor.preparer.pipeline().providers.get(&account.provider).map(|spec| &spec.limits);
             let patience = PollTimes::from_limits(limits).confirmation(account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
-                tracked.note = "not confirmed by the provider".to_owned();
+                tracked.note = word("not confirmed by the provider", "服务商未确认").to_owned();
                 return Ok(Confirmation::Open);
             }
             let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
@@ -141,7 +148,11 @@ async fn confirm(
             Ok(Confirmation::NotCreated)
         }
         Ok(BatchSearch::Undecided) => {
-            tracked.note = "not confirmed: it may be one of the provider's open batches".to_owned();
+            tracked.note = word(
+                "not confirmed: it may be one of the provider's open batches",
+                "未确认：可能是服务商处某个进行中的批次",
+            )
+            .to_owned();
             Ok(Confirmation::Open)
         }
         Err(failure) => {
@@ -251,7 +262,7 @@ impl<'c> Collector<'c> {
                     let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
                     LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None }
                 }
-                None => self.unfinished(line, "the results lack it").await?,
+                None => self.unfinished(line, word("the results lack it", "结果中缺少它")).await?,
             };
             outcomes.insert(line.key, outcome);
         }
@@ -299,7 +310,10 @@ impl<'c> Collector<'c> {
             return Ok(LineResult::without_reply(line, LineOutcome::Unfinished, None));
         }
         let attempts = u32::from(line.attempt);
-        let message = format!("{attempts} batches ended without a reply to it, the last because: {why}");
+        let message = say!(
+            "{attempts} batches ended without a reply to it, the last because: {why}",
+            "{attempts} 个批次结束时都没有其回复，最后一次原因：{why}"
+        );
         self.fail(line, CallFailure { class: ErrorClass::Transient, message, hint: None, attempts }).await
     }
 

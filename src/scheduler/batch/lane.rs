@@ -28,6 +28,8 @@ use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
+use base::locale::word;
+use base::say;
 use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 
 /// What the event loop does next.
@@ -427,8 +429,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 Err(failure) => Err(failure),
             };
             tracked.note = match cancelled {
-                Ok(()) => "cancelled after the deadline".to_owned(),
-                Err(failure) => format!("not cancelled: {failure}"),
+                Ok(()) => word("cancelled after the deadline", "到期后已取消").to_owned(),
+                Err(failure) => say!("not cancelled: {failure}", "未取消：{failure}"),
             };
         }
         let pending = self.pending.drain(..);

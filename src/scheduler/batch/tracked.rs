@@ -6,6 +6,7 @@ use crate::cache::OpenBatch;
 use crate::plan::Action;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
+use base::locale::word;
 use models::Limits;
 
 /// An action that waits for a batch no longer.
@@ -36,7 +37,8 @@ pub(super) struct Tracked {
 
 impl Tracked {
     pub(super) fn new(batch: OpenBatch, reservations: Vec<Reservation>) -> Tracked {
-        let note = if batch.id.is_some() { "submitted" } else { "not confirmed by the provider" };
+        let note =
+            if batch.id.is_some() { "submitted" } else { word("not confirmed by the provider", "服务商未确认") };
         Tracked { batch, reservations, note: note.to_owned(), was_polled: false, is_stuck: false }
     }
 }

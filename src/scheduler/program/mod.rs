@@ -14,6 +14,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::compress::{CommandSpec, Protocol};
+use base::say;
 use fault::ProgramError;
 pub(super) use fault::ProgramOutput;
 use pool::WorkerPool;
@@ -72,7 +73,10 @@ impl Programs {
         let note = |(argv, talk): (&Vec<String>, &Talk)| {
             let Talk { executions, with_words, last_line } = talk;
             let program = argv.join(" ");
-            format!("`{program}` wrote to standard error in {with_words} of {executions} executions, last: {last_line}")
+            say!(
+                "`{program}` wrote to standard error in {with_words} of {executions} executions, last: {last_line}",
+                "`{program}` 在 {executions} 次执行中有 {with_words} 次写了标准错误，最后一次：{last_line}"
+            )
         };
         let replaced =
             self.pools.borrow().iter().flat_map(|(argv, pool)| pool.notes(&argv.join(" "))).collect::<Vec<_>>();

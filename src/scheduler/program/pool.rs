@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::fault::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
 use super::worker::Worker;
 use crate::compress::{CommandSpec, Protocol};
+use base::say;
 
 /// Of so many requests to a deterministic method one is repeated in a fresh process: what a worker remembers shows.
 const REPEATED_ONE_IN: u64 = 20;
@@ -102,7 +103,12 @@ impl WorkerPool {
     /// A line for each reason why workers were replaced though no request failed.
     pub(super) fn notes(&self, program: &str) -> Vec<String> {
         let replaced = self.replaced.borrow();
-        let note = |(times, fault): &(u32, String)| format!("the worker `{program}` {fault}; replaced {times} times");
+        let note = |(times, fault): &(u32, String)| {
+            say!(
+                "the worker `{program}` {fault}; replaced {times} times",
+                "工作进程 `{program}` {fault}；已更换 {times} 次"
+            )
+        };
         replaced.values().map(note).collect()
     }
 

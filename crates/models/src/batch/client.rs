@@ -22,6 +22,8 @@ use crate::dialects::{Auth, auth, messages_path};
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
 use crate::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
+use base::locale::word;
+use base::say;
 
 /// For calls that carry little.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -216,7 +218,10 @@ impl BatchClient {
             let fault = match self.once((Method::POST, &path, ""), (JSON, body.clone()), &headers).await {
                 Ok(reply) => match parsed(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
                     Some(id) => return Ok(id.to_owned()),
-                    None => AttemptError::new(ErrorClass::Malformed, "the answer to a new batch names no id"),
+                    None => AttemptError::new(
+                        ErrorClass::Malformed,
+                        word("the answer to a new batch names no id", "新批次的应答没有编号"),
+                    ),
                 },
                 Err(fault) => fault,
             };
@@ -241,7 +246,11 @@ impl BatchClient {
         if failure.class != ErrorClass::NotFound {
             return failure;
         }
-        let hint = format!("`{}` has no batch API at this address: use lane = \"live\"", self.account.provider);
+        let hint = say!(
+            "`{}` has no batch API at this address: use lane = \"live\"",
+            "`{}` 在该地址没有批次接口：请用 lane = \"live\"",
+            self.account.provider
+        );
         CallFailure { hint: Some(hint), ..failure }
     }
 
@@ -264,7 +273,11 @@ impl BatchClient {
         let uploaded = self.repeat((Method::POST, "/files", ""), (&kind, form.into())).await;
         let uploaded = parsed(&uploaded.map_err(|failure| self.without_batches(failure))?)?;
         let Some(file) = uploaded["id"].as_str() else {
-            return Err(AttemptError::new(ErrorClass::Malformed, "the answer to an upload names no file").failure(1));
+            return Err(AttemptError::new(
+                ErrorClass::Malformed,
+                word("the answer to an upload names no file", "上传的应答没有文件"),
+            )
+            .failure(1));
         };
         let path = requests.first().map(|first| endpoint(&first.request)).unwrap_or_default();
         let body =
@@ -393,12 +406,17 @@ const JSON: &str = "application/json";
 fn parsed(reply: &HttpReply) -> Result<Value, CallFailure> {
     let read = serde_json::from_slice(&reply.body);
     read.map_err(|error| {
-        AttemptError::new(ErrorClass::Malformed, format!("the batch API's answer is no JSON: {error}")).failure(1)
+        AttemptError::new(
+            ErrorClass::Malformed,
+            say!("the batch API's answer is no JSON: {error}", "批次接口的应答不是 JSON：{error}"),
+        )
+        .failure(1)
     })
 }
 
 fn unwritable(error: &serde_json::Error) -> CallFailure {
-    AttemptError::new(ErrorClass::Invalid, format!("the requests cannot be written: {error}")).failure(0)
+    AttemptError::new(ErrorClass::Invalid, say!("the requests cannot be written: {error}", "无法写出请求：{error}"))
+        .failure(0)
 }
 
 fn openai_status(id: &str, batch: &Value) -> BatchStatus {
@@ -424,11 +442,15 @@ fn refusal_of(batch: &Value) -> String {
     let errors = batch["errors"]["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |error: &Value| {
         let word = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
-        let line = error["line"].as_u64().map(|line| format!(" (line {line})")).unwrap_or_default();
+        let line = error["line"].as_u64().map(|line| say!(" (line {line})", "（第 {line} 行）")).unwrap_or_default();
         format!("{}: {}{line}", word("code"), word("message"))
     };
     let texts: Vec<String> = errors.iter().take(3).map(text).collect();
-    if texts.is_empty() { "the vendor gives no reason".to_owned() } else { texts.join("; ") }
+    if texts.is_empty() {
+        word("the vendor gives no reason", "厂商没有说明原因").to_owned()
+    } else {
+        texts.join("; ")
+    }
 }
 
 fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {

@@ -11,6 +11,8 @@ use crate::call::{CallFailure, ErrorClass};
 use crate::classify::{AttemptError, classify};
 use crate::dialects::HttpRequest;
 use crate::spec::Dialect;
+use base::locale::word;
+use base::say;
 
 /// One request of a batch.
 #[derive(Clone, Debug)]
@@ -150,7 +152,7 @@ fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> 
             BatchReply::Answered { body: raw(body), request_id }
         }
         Some(OpenaiResponse { status_code: 200..300, .. }) => {
-            BatchReply::Unfinished("a reply without a body".to_owned())
+            BatchReply::Unfinished(word("a reply without a body", "没有正文的回复").to_owned())
         }
         Some(OpenaiResponse { status_code, body, .. }) => match (body, error) {
             (Some(body), _) => failed(status_code, body.get().as_bytes()),
@@ -174,7 +176,7 @@ fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> BatchReply {
         ("succeeded", Some(message), _) => BatchReply::Answered { body: raw(message), request_id: None },
         ("errored", _, Some(error)) => failed(status_of(error.get()), error.get().as_bytes()),
         ("canceled", ..) => BatchReply::Cancelled,
-        (kind, ..) => BatchReply::Unfinished(format!("the request {kind}")),
+        (kind, ..) => BatchReply::Unfinished(say!("the request {kind}", "请求{kind}")),
     }
 }
 

@@ -242,12 +242,14 @@ mod tests {
         assert!(arrivals.len() > 970, "{} of 1000", arrivals.len());
     }
 
-    /// The share of a declared limit that is used by calls which reserve 1,024 output tokens and use 250 of them, with 8
-    /// replies outstanding: `settles` returns what was not used, as governor cannot.
-    fn used_share(settles: bool) -> f64 {
-        const PER_MINUTE: u64 = 60_000;
-        const MINUTES: u32 = 10;
-        let (reserved, used, start) = (1024, 250, Instant::now());
+    /// Tokens per minute of the limits below, and the minutes that are measured.
+    const PER_MINUTE: u64 = 60_000;
+    const MINUTES: u32 = 10;
+
+    /// The share of a declared limit that calls use which reserve some tokens and turn out to use others, with 8 replies
+    /// outstanding.
+    fn used_share(reserved: u64, used: u64) -> f64 {
+        let start = Instant::now();
         let mut bucket = TokenBucket::new(PER_MINUTE as f64 * USED_SHARE, 1.0, start);
         let (mut now, mut total, mut outstanding) = (start, 0, VecDeque::new());
         while now < start + MINUTES * Duration::from_secs(60) {
@@ -255,18 +257,42 @@ mod tests {
             bucket.take(reserved);
             total += used;
             outstanding.push_back(reserved);
-            if outstanding.len() > 8 && settles {
+            if outstanding.len() > 8 {
                 bucket.settle(outstanding.pop_front().unwrap_or_default(), used);
             }
         }
         total as f64 / (PER_MINUTE * u64::from(MINUTES)) as f64
     }
 
-    #[test]
-    fn only_with_refunds_a_limit_of_output_tokens_is_used() {
-        let (with, without) = (used_share(true), used_share(false));
-        assert!(with >= 0.95, "{with}");
-        assert!((0.20..0.30).contains(&without), "{without}");
+    /// The same with governor, where a request weighs what it reserves. A weight above the burst is never admitted, so
+    /// the burst is the larger of a second's tokens and one request.
+    async fn governor_share(reserved: u32, used: u64) -> f64 {
+        let start = Instant::now();
+        let per_second = NonZeroU32::new((PER_MINUTE as f64 * USED_SHARE / 60.0) as u32).unwrap();
+        let weight = NonZeroU32::new(reserved).unwrap();
+        let quota = Quota::per_second(per_second).allow_burst(per_second.max(weight));
+        let clock = TokioClock(start);
+        let limiter: GovernorLimiter = governor::RateLimiter::direct_with_clock(quota, clock.clone());
+        let mut total = 0;
+        while start.elapsed() < MINUTES * Duration::from_secs(60) {
+            match limiter.check_n(weight).unwrap() {
+                Ok(()) => total += used,
+                Err(not_until) => tokio::time::advance(not_until.wait_time_from(clock.now())).await,
+            }
+        }
+        total as f64 / (PER_MINUTE * u64::from(MINUTES)) as f64
+    }
+
+    /// Replies are shorter than what is reserved for them, and prompts longer than they are estimated.
+    #[tokio::test(start_paused = true)]
+    async fn only_with_refunds_a_limit_of_tokens_is_used_and_kept() {
+        let (output, prompt) = ((1024, 250), (850, 1000));
+        let ours = [used_share(output.0, output.1), used_share(prompt.0, prompt.1)];
+        let (reserved, weight) = (output.0 as u32, prompt.0 as u32);
+        let governor = [governor_share(reserved, output.1).await, governor_share(weight, prompt.1).await];
+        assert!(ours.iter().all(|share| (0.95..1.0).contains(share)), "{ours:?}");
+        assert!((0.20..0.30).contains(&governor[0]), "most of the limit is not used: {governor:?}");
+        assert!(governor[1] > 1.1, "the limit is exceeded: {governor:?}");
     }
 
     #[test]

@@ -6,10 +6,12 @@ use serde::Serialize;
 use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, count, money};
+use crate::cli::format::{Noun, age, count, money};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::runtime;
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 use models::BatchClient;
 
@@ -42,7 +44,11 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
             let open = open_snapshot(&cache)?.journal()?.open;
             for batch in named(&open, names)? {
                 cancel(batch)?;
-                console.print(&format!("{}: to be cancelled; run again to collect what is done", batch.intent.nonce));
+                console.print(&say!(
+                    "{}: to be cancelled; run again to collect what is done",
+                    "{}：将取消；请重新运行以收取已完成的部分",
+                    batch.intent.nonce
+                ));
             }
         }
         BatchCommand::Forget(names) => {
@@ -53,8 +59,11 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
                 let nonce = batch.intent.nonce;
                 let closed = ClosedBatch::without_lines(nonce, BatchClosing::Forgotten);
                 runtime.block_on(store.record_batch(JournalRecord::Closed(&closed)))?;
-                let requests = count(batch.intent.lines.len(), "request");
-                console.print(&format!("{nonce}: forgotten; {requests} will be sent again"));
+                let requests = count(batch.intent.lines.len(), Noun::Request);
+                console.print(&say!(
+                    "{nonce}: forgotten; {requests} will be sent again",
+                    "{nonce}：已放弃；{requests} 将重新发送"
+                ));
             }
             store.close()?;
         }
@@ -66,19 +75,28 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
 fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBatch>, Failure> {
     let find = |nonce: &BatchNonce| {
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
-        found.ok_or_else(|| Failure::input(format!("no open batch is called {nonce}")).hinted("compeval batch ls"))
+        found.ok_or_else(|| {
+            Failure::input(say!("no open batch is called {nonce}", "没有名为 {nonce} 的进行中批次"))
+                .hinted("compeval batch ls")
+        })
     };
     names.batches.iter().map(find).collect()
 }
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
     let Some(id) = id else {
-        let message = format!("{}: the provider has not confirmed it, so it cannot be cancelled yet", intent.nonce);
-        return Err(Failure::error(message).hinted("run again: the next run looks for it"));
+        let message = say!(
+            "{}: the provider has not confirmed it, so it cannot be cancelled yet",
+            "{}：服务商尚未确认，暂时无法取消",
+            intent.nonce
+        );
+        return Err(Failure::error(message)
+            .hinted(word("run again: the next run looks for it", "请重新运行：下次运行会查找它")));
     };
     let client = BatchClient::new(&intent.account).map_err(|failure| Failure::input(failure.to_string()))?;
     let cancelled = runtime()?.block_on(client.cancel(id));
-    cancelled.map_err(|failure| Failure::error(format!("{}: not cancelled: {failure}", intent.nonce)))
+    cancelled
+        .map_err(|failure| Failure::error(say!("{}: not cancelled: {failure}", "{}：未取消：{failure}", intent.nonce)))
 }
 
 #[derive(Serialize)]
@@ -115,7 +133,7 @@ impl BatchJson {
 
 fn print(open: &[OpenBatch], console: &Console) {
     if open.is_empty() {
-        console.print("No open batches.");
+        console.print(word("No open batches.", "没有进行中的批次。"));
         return;
     }
     let head = format!("{:<18}{:<28}{:>9}{:>12}{:>9}  {}", "batch", "model", "requests", "at most", "age", "where");

@@ -10,6 +10,8 @@ use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::plan::{DiffSide, Hunk, hunks, source_label};
+use base::locale::word;
+use base::say;
 
 /// Context lines around a difference.
 const AROUND: usize = 2;
@@ -160,7 +162,7 @@ fn unified(hunks: &[Hunk]) -> Vec<String> {
         DiffSide::New => '+',
     };
     let lines = hunks.iter().flat_map(|hunk| {
-        let head = format!("@@ line {} @@", hunk.line);
+        let head = say!("@@ line {} @@", "@@ 第 {} 行 @@", hunk.line);
         [head].into_iter().chain(hunk.lines.iter().map(move |(side, text)| format!("{}{text}", mark(side))))
     });
     lines.collect()
@@ -191,8 +193,8 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
     ];
     let total = input_names(old, new, &found.inputs).len();
     let heading = match found.inputs.len() {
-        0 => format!("All {total} inputs are the same."),
-        n => format!("{n} of {total} inputs differ"),
+        0 => say!("All {total} inputs are the same.", "全部 {total} 个输入相同。"),
+        n => say!("{n} of {total} inputs differ", "{total} 个输入中 {n} 个不同"),
     };
     lines.push(console.paint(TextStyle::Strong, &heading));
     lines.extend(found.inputs.iter().flat_map(|part| part.value_lines(console)));
@@ -203,13 +205,22 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
     lines.push(String::new());
     match (&found.output, found.same_output) {
         (Some(output), _) => {
-            lines.push(console.paint(TextStyle::Strong, "Output"));
+            lines.push(console.paint(TextStyle::Strong, word("Output", "输出")));
             lines.extend(output.text_lines(console));
         }
-        (None, Some(true)) => lines.push(console.paint(TextStyle::Good, "The outputs are the same.")),
-        (None, _) if found.is_readable => lines.push(console.paint(TextStyle::Dim, "The outputs have the same text.")),
+        (None, Some(true)) => {
+            lines.push(console.paint(TextStyle::Good, word("The outputs are the same.", "输出相同。")))
+        }
+        (None, _) if found.is_readable => {
+            lines.push(console.paint(TextStyle::Dim, word("The outputs have the same text.", "输出的文字相同。")))
+        }
         (None, _) => {
-            lines.push(console.paint(TextStyle::Strong, "There are not two outputs to compare."));
+            lines.push(
+                console.paint(
+                    TextStyle::Strong,
+                    word("There are not two outputs to compare.", "没有可供比较的两个输出。"),
+                ),
+            );
             lines.push(console.paint(TextStyle::Bad, &format!("- {}", found.a_status)));
             lines.push(console.paint(TextStyle::Good, &format!("+ {}", found.b_status)));
         }
@@ -239,7 +250,7 @@ impl EntryDifference {
 
     fn text_lines(&self, console: &Console) -> Vec<String> {
         match self.hunks.is_empty() {
-            true => vec![console.paint(TextStyle::Dim, "  the texts are not stored")],
+            true => vec![console.paint(TextStyle::Dim, word("  the texts are not stored", "  文字没有保存"))],
             false => hunk_lines(&self.hunks, "  ", console),
         }
     }

@@ -11,6 +11,8 @@ use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
+use base::locale::word;
+use base::say;
 use base::units::{Usage, Usd};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
@@ -19,7 +21,7 @@ use sessions::transcript::{Message, render};
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
-        console.warn("cache:", notice);
+        console.warn(word("cache:", "缓存："), notice);
     }
     Ok(snapshot)
 }
@@ -27,7 +29,7 @@ pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Cac
 /// Finds the entry whose key begins with `prefix`.
 pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Record, Failure> {
     let key = snapshot.resolve(prefix).map_err(import_failure)?;
-    snapshot.find(&key).ok_or_else(|| Failure::error(format!("the entry {key} was removed")))
+    snapshot.find(&key).ok_or_else(|| Failure::error(say!("the entry {key} was removed", "条目 {key} 已删除")))
 }
 
 /// Who made an output: the requested model, a built-in rule, or a program.
@@ -38,7 +40,7 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
     };
     let requested =
         || meta.requested_model.as_deref().map(|name| name.strip_prefix("lexical/").unwrap_or(name).to_owned());
-    let rule = || part("rule").map(|rule| format!("rule {rule}"));
+    let rule = || part("rule").map(|rule| say!("rule {rule}", "规则 {rule}"));
     let program = || meta.inputs.parts.iter().any(|(name, _)| name == "command").then(|| "program".to_owned());
     requested().or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
 }
@@ -46,8 +48,8 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
 /// The coordinate for which an entry was first made.
 pub(crate) fn place_of(coordinate: &EntryCoordinate) -> String {
     let EntryCoordinate { fixture, point, method, probe, answerer, judge, repetition } = coordinate;
-    let point = point.map(|point| format!("point {point}"));
-    let repetition = (*repetition != Repetition::NONE).then(|| format!("run {repetition}"));
+    let point = point.map(|point| say!("point {point}", "压缩点 {point}"));
+    let repetition = (*repetition != Repetition::NONE).then(|| say!("run {repetition}", "第 {repetition} 次"));
     let parts = [fixture, &point, method, probe, answerer, judge, &repetition];
     parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
@@ -140,47 +142,64 @@ pub(crate) fn status_line(record: &Record) -> String {
 /// Who made an entry, when, from what, and at what cost: one line each.
 pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -> Vec<String> {
     let seconds = now_ms().saturating_sub(record.created) / 1000;
-    let tokens = format!(
+    let tokens = say!(
         "{} in, {} out{}",
+        "输入 {}，输出 {}{}",
         short(meta.usage.input.map(|t| t.0)),
         short(meta.usage.output.map(|t| t.0)),
-        meta.usage.cached_input.map_or(String::new(), |t| format!(", {} from the prompt cache", short(Some(t.0))))
+        meta.usage.cached_input.map_or(String::new(), |t| say!(
+            ", {} from the prompt cache",
+            "，{} 来自提示词缓存",
+            short(Some(t.0))
+        ))
     );
-    let retried = if meta.attempts > 1 { format!(" at attempt {}", meta.attempts) } else { String::new() };
+    let retried =
+        if meta.attempts > 1 { say!(" at attempt {}", "，第 {} 次尝试", meta.attempts) } else { String::new() };
     let answered = meta.model.as_ref().filter(|model| meta.requested_model.as_ref() != Some(*model));
     let mut lines = vec![
         (
-            "made by",
-            format!("{}{}", model_of(meta), answered.map_or(String::new(), |name| format!(" (answered by {name})"))),
+            word("made by", "出自"),
+            format!(
+                "{}{}",
+                model_of(meta),
+                answered.map_or(String::new(), |name| say!(" (answered by {name})", "（由 {name} 作答）"))
+            ),
         ),
         (
-            "made",
-            format!(
+            word("made", "产生"),
+            say!(
                 "{} ({} ago) in {}{retried}",
+                "{}（{} 前），用时 {}{retried}",
                 time_of(record.created),
                 age(seconds),
                 duration(meta.latency_ms as f64 / 1000.0)
             ),
         ),
-        ("took", format!("{tokens}; {}; {} on disk", money(meta.cost), size(record.stored_bytes()))),
+        (
+            word("took", "用量"),
+            say!("{tokens}; {}; {} on disk", "{tokens}；{}；磁盘 {}", money(meta.cost), size(record.stored_bytes())),
+        ),
     ];
     if meta.lane != Lane::Live {
-        lines.push(("lane", meta.lane.to_string()));
+        lines.push((word("lane", "通道"), meta.lane.to_string()));
     }
-    lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
+    lines.extend(meta.request_id.as_ref().map(|id| (word("request", "请求"), id.clone())));
     match &meta.imported {
         Some(ImportOrigin { file, digest, writer: None }) => {
-            lines.push(("imported", format!("from {file} (digest {})", digest.short())));
+            lines.push((
+                word("imported", "导入"),
+                say!("from {file} (digest {})", "出自 {file}（摘要 {}）", digest.short()),
+            ));
         }
         Some(ImportOrigin { file, digest, writer: Some(Writer { name, key }) }) => {
-            lines.push(("writer", format!("{name} ({key})")));
-            lines.push(("pulled", format!("from {file} (pack {})", digest.short())));
+            lines.push((word("writer", "写入者"), format!("{name} ({key})")));
+            lines.push((word("pulled", "拉取"), say!("from {file} (pack {})", "出自 {file}（包 {}）", digest.short())));
         }
         None => {}
     }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
-        lines.push(("from", format!("{path} as of {}", source.digest.short())));
+        lines.push((word("from", "来源"), say!("{path} as of {}", "{path}，版本 {}", source.digest.short())));
     }
     lines
         .into_iter()
@@ -252,7 +271,9 @@ impl EntryOutput {
                     |(criterion, score, reason): &(String, String, String)| format!("{criterion}  {score}  {reason}");
                 grades.iter().map(line).collect::<Vec<_>>().join("\n")
             }
-            EntryOutput::Opaque(bytes) => format!("({} that only its provider can read)", size(*bytes as u64)),
+            EntryOutput::Opaque(bytes) => {
+                say!("({} that only its provider can read)", "（{}，只有其服务商能读取）", size(*bytes as u64))
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::action::Stage;
 use crate::cache::{EntryMeta, Record, now_ms};
 use crate::cli::failure::Failure;
 use crate::pipeline::suggest;
+use base::say;
 
 /// Which entries.
 #[derive(Debug, Clone, Default, Args)]
@@ -46,7 +47,7 @@ pub(super) struct EntryFilter {
 impl EntryFilter {
     pub(super) fn new(wanted: CacheFilter) -> Result<EntryFilter, Failure> {
         let age = wanted.older_than.as_deref().map(parse_age).transpose();
-        let age = age.map_err(|why| Failure::input(format!("--older-than: {why}")))?;
+        let age = age.map_err(|why| Failure::input(say!("--older-than: {why}", "--older-than：{why}")))?;
         let before = |age: Duration| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         Ok(EntryFilter { before: age.map(before), wanted })
     }
@@ -82,7 +83,7 @@ impl EntryFilter {
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
             let wanted = wanted.as_ref().filter(|wanted| !known.contains(*wanted))?;
             let hint = suggest(wanted, known.iter().map(String::as_str));
-            Some(format!("no entry has the {what} `{wanted}`; {hint}"))
+            Some(say!("no entry has the {what} `{wanted}`; {hint}", "没有条目的 {what} 为 `{wanted}`；{hint}"))
         });
         unknown.filter(|_| !names.fixtures.is_empty() || !names.models.is_empty())
     }
@@ -130,9 +131,12 @@ impl EntryNames {
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
     let seconds = parse(text, &units).ok_or_else(|| {
-        format!("`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h")
+        say!(
+            "`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h",
+            "`{text}` 不是时长：应为数字加单位（s、m、h、d、w），如 30d 或 12h"
+        )
     })?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is too long for an age"))
+    Duration::try_from_secs_f64(seconds).map_err(|_| say!("`{text}` is too long for an age", "`{text}` 作为时长过长"))
 }
 
 /// A size in bytes: a number and `B`, `KB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB`.
@@ -157,7 +161,10 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         ("b", 1.0),
     ];
     let bytes = parse(text, &units).filter(|bytes| *bytes < u64::MAX as f64).ok_or_else(|| {
-        format!("`{text}` is not a size: expected a number and a unit (B, KB, MB, GB, TB), such as 2GB or 500MB")
+        say!(
+            "`{text}` is not a size: expected a number and a unit (B, KB, MB, GB, TB), such as 2GB or 500MB",
+            "`{text}` 不是大小：应为数字加单位（B、KB、MB、GB、TB），如 2GB 或 500MB"
+        )
     })?;
     Ok(bytes as u64)
 }

@@ -4,8 +4,9 @@ use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cache::{CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, count, money, short, size};
+use crate::cli::format::{Noun, age, count, money, short, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
+use base::locale::word;
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
     let filter = EntryFilter::new(args.clone())?;
@@ -33,7 +34,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Consol
     list.end(filter.advice(&names), snapshot.is_empty());
     // only now, because a pager may have used the screen
     for damage in damaged {
-        console.warn("cache:", damage);
+        console.warn(word("cache:", "缓存："), damage);
     }
     Ok(Exit::Done)
 }
@@ -66,7 +67,7 @@ impl<'c> EntryList<'c> {
             self.block.push_str(&escape_json(&json));
         } else {
             if self.entries == 0 {
-                let head = if self.console.is_narrow() { NARROW_HEAD } else { HEAD };
+                let head = if self.console.is_narrow() { narrow_head() } else { head() };
                 self.block.push_str(&self.console.paint(TextStyle::Strong, head));
                 self.block.push('\n');
             }
@@ -100,9 +101,11 @@ impl<'c> EntryList<'c> {
         match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unparsed => line,
             EntryStatus::Malformed { .. } => {
-                format!("{line}  {}", self.console.paint(TextStyle::Warning, "unreadable"))
+                format!("{line}  {}", self.console.paint(TextStyle::Warning, word("unreadable", "不可读")))
             }
-            EntryStatus::Failed { .. } => format!("{line}  {}", self.console.paint(TextStyle::Bad, "failed")),
+            EntryStatus::Failed { .. } => {
+                format!("{line}  {}", self.console.paint(TextStyle::Bad, word("failed", "失败")))
+            }
         }
     }
 
@@ -118,21 +121,31 @@ impl<'c> EntryList<'c> {
         self.flush();
         self.pages.end();
         match (self.entries, is_empty) {
-            (0, true) => self.console.note("The cache is empty; `compeval run` fills it."),
-            (0, false) => self.console.note(&advice.unwrap_or_else(|| "No entry matches.".to_owned())),
+            (0, true) => self
+                .console
+                .note(word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。")),
+            (0, false) => {
+                self.console.note(&advice.unwrap_or_else(|| word("No entry matches.", "没有符合的条目。").to_owned()))
+            }
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
-                self.console.note(&format!("{}, {}", count(entries, "entry"), size(self.bytes)));
+                self.console.note(&format!("{}, {}", count(entries, Noun::Entry), size(self.bytes)));
             }
             _ => {}
         }
     }
 }
 
-const HEAD: &str =
-    "key           stage     model                      size       tokens      cost     age  last use    made for";
+fn head() -> &'static str {
+    word(
+        "key           stage     model                      size       tokens      cost     age  last use    made for",
+        "键            阶段      模型                       大小         词元      费用    时长  最近使用    用途",
+    )
+}
 
-const NARROW_HEAD: &str = "key           stage        size      cost     age";
+fn narrow_head() -> &'static str {
+    word("key           stage        size      cost     age", "键            阶段         大小      费用    时长")
+}
 
 /// The beginning of a text that is too long for its column.
 fn cut(text: &str, width: usize) -> String {

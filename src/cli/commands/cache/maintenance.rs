@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 
 use crate::cache::{DamageReport, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{count, size};
+use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
+use base::locale::word;
+use base::say;
 
 pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let store = open_store(cache, console)?;
@@ -19,18 +21,19 @@ pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let damaged: Vec<Value> = reports.iter().map(damage_json).collect();
     console.json(&json!({ "entries": entries, "bytes": bytes, "damaged": damaged }));
     for report in &reports {
-        console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
+        console.print(&console.labelled(TextStyle::Bad, word("damaged:", "损坏："), report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
-    let places = count(reports.len() as u64, "damaged place");
+    let places = count(reports.len() as u64, Noun::DamagedPlace);
     let were = if reports.len() == 1 { "was" } else { "were" };
-    let sound = format!("{}, {}", count(entries, "entry"), size(bytes));
+    let sound = format!("{}, {}", count(entries, Noun::Entry), size(bytes));
     let verdict = match reports.is_empty() {
-        true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
-        false => format!(
+        true => console.paint(TextStyle::Good, &say!("No damage found: {sound}.", "未发现损坏：{sound}。")),
+        false => say!(
             "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
+            "{}{were}，丢失 {}；其余完好：{sound}。",
             console.paint(TextStyle::Bad, &places),
-            count(lost, "entry"),
+            count(lost, Noun::Entry),
         ),
     };
     console.print(&verdict);

@@ -17,13 +17,15 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
 use crate::cli::args::{Common, REMOTE, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{count, duration, size};
+use crate::cli::format::{Noun, count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::plan::ReachableEntries;
 use base::files::this_command;
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 use models::{ModelRef, Prices};
 
@@ -177,10 +179,10 @@ impl PruneCriteria {
         let named = [stage.is_some(), model.is_some(), writer.is_some()];
         let flags = [&[*unreachable, older_than.is_some(), max_size.is_some()], &named[..]].concat();
         if !flags.contains(&true) {
-            let message = "cache prune needs a condition for what to remove";
+            let message = word("cache prune needs a condition for what to remove", "cache prune 需要删除条件");
             return Err(Failure::input(message).hinted(
-                "--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
-                 --dry-run only reports what would be removed",
+                word("--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
+                 --dry-run only reports what would be removed", "--unreachable、--older-than 30d、--max-size 2GB、--stage S、--model M 或 --writer W；多个条件须同时成立。--dry-run 只报告将删除的内容"),
             ));
         }
         let most = max_size.as_deref().map(most).transpose()?;
@@ -201,8 +203,12 @@ const EMPTY: u64 = 1_000_000;
 fn most(max_size: &str) -> Result<u64, Failure> {
     match parse_size(max_size) {
         Ok(most) if most >= EMPTY => Ok(most),
-        Ok(_) => Err(Failure::input(format!("--max-size: even an empty cache takes up to {} on disk", size(EMPTY)))),
-        Err(why) => Err(Failure::input(format!("--max-size: {why}"))),
+        Ok(_) => Err(Failure::input(say!(
+            "--max-size: even an empty cache takes up to {} on disk",
+            "--max-size：空缓存也要占用磁盘至多 {}",
+            size(EMPTY)
+        ))),
+        Err(why) => Err(Failure::input(say!("--max-size: {why}", "--max-size：{why}"))),
     }
 }
 
@@ -245,10 +251,13 @@ fn choose<L: Lookup>(
 /// Entries that depend on a stale action may become reachable again once it has run.
 fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
-        let stale = count(reachable.stale, "action");
-        let text = "of the pipeline have no output in the cache; entries made from their earlier outputs count as \
-                    unreachable. To keep those that turn out unchanged, use `compeval run` first";
-        console.warn("note:", format_args!("{stale} {text}"));
+        let stale = count(reachable.stale, Noun::Action);
+        let text = word(
+            "of the pipeline have no output in the cache; entries made from their earlier outputs count as \
+                    unreachable. To keep those that turn out unchanged, use `compeval run` first",
+            "属于本流程而在缓存中没有输出；由其先前输出得到的条目视为不可达。要保留其中不变的，请先 `compeval run`",
+        );
+        console.warn(word("note:", "说明："), format_args!("{stale} {text}"));
     }
 }
 
@@ -268,8 +277,9 @@ impl PrunePlan {
         let left = if space.total > most.unwrap_or(0) { space.total - space.derived } else { space.total };
         self.is_least = most.is_some();
         let is_enough = || match left < space.total {
-            true => format!(
+            true => say!(
                 "without rows and report data, which runs derive again, the cache takes {} on disk.",
+                "去掉可由运行重新得出的行与报告数据后，缓存占用磁盘 {}。",
                 size(left)
             ),
             false => fits(left),
@@ -312,8 +322,13 @@ impl PrunePlan {
             let disk = disk_bytes(folder);
             let (round, rest) = left.split_at(enough(left, kept, disk, aim));
             if round.is_empty() {
-                let is_enough = (disk <= most)
-                    .then(|| "removing rows and report data, which runs derive again, was enough.".to_owned());
+                let is_enough = (disk <= most).then(|| {
+                    word(
+                        "removing rows and report data, which runs derive again, was enough.",
+                        "删除可由运行重新得出的行与报告数据即已足够。",
+                    )
+                    .to_owned()
+                });
                 self.why = candidates.advice.or(is_enough);
                 return Ok(());
             }
@@ -378,7 +393,7 @@ fn enough(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
 }
 
 fn fits(disk: u64) -> String {
-    format!("the cache takes {} on disk.", size(disk))
+    say!("the cache takes {} on disk.", "缓存占用磁盘 {}。", size(disk))
 }
 
 fn report(plan: &PrunePlan, before: u64, console: &Console) {
@@ -387,30 +402,34 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
     let disk = plan.freed.filter(|_| is_changed).map(|_| format!(" {}", disk_change(before, plan.disk)));
     let disk = disk.unwrap_or_default();
     if plan.entries == 0 {
-        let why = plan.why.as_deref().unwrap_or("no entry matches.");
-        console.print(&format!("Nothing to remove: {why}{disk}"));
+        let why = plan.why.as_deref().unwrap_or(word("no entry matches.", "没有符合的条目。"));
+        console.print(&say!("Nothing to remove: {why}{disk}", "没有可删除的：{why}{disk}"));
         return;
     }
     for PruneGroup { stage, model, sums } in &plan.groups {
-        let entries = count(sums.entries, "entry");
+        let entries = count(sums.entries, Noun::Entry);
         console.print(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
     }
     let head = match (plan.dry_run, plan.is_least) {
-        (true, false) => console.paint(TextStyle::Warning, "Would remove:"),
-        (true, true) => console.paint(TextStyle::Warning, "Would remove, at least:"),
-        (false, _) => console.paint(TextStyle::Good, "Removed:"),
+        (true, false) => console.paint(TextStyle::Warning, word("Would remove:", "将删除：")),
+        (true, true) => console.paint(TextStyle::Warning, word("Would remove, at least:", "将删除（至少）：")),
+        (false, _) => console.paint(TextStyle::Good, word("Removed:", "已删除：")),
     };
-    let again =
-        format!("making them again would cost {} and take {} of calls", plan.all.money(), duration(plan.again.seconds));
-    console.print(&format!("{head} {}, {}: {again}.{disk}", count(plan.entries, "entry"), size(plan.bytes)));
+    let again = say!(
+        "making them again would cost {} and take {} of calls",
+        "重新产生需要 {}，调用耗时 {}",
+        plan.all.money(),
+        duration(plan.again.seconds)
+    );
+    console.print(&format!("{head} {}, {}: {again}.{disk}", count(plan.entries, Noun::Entry), size(plan.bytes)));
 }
 
 /// The size of the cache now, compared with before.
 fn disk_change(before: u64, now: u64) -> String {
     let change = match now.cmp(&before) {
-        Ordering::Less => format!("{} less than before", size(before - now)),
-        Ordering::Equal => "as before".to_owned(),
-        Ordering::Greater => format!("{} more than before", size(now - before)),
+        Ordering::Less => say!("{} less than before", "比之前少 {}", size(before - now)),
+        Ordering::Equal => word("as before", "与之前相同").to_owned(),
+        Ordering::Greater => say!("{} more than before", "比之前多 {}", size(now - before)),
     };
-    format!("The cache takes {} on disk, {change}.", size(now))
+    say!("The cache takes {} on disk, {change}.", "缓存占用磁盘 {}，{change}。", size(now))
 }

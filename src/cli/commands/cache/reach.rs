@@ -9,6 +9,7 @@ use crate::cli::failure::{Failure, chain};
 use crate::pipeline::Pipeline;
 use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
+use base::say;
 
 /// Walks the pipeline over the cache, as a run would.
 pub(super) fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, Failure> {
@@ -31,8 +32,9 @@ pub(super) fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<Has
     for set in all_sets(results)? {
         let read = set.manifest().and_then(|manifest| Ok((manifest, set.known_keys()?)));
         let (manifest, known) = read.map_err(|error| {
-            Failure::error(format!("nothing was pruned: {}", chain(&error))).hinted(format!(
+            Failure::error(say!("nothing was pruned: {}", "没有清理任何内容：{}", chain(&error))).hinted(say!(
                 "the entries of {} are unknown; move that folder away to prune them",
+                "{} 的条目未知；移走该文件夹后可清理",
                 set.path().display()
             ))
         })?;

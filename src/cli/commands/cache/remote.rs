@@ -8,25 +8,28 @@ use super::entry::snapshot;
 use crate::action::ActionKey;
 use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::failure::{Exit, Failure, NEW_KEY};
-use crate::cli::format::{count, size};
+use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
 use crate::results::open_results;
+use base::locale::word;
+use base::say;
 
 /// Runs `work` on a runtime of its own. That of a run has a blocking thread for each processor, which is too few here:
 /// each file of a shared folder is read and written on one, and waits for the network.
 fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::error(format!("failed to start the runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::error(say!("failed to start the runtime: {error}", "无法启动运行时：{error}")))?;
     runtime.block_on(work).map_err(Into::into)
 }
 
 fn loaded(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
-    shared.take_warnings().into_iter().for_each(|warning| console.warn("remote:", warning));
-    shared.summary().ok_or_else(|| Failure::error("the remote could not be read"))
+    shared.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));
+    shared.summary().ok_or_else(|| Failure::error(word("the remote could not be read", "无法读取远程缓存")))
 }
 
 pub(super) fn push(
@@ -39,7 +42,8 @@ pub(super) fn push(
     let keys = keys_to_share(&snapshot, &paths.results, label)?;
     let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
-        return Err(Failure::input("the remote is only read").hinted(format!("--remote-mode write; {NEW_KEY}")));
+        return Err(Failure::input(word("the remote is only read", "远程缓存为只读"))
+            .hinted(say!("--remote-mode write; {NEW_KEY}", "--remote-mode write；{NEW_KEY}")));
     }
     let pushed = block_on(async {
         shared.load().await?;
@@ -52,11 +56,16 @@ pub(super) fn push(
     let PushCounts { entries, texts, packs, bytes, present, of_others } = pushed;
     let summary = loaded(&shared, console)?;
     let mut left = Vec::new();
-    left.extend((present > 0).then(|| format!("{present} were there already")));
-    left.extend((of_others > 0).then(|| format!("{of_others} were made by others")));
+    left.extend((present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")));
+    left.extend((of_others > 0).then(|| say!("{of_others} were made by others", "{of_others} 个由他人产生")));
     let left = if left.is_empty() { String::new() } else { format!("; {}", left.join(", ")) };
     let to = &summary.url;
-    console.print(&format!("Uploaded {} ({}) to {to}{left}.", count(entries, "entry"), size(bytes)));
+    console.print(&say!(
+        "Uploaded {} ({}) to {to}{left}.",
+        "已上传 {}（{}）到 {to}{left}。",
+        count(entries, Noun::Entry),
+        size(bytes)
+    ));
     console.json(&json!({
         "remote": to, "entries": entries, "texts": texts, "packs": packs, "bytes": bytes, "present": present,
         "of_others": of_others,
@@ -76,7 +85,13 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
     print_notices(&store, console);
     store.close()?;
     let summary = loaded(&shared, console)?;
-    console.print(&format!("Pulled {} ({}) from {}.", count(entries, "entry"), size(bytes), summary.url));
+    console.print(&say!(
+        "Pulled {} ({}) from {}.",
+        "已从 {2} 拉取 {0}（{1}）。",
+        count(entries, Noun::Entry),
+        size(bytes),
+        summary.url
+    ));
     console.json(&json!({ "remote": summary.url, "entries": entries, "texts": texts, "bytes": bytes }));
     Ok(Exit::Done)
 }
@@ -85,22 +100,28 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
 pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, console: &Console) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     if !is_dry && !shared.is_written() {
-        return Err(Failure::input("the remote is only read").hinted("COMPEVAL_REMOTE_MODE=write"));
+        return Err(
+            Failure::input(word("the remote is only read", "远程缓存为只读")).hinted("COMPEVAL_REMOTE_MODE=write")
+        );
     }
     let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))?;
-    let would = if is_dry { "Would mark" } else { "Marked" };
+    let would = if is_dry { word("Would mark", "将标记") } else { word("Marked", "已标记") };
     let and = if is_dry { "delete" } else { "deleted" };
-    console.print(&format!(
+    console.print(&say!(
         "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
-        count(marked, "pack"),
+        "{would} {}，{and} {}（{}）。先前已标记 {}；{} 保留 {}。",
+        count(marked, Noun::Pack),
         deleted,
         size(deleted_bytes),
-        count(waiting, "pack"),
+        count(waiting, Noun::Pack),
         kept,
-        count(labels, "label"),
+        count(labels, Noun::Label),
     ));
     if is_dry {
-        console.next("compeval cache prune --remote --delete   (a pack goes 30 days after it was marked)");
+        console.next(word(
+            "compeval cache prune --remote --delete   (a pack goes 30 days after it was marked)",
+            "compeval cache prune --remote --delete   （包在标记 30 天后删除）",
+        ));
     }
     console.json(&json!({
         "labels": labels, "kept": kept, "marked": marked, "waiting": waiting, "deleted": deleted,
@@ -126,11 +147,15 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
     });
     console.report(&json, || {
         console.print(&console.paint(TextStyle::Strong, &summary.url));
-        let all = format!("{} in {}", count(summary.entries, "entry"), count(summary.packs, "pack"));
-        console.print(&format!("{all}, {} (list {})", size(summary.bytes), summary.list.short()));
+        let all = say!("{} in {}", "{}，{}", count(summary.entries, Noun::Entry), count(summary.packs, Noun::Pack));
+        console.print(&say!("{all}, {} (list {})", "{all}，{}（列表 {}）", size(summary.bytes), summary.list.short()));
         for (name, (entries, packs)) in &summary.writers {
-            let entries = count(*entries, "entry");
-            console.print(&format!("  {name:<16}  {entries} in {}", count(*packs, "pack")));
+            let entries = count(*entries, Noun::Entry);
+            console.print(&say!(
+                "  {name:<16}  {entries} in {}",
+                "  {name:<16}  {entries}，{}",
+                count(*packs, Noun::Pack)
+            ));
         }
     });
     Ok(Exit::Done)
@@ -143,7 +168,8 @@ fn keys_to_share(snapshot: &CacheSnapshot, results: &Path, label: Option<&str>) 
         None => all(snapshot),
     };
     if keys.is_empty() {
-        return Err(Failure::input("there is nothing to push: the cache is empty").hinted("`compeval run` fills it"));
+        return Err(Failure::input(word("there is nothing to push: the cache is empty", "没有可上传的：缓存为空"))
+            .hinted(word("`compeval run` fills it", "`compeval run` 会填充它")));
     }
     Ok(keys)
 }
@@ -158,8 +184,13 @@ fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
     let folder = open_results(results, label)?;
     let (manifest, keys) = (folder.manifest()?, folder.keys()?);
     if keys.is_empty() {
-        let message = format!("the result set `{}` does not list its entries", manifest.label);
-        return Err(Failure::input(message).hinted(format!("run it again: compeval run --label {}", manifest.label)));
+        let message =
+            say!("the result set `{}` does not list its entries", "结果集 `{}` 没有列出其条目", manifest.label);
+        return Err(Failure::input(message).hinted(say!(
+            "run it again: compeval run --label {}",
+            "请重新运行：compeval run --label {}",
+            manifest.label
+        )));
     }
     Ok(keys.into_iter().collect())
 }

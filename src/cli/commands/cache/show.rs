@@ -7,6 +7,8 @@ use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, plac
 use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
+use base::locale::word;
+use base::say;
 use base::text::one_line;
 
 #[derive(Debug, Serialize)]
@@ -35,12 +37,20 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let record = find_entry(snapshot, prefix)?;
     let damaged = |damage: crate::cache::Damage| {
-        Failure::error(damage.to_string()).hinted("`compeval cache verify` removes it; the next run makes it again")
+        Failure::error(damage.to_string()).hinted(word(
+            "`compeval cache verify` removes it; the next run makes it again",
+            "`compeval cache verify` 会删除它；下次运行重新产生",
+        ))
     };
     if raw && let EntryStatus::Failed { .. } = record.status {
         let why = fault_of(&record).unwrap_or_default();
-        let message = format!("{} has no stored reply: its call failed: {why}", record.key.0.short());
-        return Err(Failure::error(message).hinted("`compeval run` calls the model again"));
+        let message = say!(
+            "{} has no stored reply: its call failed: {why}",
+            "{} 没有保存的回复：其调用失败：{why}",
+            record.key.0.short()
+        );
+        return Err(Failure::error(message)
+            .hinted(word("`compeval run` calls the model again", "`compeval run` 会再次调用模型")));
     }
     if raw {
         console.raw(&snapshot.body(&record).map_err(damaged)?);
@@ -90,13 +100,13 @@ fn describe(
         lines.push(format!("{} {fault}", console.paint(TextStyle::Bad, &format!("{}:", status_of(&record.status)))));
     }
     if inputs {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Inputs", "输入"))));
         lines.extend(input_lines(meta, console));
     }
     match output {
         None => {}
         Some(EntryOutput::Grades(grades)) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Grades")));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Grades", "评分"))));
             for (criterion, score, reason) in grades {
                 lines.push(format!("  {criterion:<28} {}", console.paint(TextStyle::Strong, score)));
                 let options =
@@ -105,7 +115,7 @@ fn describe(
             }
         }
         Some(output) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Output")));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Output", "输出"))));
             lines.push(output.text());
         }
     }

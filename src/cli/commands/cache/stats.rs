@@ -10,9 +10,11 @@ use super::reach::sources_of_labels;
 use crate::action::ActionKey;
 use crate::cache::{CacheSnapshot, DiskUsage, EntryMeta, Lookup, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{count, money, short, size};
+use crate::cli::format::{Noun, count, left, money, right, short, size};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{Manifest, ResultsFolder, labels};
+use base::locale::word;
+use base::say;
 use base::units::{Tokens, Usd, add_known};
 
 /// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
@@ -65,7 +67,7 @@ impl EntryTotals {
         match self.unpriced {
             0 => money(self.usd),
             n if n == self.entries => money(None),
-            n => format!("{} + {n} unpriced", money(Some(self.usd_known))),
+            n => say!("{} + {n} unpriced", "{} + {n} 个无价格", money(Some(self.usd_known))),
         }
     }
 }
@@ -100,6 +102,16 @@ struct CacheSavings {
 }
 
 type EntryCosts = HashMap<ActionKey, Option<Usd>>;
+
+/// An age of entries as it is printed; JSON has the English name.
+fn age_word(age: &'static str) -> &'static str {
+    match age {
+        "today" => word("today", "今天"),
+        "this week" => word("this week", "本周"),
+        "this month" => word("this month", "本月"),
+        _ => word("older", "更早"),
+    }
+}
 
 const AGES: [(&str, u64); 4] = [("today", 1), ("this week", 7), ("this month", 30), ("older", u64::MAX)];
 
@@ -142,7 +154,9 @@ fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheS
                     saved.usd = add_known(saved.usd, not_paid(&manifest, &keys, costs));
                 }
             }
-            Err(error) => console.note(&format!("{} {error}", console.paint(TextStyle::Warning, "skipped:"))),
+            Err(error) => {
+                console.note(&format!("{} {error}", console.paint(TextStyle::Warning, word("skipped:", "跳过："))))
+            }
         }
     }
     (saved.labels > 0).then_some(saved)
@@ -157,20 +171,23 @@ fn not_paid(manifest: &Manifest, keys: &BTreeSet<ActionKey>, costs: &EntryCosts)
 
 fn describe(stats: &StatsJson, console: &Console) -> String {
     if stats.total.entries == 0 {
-        return "The cache is empty; `compeval run` fills it.".to_owned();
+        return word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。").to_owned();
     }
     let is_narrow = console.is_narrow();
     let line = |name: &str, sums: &EntryTotals| line(name, sums, is_narrow);
     let (name, tokens) = match is_narrow {
         true => (22, String::new()),
-        false => (28, format!(" {:>10} {:>10}", "tokens in", "tokens out")),
+        false => {
+            (28, format!(" {} {}", right(word("tokens in", "输入词元"), 10), right(word("tokens out", "输出词元"), 10)))
+        }
     };
-    let head = format!("{:<name$} {:>8} {:>9}{tokens}  cost", "", "entries", "size");
-    let mut text = vec![console.paint(TextStyle::Strong, &head), line("all", &stats.total)];
+    let (entries, bytes) = (right(word("entries", "条目"), 8), right(word("size", "大小"), 9));
+    let head = format!("{:<name$} {entries} {bytes}{tokens}  {}", "", word("cost", "费用"));
+    let mut text = vec![console.paint(TextStyle::Strong, &head), line(word("all", "全部"), &stats.total)];
     let groups = [
-        ("by stage", stats.by_stage.iter().map(|(name, sums)| line(name, sums)).collect::<Vec<_>>()),
-        ("by model", stats.by_model.iter().map(|(name, sums)| line(name, sums)).collect()),
-        ("by age", stats.by_age.iter().map(|age| line(age.age, &age.sums)).collect()),
+        (word("by stage", "按阶段"), stats.by_stage.iter().map(|(name, sums)| line(name, sums)).collect::<Vec<_>>()),
+        (word("by model", "按模型"), stats.by_model.iter().map(|(name, sums)| line(name, sums)).collect()),
+        (word("by age", "按时间"), stats.by_age.iter().map(|age| line(age_word(age.age), &age.sums)).collect()),
     ];
     for (heading, lines) in groups {
         text.push(console.paint(TextStyle::Dim, heading));
@@ -178,17 +195,20 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     }
     let DiskUsage { total, entries, derived, index, other } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);
-    text.push(format!(
-        "\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
-         other {other}).",
+    text.push(say!("\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
+         other {other}).", "\n磁盘占用：{}（条目 {entries}；可由运行重新得出的行与报告数据 {derived}；索引 {index}；其他 {other}）。",
         console.paint(TextStyle::Strong, &size(total))
     ));
     let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| {
-        let (sets, outputs) = (count(saved.labels, "result set"), count(saved.hits, "output"));
-        let cost =
-            saved.usd.map(|usd| format!(", which cost {} to make", console.paint(TextStyle::Good, &money(Some(usd)))));
+        let (sets, outputs) = (count(saved.labels, Noun::ResultSet), count(saved.hits, Noun::Output));
+        let cost = saved.usd.map(|usd| {
+            say!(", which cost {} to make", "，产生它们花费了 {}", console.paint(TextStyle::Good, &money(Some(usd))))
+        });
         let cost = cost.unwrap_or_default();
-        format!("\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.")
+        say!(
+            "\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.",
+            "\n在各自最近一次运行中，{sets} 在缓存中找到 {outputs}{cost}；更早的运行没有记录。"
+        )
     });
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
 }
@@ -197,8 +217,8 @@ fn line(name: &str, sums: &EntryTotals, is_narrow: bool) -> String {
     let EntryTotals { entries, bytes, input_tokens, output_tokens, .. } = *sums;
     let (size, money) = (size(bytes), sums.money());
     if is_narrow {
-        return format!("  {name:<20} {entries:>8} {size:>9}  {money}");
+        return format!("  {} {entries:>8} {size:>9}  {money}", left(name, 20));
     }
     let (input, output) = (short(input_tokens), short(output_tokens));
-    format!("  {name:<26} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}")
+    format!("  {} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}", left(name, 26))
 }

@@ -6,13 +6,15 @@ use serde::Serialize;
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{count, percent};
+use crate::cli::format::{Noun, count, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::results::{
     AgreementResult, FolderError, HumanGrades, JudgeAgreement, blind_sheet, compare_judges, find_results,
 };
 use base::files::write_whole;
+use base::locale::word;
+use base::say;
 use stats::thresholds::MIN_PAIRS;
 use stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
@@ -47,14 +49,15 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
         console.print(&counts(&compared, &name));
     });
     for warning in &warnings {
-        console.warn("warning:", warning);
+        console.warn(word("warning:", "警告："), warning);
     }
     Ok(Exit::Done)
 }
 
 fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
-        Failure::input(format!("cannot read {}: {error}", path.display())).hinted("a CSV file of human grades")
+        Failure::input(say!("cannot read {}: {error}", "无法读取 {}：{error}", path.display()))
+            .hinted(word("a CSV file of human grades", "人工评分的 CSV 文件"))
     })?;
     HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
 }
@@ -74,8 +77,9 @@ pub(super) fn write_sheet(
     let path = given(common, path);
     write_whole(&path, &sheet).map_err(|error| Failure::error(chain(&error)))?;
     let (file, name) = (path.display(), folder.label());
-    console.print(&format!(
-        "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {file} --label {name}"
+    console.print(&say!(
+        "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {file} --label {name}",
+        "{file}：填写 `score` 列（0 至 5），然后：compeval judge agreement {file} --label {name}"
     ));
     Ok(Exit::Done)
 }
@@ -88,39 +92,56 @@ fn refused(error: &FolderError) -> Failure {
 }
 
 fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
-    let message = format!("no grade in the file matches a judged cell of `{label}`");
+    let message =
+        say!("no grade in the file matches a judged cell of `{label}`", "文件中没有评分对应 `{label}` 的已评分单元");
     let hint = match compared.excluded {
-        0 => "the cells named were not judged; `compeval run` again completes them".to_owned(),
-        all if all == compared.graded => "all grades are of ceiling and floor, which are left out: they are easy to \
-                                          grade, and inflate every coefficient; grade cells of real methods"
-            .to_owned(),
-        some => format!("{some} of {} grades are of ceiling and floor, which are left out", compared.graded),
+        0 => word(
+            "the cells named were not judged; `compeval run` again completes them",
+            "所指单元尚未评分；再次 `compeval run` 可补全",
+        )
+        .to_owned(),
+        all if all == compared.graded => word(
+            "all grades are of ceiling and floor, which are left out: they are easy to \
+                                          grade, and inflate every coefficient; grade cells of real methods",
+            "所有评分都属于上限和下限，不予计入：它们容易评分，会抬高所有系数；请给真实方法的单元评分",
+        )
+        .to_owned(),
+        some => say!(
+            "{some} of {} grades are of ceiling and floor, which are left out",
+            "{0} 个评分中有 {some} 个属于上限和下限，未计入",
+            compared.graded
+        ),
     };
     Failure::input(message).hinted(hint)
 }
 
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
     let columns = [
-        Column::Left("dimension"),
-        Column::Right("pairs"),
-        Column::Right("exact"),
-        Column::Right("within 1"),
-        Column::Right("Spearman"),
-        Column::Right("kappa"),
-        Column::Right("judge − human"),
+        Column::Left(word("dimension", "维度")),
+        Column::Right(word("pairs", "对数")),
+        Column::Right(word("exact", "相同")),
+        Column::Right(word("within 1", "相差 1 以内")),
+        Column::Right(word("Spearman", "斯皮尔曼")),
+        Column::Right(word("kappa", "卡帕")),
+        Column::Right(word("judge − human", "评审 − 人工")),
     ];
     let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension.name(), found));
     let table = render_table(&columns, dimensions.chain([line("all", &judge.pooled)]), console.width());
-    let name = judge.judge.as_deref().unwrap_or("panel (median)");
+    let name = judge.judge.as_deref().unwrap_or(word("panel (median)", "评审组（中位数）"));
     let itself = match judge.against_itself {
-        Some(spread) => format!(
+        Some(spread) => say!(
             "against itself: σ {:.2}, {} of {} 2 points or more apart",
+            "自身重复：σ {:.2}，相差 2 分或以上 {}/{}",
             spread.sigma,
             percent(Some(spread.far_share)),
-            count(spread.pairs, "repeat")
+            count(spread.pairs, Noun::Repeat)
         ),
         None if judge.judge.is_none() => String::new(),
-        None => "against itself: nothing was graded twice; runs = { judge = 2 } under [pipeline] would".to_owned(),
+        None => word(
+            "against itself: nothing was graded twice; runs = { judge = 2 } under [pipeline] would",
+            "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = { judge = 2 } 即可",
+        )
+        .to_owned(),
     };
     format!("{}\n\n{table}\n\n{itself}\n", console.paint(TextStyle::Strong, name))
 }
@@ -152,22 +173,26 @@ fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> St
 fn coefficient(found: &Coefficient) -> String {
     match (found.value, found.reason) {
         (Some(value), _) => format!("{value:.3}"),
-        (None, Some(NoCoefficient::NoVariation)) => "no variation".to_owned(),
+        (None, Some(NoCoefficient::NoVariation)) => word("no variation", "没有变化").to_owned(),
         (None, _) => number(None, 3),
     }
 }
 
 fn counts(compared: &AgreementResult, label: &str) -> String {
     let AgreementResult { graded, excluded, unmatched, alpha, .. } = compared;
-    let mut text = format!("{} against `{label}`", count(*graded, "human grade"));
+    let mut text = say!("{} against `{label}`", "{} 对比 `{label}`", count(*graded, Noun::HumanGrade));
     if *excluded > 0 {
-        text.push_str(&format!(", {excluded} of ceiling and floor left out"));
+        text.push_str(&say!(", {excluded} of ceiling and floor left out", "，上限和下限的 {excluded} 个未计入"));
     }
     if !unmatched.is_empty() {
-        text.push_str(&format!(", {} not judged", unmatched.len()));
+        text.push_str(&say!(", {} not judged", "，{} 未评分", unmatched.len()));
     }
     if let Some(alpha) = alpha {
-        text.push_str(&format!("\nthe judges with each other: Krippendorff's alpha {}", coefficient(alpha)));
+        text.push_str(&say!(
+            "\nthe judges with each other: Krippendorff's alpha {}",
+            "\n评审之间：α 系数 {}",
+            coefficient(alpha)
+        ));
     }
     text
 }
@@ -176,25 +201,38 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let few = |judge: &&JudgeAgreement| judge.pooled.spearman.rests_on_few();
     if let Some(judge) = compared.judges.iter().find(few) {
-        let pairs = count(judge.pooled.pairs, "pair");
-        warnings.push(format!("{pairs} in all: coefficients on under {MIN_PAIRS} say little"));
+        let pairs = count(judge.pooled.pairs, Noun::Pair);
+        warnings.push(say!(
+            "{pairs} in all: coefficients on under {MIN_PAIRS} say little",
+            "共 {pairs}：少于 {MIN_PAIRS} 对时系数说明不了什么"
+        ));
     } else {
         let thin = compared.judges.iter().flat_map(|judge| &judge.dimensions);
         let mut names: Vec<&str> = thin.filter(|(_, f)| f.spearman.rests_on_few()).map(|(d, _)| d.name()).collect();
         names.dedup();
         if !names.is_empty() {
-            warnings.push(format!("under {MIN_PAIRS} pairs, so of little weight: {}", names.join(", ")));
+            warnings.push(say!(
+                "under {MIN_PAIRS} pairs, so of little weight: {}",
+                "少于 {MIN_PAIRS} 对，分量很轻：{}",
+                names.join(", ")
+            ));
         }
     }
     if !compared.unmatched.is_empty() {
         let first: Vec<String> = compared.unmatched.iter().take(10).map(u64::to_string).collect();
         let more = if compared.unmatched.len() > 10 { ", …" } else { "" };
         let lines = first.join(", ");
-        warnings.push(format!("`{label}` holds no grade for what these lines name: {lines}{more}"));
+        warnings.push(say!(
+            "`{label}` holds no grade for what these lines name: {lines}{more}",
+            "`{label}` 中没有这些行所指的评分：{lines}{more}"
+        ));
     }
     if let Some(alpha) = compared.alpha.filter(Coefficient::is_low_alpha) {
         let value = number(alpha.value, 3);
-        warnings.push(format!("the judges hardly agree with each other: alpha {value}, below .667"));
+        warnings.push(say!(
+            "the judges hardly agree with each other: alpha {value}, below .667",
+            "评审之间几乎不一致：α 系数 {value}，低于 .667"
+        ));
     }
     warnings
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::cost;
+use crate::cli::format::{cost, dimension_name};
 use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::run_log::RunLog;
@@ -19,6 +19,8 @@ use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
 use crate::results::FailedAction;
 use crate::scheduler::{Budget, RunOutcome};
 use base::files::read_text;
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 use models::Prices;
 
@@ -121,53 +123,73 @@ fn print(pipeline: &Pipeline, hearing: &RunLog, ended: &RunOutcome, usd: Option<
     let (executed, cached) = (hearing.executed, hearing.cached);
     console.report(&SelftestJson { judges: &tested, executed, cached, usd }, || {
         tested.iter().for_each(|tested| console.print(&page(tested, console)));
-        console.note(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
+        console.note(&say!(
+            "{executed} cases graded now ({}), {cached} from the cache",
+            "本次评分 {executed} 例（{}），{cached} 例来自缓存",
+            cost(usd)
+        ));
     });
     print_failures(&hearing.failures, usize::MAX, console);
 }
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
-        Column::Left("dimension"),
-        Column::Right("right"),
-        Column::Right("half right"),
-        Column::Right("wrong"),
-        Column::Right("missed"),
-        Column::Right("longer"),
+        Column::Left(word("dimension", "维度")),
+        Column::Right(word("right", "正确")),
+        Column::Right(word("half right", "半对")),
+        Column::Right(word("wrong", "错误")),
+        Column::Right(word("missed", "误判")),
+        Column::Right(word("longer", "加长")),
         Column::Left(""),
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
         let score = |median: Option<f64>| number(median, 2);
-        let mark = if result.qualified { "✓" } else { "✗ not qualified" };
+        let mark = if result.qualified { "✓" } else { word("✗ not qualified", "✗ 未通过") };
         vec![
-            result.dimension.name().replace('_', " "),
+            dimension_name(result.dimension).replace('_', " "),
             score(result.median_right),
             score(result.median_half),
             score(result.median_wrong),
-            format!("{} of {}", result.misses.len(), result.labels),
+            say!("{} of {}", "{}/{}", result.misses.len(), result.labels),
             result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
             mark.to_owned(),
         ]
     });
     let dimensions = render_table(&columns, rows, console.width());
     let judge = console.paint(TextStyle::Strong, tested.judge);
-    format!("{judge} ({}), its medians\n\n{dimensions}\n\n{}\n", tested.model, outcome(tested, console))
+    say!(
+        "{judge} ({}), its medians\n\n{dimensions}\n\n{}\n",
+        "{judge}（{}），中位数\n\n{dimensions}\n\n{}\n",
+        tested.model,
+        outcome(tested, console)
+    )
 }
 
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
-    let graded = format!("{} of {} labels graded as they should be", verdict.correct, verdict.labels);
+    let graded =
+        say!("{} of {} labels graded as they should be", "{}/{} 个标注按应有的评分", verdict.correct, verdict.labels);
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
     let names: Vec<&str> = unqualified.iter().map(|result| result.dimension.name()).collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
-        (true, _) if unqualified.is_empty() => vec![format!("{} {graded}", console.paint(TextStyle::Good, "passed:"))],
-        (true, _) => {
-            let out = format!("{graded}; not qualified in {}, which leaves `overall` and the gate", names.join(", "));
-            vec![format!("{} {out}", console.paint(TextStyle::Warning, "partly:"))]
+        (true, _) if unqualified.is_empty() => {
+            vec![format!("{} {graded}", console.paint(TextStyle::Good, word("passed:", "通过：")))]
         }
-        (false, true) => vec![format!("{} {graded}", console.paint(TextStyle::Bad, "failed:"))],
+        (true, _) => {
+            let out = say!(
+                "{graded}; not qualified in {}, which leaves `overall` and the gate",
+                "{graded}；{}未通过，不计入总分和门禁",
+                names.join(", ")
+            );
+            vec![format!("{} {out}", console.paint(TextStyle::Warning, word("partly:", "部分通过：")))]
+        }
+        (false, true) => vec![format!("{} {graded}", console.paint(TextStyle::Bad, word("failed:", "失败：")))],
         (false, false) => {
-            vec![format!("{} some cases could not be asked", console.paint(TextStyle::Warning, "untested:"))]
+            vec![say!(
+                "{} some cases could not be asked",
+                "{} 有些例子未能询问",
+                console.paint(TextStyle::Warning, word("untested:", "未测试："))
+            )]
         }
     };
     if tested.completed {
@@ -178,7 +200,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
             }
             let cases: Vec<&str> = result.misses.iter().map(|case| case.0.as_str()).collect();
             if !cases.is_empty() {
-                lines.push(format!("  {} missed: {}", result.dimension, cases.join(", ")));
+                lines.push(say!("  {} missed: {}", "  {} 误判：{}", result.dimension, cases.join(", ")));
             }
         }
     }
@@ -195,14 +217,20 @@ fn exit_of(ended: &RunOutcome, hearing: &RunLog, console: &Console) -> Exit {
         return Exit::Interrupted;
     }
     if let Some(reached) = ended.budget {
-        console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+        console.eprint(&say!(
+            "{reached}; run it again with a larger budget to go on where this ended",
+            "{reached}；请用更大的预算重新运行，从此处继续"
+        ));
         return Exit::Budget;
     }
     if !ended.weak_judges.is_empty() {
         return Exit::Error;
     }
     if ended.skipped > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
-        console.eprint("the judge could not be asked about every case; run it again when it can");
+        console.eprint(word(
+            "the judge could not be asked about every case; run it again when it can",
+            "评审未能回答所有例子；待其可用时请重新运行",
+        ));
         return Exit::Incomplete;
     }
     if hearing.verdicts.values().all(|verdict| verdict.may_grade) { Exit::Done } else { Exit::Error }

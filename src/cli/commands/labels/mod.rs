@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::action::Digest;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{left, right};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
@@ -18,6 +19,8 @@ use crate::results::{
     lock_reports, names, open_results, remove_results,
 };
 use base::files::read_text;
+use base::locale::word;
+use base::say;
 use trend::TrendArgs;
 
 #[derive(Debug, Subcommand)]
@@ -124,7 +127,7 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
         let read = open_results(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
             Ok((manifest, folder)) => found.push(LabelJson::new(&folder, &manifest)),
-            Err(error) => console.warn("skipped:", error),
+            Err(error) => console.warn(word("skipped:", "跳过："), error),
         }
     }
     found.sort_by(|a, b| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
@@ -134,14 +137,36 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
 
 fn print(found: &[LabelJson], console: &Console) {
     if found.is_empty() {
-        return console.note("There are no results; `compeval run` makes some.");
+        return console
+            .note(word("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。"));
     }
     let width = found.iter().map(|label| label.label.chars().count()).max().unwrap_or(0).max(5);
-    let when = if console.is_narrow() { String::new() } else { format!("{:<16}  {:<12}  ", "began (UTC)", "design") };
-    let head = format!("{:<width$}  {when}{:>13}  {:<11}  best method", "label", "cells", "outcome");
+    let when = match console.is_narrow() {
+        true => String::new(),
+        false => format!("{}  {}  ", left(word("began (UTC)", "开始（UTC）"), 16), left(word("design", "设计"), 12)),
+    };
+    let head = format!(
+        "{}  {when}{}  {}  {}",
+        left(word("label", "标签"), width),
+        right(word("cells", "单元"), 13),
+        left(word("outcome", "结果"), 11),
+        word("best method", "最佳方法"),
+    );
     console.print(&console.paint(TextStyle::Strong, &head));
     for label in found {
         console.print(&line(label, width, console));
+    }
+}
+
+/// How a run ended, as it is printed.
+fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Running => word("running", "运行中"),
+        Outcome::Complete => word("complete", "完整"),
+        Outcome::Incomplete => word("incomplete", "不完整"),
+        Outcome::Budget => word("budget", "预算用尽"),
+        Outcome::Pending => word("pending", "待完成"),
+        Outcome::Interrupted => word("interrupted", "已中断"),
     }
 }
 
@@ -149,15 +174,17 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     let began: String = label.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
     let cells = format!("{}/{}", label.cells, label.expected);
     let best = label.best.as_ref().map_or_else(|| "–".to_owned(), |b| format!("{} {:.2}", b.method, b.overall));
-    let outcome = serde_json::to_value(label.outcome).ok();
-    let outcome = format!("{:<11}", outcome.as_ref().and_then(Value::as_str).unwrap_or_default());
+    let outcome = left(outcome_word(label.outcome), 11);
     let meaning = if label.complete { TextStyle::Good } else { TextStyle::Warning };
     let mut notes = String::new();
     if label.protected {
-        notes.push_str("  protected");
+        notes.push_str(word("  protected", "  受保护"));
     }
     if let Some(cells) = label.incomplete_run {
-        notes.push_str(&format!("  (a later run is incomplete: {cells} cells)"));
+        notes.push_str(&say!(
+            "  (a later run is incomplete: {cells} cells)",
+            "  （之后的一次运行不完整：{cells} 个单元）"
+        ));
     }
     let outcome = console.paint(meaning, &outcome);
     let when = if console.is_narrow() { String::new() } else { format!("{began:<16}  {:<12}  ", label.design) };
@@ -179,21 +206,27 @@ fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, 
             LabelWriterError::Protected(label) => protected_error(label.as_str()),
             error => error.into(),
         })?;
-        console.inform(&format!("Removed {}.", folder.label()));
+        console.inform(&say!("Removed {}.", "已删除 {}。", folder.label()));
     }
     Ok(Exit::Done)
 }
 
 fn protected_error(label: &str) -> Failure {
-    Failure::input(format!("the results `{label}` are protected; nothing was removed"))
-        .hinted(format!("compeval labels protect --off {label}"))
+    Failure::input(say!(
+        "the results `{label}` are protected; nothing was removed",
+        "结果 `{label}` 受保护；没有删除任何内容"
+    ))
+    .hinted(format!("compeval labels protect --off {label}"))
 }
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
     for folder in open_all(results, labels)? {
         let _files = lock_reports(&folder)?;
         folder.protect(on)?;
-        console.inform(&format!("{} is {} protected.", folder.label(), if on { "now" } else { "no longer" }));
+        console.inform(&match on {
+            true => say!("{} is now protected.", "{} 现已受保护。", folder.label()),
+            false => say!("{} is no longer protected.", "{} 不再受保护。", folder.label()),
+        });
     }
     Ok(Exit::Done)
 }

@@ -18,6 +18,8 @@ use crate::report::{
 };
 use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 use base::files::{FileError, read_text, write_whole};
+use base::locale::word;
+use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
@@ -36,8 +38,15 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
     let points = points(&folders(results, &args.labels)?, console);
     if points.is_empty() {
         let message = match args.labels.join(" ") {
-            all if all.is_empty() => "there are no results with scores; `compeval run` makes some".to_owned(),
-            asked => format!("no results with scores match {asked}; `compeval labels ls` lists them"),
+            all if all.is_empty() => word(
+                "there are no results with scores; `compeval run` makes some",
+                "没有带得分的结果；`compeval run` 可产生结果",
+            )
+            .to_owned(),
+            asked => say!(
+                "no results with scores match {asked}; `compeval labels ls` lists them",
+                "没有符合 {asked} 的带得分结果；`compeval labels ls` 列出全部"
+            ),
         };
         return Err(Failure::input(message).exiting(Exit::EmptySelection));
     }
@@ -45,12 +54,15 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
         && !trend_methods(&points).contains(&method.as_str())
     {
         let known = trend_methods(&points).join(", ");
-        return Err(Failure::input(format!("no result has a method `{method}`; there are {known}")));
+        return Err(Failure::input(say!(
+            "no result has a method `{method}`; there are {known}",
+            "没有结果含方法 `{method}`；已有 {known}"
+        )));
     }
     if let Some(path) = &args.html {
         let path = given(common, path);
         write_whole(&path, trend_page(&points))?;
-        console.note(&format!("wrote {}", path.display()));
+        console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
     console.report(&points, || console.print(&table(&points, args.method.as_deref(), console)));
     Ok(Exit::Done)
@@ -123,7 +135,7 @@ fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
         match read_set(folder) {
             Ok(Some(set)) => read.push(set),
             Ok(None) => {}
-            Err(why) => console.warn("skipped:", why),
+            Err(why) => console.warn(word("skipped:", "跳过："), why),
         }
     }
     read.sort_by(|(a, _), (b, _)| (&a.started, &a.label).cmp(&(&b.started, &b.label)));
@@ -187,7 +199,11 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
 
     let tables = parts(&widths, console.width().saturating_sub(start_width)).into_iter().map(|part| {
         let shown = scores.get(part).unwrap_or_default();
-        let mut headings = vec![Column::Left("label"), Column::Left("began (UTC)"), Column::Left("commit")];
+        let mut headings = vec![
+            Column::Left(word("label", "标签")),
+            Column::Left(word("began (UTC)", "开始（UTC）")),
+            Column::Left(word("commit", "提交")),
+        ];
         headings.extend(shown.iter().filter_map(|column| column.first()).map(|name| Column::Right(name)));
         let rows = starts.iter().enumerate().map(|(row, start)| {
             let own = shown.iter().filter_map(|column| column.get(row + 1));
@@ -198,8 +214,8 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
     let mut text = tables.collect::<Vec<String>>().join("\n\n");
     if points.iter().any(|point| point.measured_otherwise) {
         text.push_str(
-            "\n\n≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
-             compared with those above.",
+            word("\n\n≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
+             compared with those above.", "\n\n≠ 样本、问题、评分细则、作答模型或评审有变：此后的得分不能与上面的比较。"),
         );
     }
     text

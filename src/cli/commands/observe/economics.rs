@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::format::{amount, count, money, percent, short};
+use crate::cli::format::{Noun, amount, count, money, percent, short};
 use crate::cli::terminal::{Column, Console, render_table};
+use base::locale::word;
+use base::say;
 use base::text::grouped;
 use base::units::Usd;
 use sessions::economics::{Economics, FlatRegion, FormatError, MOST_ERROR, MethodEconomics, Rewrite, SessionError};
@@ -20,7 +22,7 @@ pub(super) fn text(economics: &Economics, others: usize, console: &Console) -> S
     paragraphs.extend(rewrites(economics, console));
     paragraphs.extend(back_test(economics));
     match &economics.withheld {
-        Some(why) => paragraphs.push(format!("Nothing is said of other policies: {why}.")),
+        Some(why) => paragraphs.push(say!("Nothing is said of other policies: {why}.", "对其他策略不作判断：{why}。")),
         None => {
             paragraphs.push(methods(economics, console));
             paragraphs.push(notes(economics));
@@ -32,20 +34,22 @@ pub(super) fn text(economics: &Economics, others: usize, console: &Console) -> S
 
 fn bill(economics: &Economics, others: usize) -> String {
     let bill = &economics.bill;
-    let mut text = format!("{}, {}", count(economics.sessions, "session"), count(bill.requests, "request"));
+    let mut text = format!("{}, {}", count(economics.sessions, Noun::Session), count(bill.requests, Noun::Request));
     if economics.sessions > 0 {
         let total = bill.total_usd();
         let share = |usd: f64| percent((total > 0.0).then(|| usd / total));
-        text.push_str(&format!(
+        text.push_str(&say!(
             ": {} at list prices\nof it cache writes {}, cache reads {}, other input {}, output {}",
+            "：按标价 {}\n其中缓存写入 {}，缓存读取 {}，其他输入 {}，输出 {}",
             money(Some(Usd(total))),
             share(bill.usd.cache_write),
             share(bill.usd.cache_read),
             share(bill.usd.input),
             share(bill.usd.output),
         ));
-        text.push_str(&format!(
+        text.push_str(&say!(
             "\ntokens: {} written, {} read, {} other input, {} output",
+            "\n词元：写入 {}，读取 {}，其他输入 {}，输出 {}",
             short(Some(bill.cache_write)),
             short(Some(bill.cache_read)),
             short(Some(bill.input)),
@@ -53,7 +57,7 @@ fn bill(economics: &Economics, others: usize) -> String {
         ));
     }
     if others > 0 {
-        text.push_str(&format!("\n{} of other formats not counted", count(others, "file")));
+        text.push_str(&say!("\n{} of other formats not counted", "\n其他格式的 {} 未计入", count(others, Noun::File)));
     }
     text
 }
@@ -64,17 +68,23 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
     let usd: Option<f64> = worst.iter().map(|one| one.usd).sum();
     let head = match worst.len() {
         0 => return None,
-        1 => "The one recorded compaction".to_owned(),
-        number if number == economics.rewrites.len() => format!("The {number} recorded compactions"),
-        number => format!("The worst {number} of {} recorded compactions", economics.rewrites.len()),
+        1 => word("The one recorded compaction", "记录的唯一一次压缩").to_owned(),
+        number if number == economics.rewrites.len() => {
+            say!("The {number} recorded compactions", "记录的 {number} 次压缩")
+        }
+        number => say!(
+            "The worst {number} of {} recorded compactions",
+            "记录的 {} 次压缩中最差的 {number} 次",
+            economics.rewrites.len()
+        ),
     };
     let cost = usd.map(|usd| format!(" ({})", money(Some(Usd(usd))))).unwrap_or_default();
     let columns = [
-        Column::Left("session"),
-        Column::Right("at"),
-        Column::Left("time"),
-        Column::Right("rewritten"),
-        Column::Right("cost"),
+        Column::Left(word("session", "会话")),
+        Column::Right(word("at", "位置")),
+        Column::Left(word("time", "时间")),
+        Column::Right(word("rewritten", "重写")),
+        Column::Right(word("cost", "费用")),
     ];
     let row = |one: &&Rewrite| {
         vec![
@@ -86,25 +96,40 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
         ]
     };
     let table = render_table(&columns, worst.iter().map(row), console.width());
-    Some(format!("{head} made the provider process {} tokens anew{cost}:\n{table}", grouped(tokens)))
+    Some(say!(
+        "{head} made the provider process {} tokens anew{cost}:\n{table}",
+        "{head}使服务商重新处理了 {} 词元{cost}：\n{table}",
+        grouped(tokens)
+    ))
 }
 
 fn back_test(economics: &Economics) -> Option<String> {
     let test = &economics.back_test;
     let format = |one: &FormatError| {
-        let use_of = if one.holds { "" } else { ", so nothing is said of these" };
-        format!("  {}: {} in {}{use_of}", one.format, percent(Some(one.median_error)), count(one.sessions, "session"))
+        let use_of = if one.holds { "" } else { word(", so nothing is said of these", "，因此对其不作判断") };
+        say!(
+            "  {}: {} in {}{use_of}",
+            "  {}：{} 处，见于 {}{use_of}",
+            one.format,
+            percent(Some(one.median_error)),
+            count(one.sessions, Noun::Session)
+        )
     };
     let formats: Vec<String> = test.formats.iter().map(format).collect();
     let off = |one: &SessionError| {
         let [logged, computed] = one.cache_read.map(|tokens| short(Some(tokens)));
-        format!("{} {}, {logged} of {computed} read from the cache", one.session, percent(Some(one.error)))
+        say!(
+            "{} {}, {logged} of {computed} read from the cache",
+            "{} {}，{computed} 中有 {logged} 读自缓存",
+            one.session,
+            percent(Some(one.error))
+        )
     };
     let worst: Vec<String> = test.sessions.iter().filter(|one| one.error > MOST_ERROR).take(NAMED).map(off).collect();
-    let worst = if worst.is_empty() { String::new() } else { format!("\n  worst: {}", worst.join("; ")) };
+    let worst =
+        if worst.is_empty() { String::new() } else { say!("\n  worst: {}", "\n  最差：{}", worst.join("; ")) };
     (!formats.is_empty()).then(|| {
-        format!(
-            "Back-test: how far input computed from sizes, times and compactions is off the logged bill, as a median\n{}{worst}",
+        say!("Back-test: how far input computed from sizes, times and compactions is off the logged bill, as a median\n{}{worst}", "回测：由大小、时间与压缩算出的输入与记录账单的偏差（中位数）\n{}{worst}",
             formats.join("\n")
         )
     })
@@ -112,21 +137,24 @@ fn back_test(economics: &Economics) -> Option<String> {
 
 fn methods(economics: &Economics, console: &Console) -> String {
     let columns = [
-        Column::Left("method"),
-        Column::Right("flat from"),
-        Column::Right("to"),
-        Column::Right("cost"),
-        Column::Right("compactions"),
-        Column::Right("rewritten"),
-        Column::Right("freed"),
-        Column::Right("floor"),
-        Column::Right("cycles"),
-        Column::Right("difference"),
+        Column::Left(word("method", "方法")),
+        Column::Right(word("flat from", "平坦区自")),
+        Column::Right(word("to", "至")),
+        Column::Right(word("cost", "费用")),
+        Column::Right(word("compactions", "压缩")),
+        Column::Right(word("rewritten", "重写")),
+        Column::Right(word("freed", "释放")),
+        Column::Right(word("floor", "底线")),
+        Column::Right(word("cycles", "周期")),
+        Column::Right(word("difference", "差值")),
     ];
     let table = render_table(&columns, economics.methods.iter().map(row), console.width());
     let own: Vec<String> = economics.methods.iter().filter_map(at_trigger).collect();
     let own = if own.is_empty() { String::new() } else { format!("\n{}", own.join("\n")) };
-    format!("Cost against threshold; flat is where it is within 2% of the least:\n{table}{own}")
+    say!(
+        "Cost against threshold; flat is where it is within 2% of the least:\n{table}{own}",
+        "费用与触发大小的关系；平坦区指与最低费用相差不到 2% 处：\n{table}{own}"
+    )
 }
 
 fn row(one: &MethodEconomics) -> Vec<String> {
@@ -158,45 +186,55 @@ fn row(one: &MethodEconomics) -> Vec<String> {
 fn at_trigger(one: &MethodEconomics) -> Option<String> {
     let cost = one.at_trigger?;
     let above = cost.usd / one.curve.flat.least_usd - 1.0;
-    Some(format!(
+    Some(say!(
         "At your trigger {}: {}, {:+.1}% of the least, {}",
+        "在您的触发大小 {}：{}，比最低高 {:+.1}%，{}",
         one.method,
         money(Some(Usd(cost.usd))),
         100.0 * above,
-        count(cost.compactions, "compaction"),
+        count(cost.compactions, Noun::Compaction),
     ))
 }
 
 fn notes(economics: &Economics) -> String {
     let recorded = economics.as_recorded;
-    let mut lines = vec![format!(
+    let mut lines = vec![say!(
         "As recorded, with the requests of the compactions, which no log counts, {} cost {}.",
-        count(economics.simulated, "session"),
+        "按记录并计入日志都不计的压缩请求，{} 的费用为 {}。",
+        count(economics.simulated, Noun::Session),
         money(Some(Usd(recorded.usd)))
     )];
     if recorded.expiries > 0 {
-        lines.push(format!(
+        lines.push(say!(
             "The cache had expired before {}, with {} tokens: pauses, which no threshold changes.",
-            count(recorded.expiries, "request"),
+            "在 {} 之前缓存已过期（{} 词元）：这是停顿所致，任何触发大小都无法改变。",
+            count(recorded.expiries, Noun::Request),
             short(Some(recorded.expired))
         ));
     }
     lines.push(match economics.refetch {
-        Some(tokens) => format!(
+        Some(tokens) => say!(
             "Read again after each compaction: {} tokens, the mean excess of these logs over their controls.",
+            "每次压缩后重读：{} 词元，即这些日志相对对照的平均超出量。",
             amount(tokens)
         ),
-        None => "What is read again after a compaction is not known, as none has controls: it is left out.".to_owned(),
+        None => word(
+            "What is read again after a compaction is not known, as none has controls: it is left out.",
+            "压缩后重读了多少不得而知，因为都没有对照：未计入。",
+        )
+        .to_owned(),
     });
     if economics.methods.iter().all(|one| one.difference.is_none()) {
-        lines.push(format!(
-            "No difference from what was recorded: that needs {SESSIONS_FOR_INTERVAL} logs with their own costs."
+        lines.push(say!(
+            "No difference from what was recorded: that needs {SESSIONS_FOR_INTERVAL} logs with their own costs.",
+            "不给出与记录的差值：需要 {SESSIONS_FOR_INTERVAL} 个各有费用的日志。"
         ));
     }
     let largest = economics.methods.iter().filter_map(|one| Some((one.largest_measured?, one)));
     for (tokens, one) in largest.filter(|(tokens, one)| one.curve.flat.from > *tokens) {
-        lines.push(format!(
+        lines.push(say!(
             "{}: measured on at most {} replaced tokens; its sizes here are extrapolated.",
+            "{}：至多在 {} 个被替换词元上测得；此处的大小为外推。",
             one.method,
             grouped(tokens)
         ));
@@ -204,14 +242,25 @@ fn notes(economics: &Economics) -> String {
     let lowest = economics.methods.iter().filter(|one| one.curve.is_least_at_lowest()).map(|one| one.method.as_str());
     let lowest: Vec<&str> = lowest.collect();
     if !lowest.is_empty() {
-        lines.push(format!(
-            "Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.",
+        lines.push(say!("Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.", "在模拟的最低触发大小处最便宜：{}。每次压缩丢失的内容在此没有计价。",
             lowest.join(", ")
         ));
     }
-    lines.push("Accounting only: an agent that is compacted elsewhere acts differently afterwards.".to_owned());
+    lines.push(
+        word(
+            "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
+            "仅为核算：在别处压缩的代理之后的行为会不同。",
+        )
+        .to_owned(),
+    );
     if economics.partial_output {
-        lines.push("Logs of Claude Code count output in part only, so it costs more than is shown.".to_owned());
+        lines.push(
+            word(
+                "Logs of Claude Code count output in part only, so it costs more than is shown.",
+                "Claude Code 的日志只计部分输出，因此实际费用高于所示。",
+            )
+            .to_owned(),
+        );
     }
     lines.join("\n")
 }
@@ -224,8 +273,8 @@ fn left_out(economics: &Economics) -> Option<String> {
     let line = |(why, sessions): (&String, &Vec<&str>)| {
         let named = sessions.iter().take(NAMED).copied().collect::<Vec<&str>>().join(", ");
         let more = sessions.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("left out: {named}{more}: {why}")
+        let more = if more > 0 { say!(" and {more} more", " 等，另有 {more} 处") } else { String::new() };
+        say!("left out: {named}{more}: {why}", "未计入：{named}{more}：{why}")
     };
     let lines: Vec<String> = by_reason.iter().map(line).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

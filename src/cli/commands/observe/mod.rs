@@ -13,12 +13,14 @@ use serde::Serialize;
 
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{count, shell_word, short};
+use crate::cli::format::{Noun, count, shell_word, short};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
 use base::files::write_private;
+use base::locale::word;
+use base::say;
 use base::threads::each;
 use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
 use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
@@ -72,7 +74,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
         write_private(&path, observed_page(&observation, &cases, economics.as_ref()))?;
-        console.note(&format!("wrote {}", path.display()));
+        console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
     let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
     match &economics {
@@ -101,8 +103,8 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
     for path in &args.paths {
         let path = given(common, path);
         if !path.exists() {
-            return Err(Failure::input(format!("there is no file or folder `{}`", path.display()))
-                .hinted("Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in ~/.pi/agent/sessions"));
+            return Err(Failure::input(say!("there is no file or folder `{}`", "没有文件或文件夹 `{}`", path.display()))
+                .hinted(word("Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in ~/.pi/agent/sessions", "Claude Code 的会话在 ~/.claude/projects，Codex 在 ~/.codex/sessions，pi 在 ~/.pi/agent/sessions")));
         }
         let (logs, losses) = log_files(&path);
         losses.iter().for_each(|loss| console.note(&loss.to_string()));
@@ -193,7 +195,7 @@ fn read(file: &Path, formats: &[Format]) -> Result<Option<FileFindings>, String>
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
             let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
             let details = details.map(|detail| format!("; {detail}")).collect::<String>();
-            Err(format!("`{}` is in no known format{details}", file.display()))
+            Err(say!("`{}` is in no known format{details}", "`{}` 的格式未知{details}", file.display()))
         }
         Err(error) => Err(chain(&error)),
         Ok(Some(log)) => Ok(Some(FileFindings::new(file, log))),
@@ -228,14 +230,14 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
     let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
     let mut text = format!(
         "{}, {}",
-        count(observation.sessions.len(), "session"),
-        count(observation.compactions.len(), "compaction"),
+        count(observation.sessions.len(), Noun::Session),
+        count(observation.compactions.len(), Noun::Compaction),
     );
     if copies > 0 {
-        text.push_str(&format!("; {} counted once", count(copies, "copied session")));
+        text.push_str(&say!("; {} counted once", "；{} 只计一次", count(copies, Noun::CopiedSession)));
     }
     if others > 0 {
-        text.push_str(&format!("; {} of other formats not analysed", count(others, "file")));
+        text.push_str(&say!("; {} of other formats not analysed", "；其他格式的 {} 未分析", count(others, Noun::File)));
     }
     text
 }
@@ -243,8 +245,8 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
 /// What a search without a result looked for.
 fn looked_for(observation: &SessionObservation) -> String {
     let mut text =
-        "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
-                    of Claude Code, `compacted` records of Codex, `compaction` entries of pi."
+        word("No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
+                    of Claude Code, `compacted` records of Codex, `compaction` entries of pi.", "没有发现压缩。查找的是：Claude Code 会话中的 `compact_boundary` 与 `microcompact_boundary` 记录、Codex 的 `compacted` 记录、pi 的 `compaction` 条目。")
             .to_owned();
     for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
         text.push_str(&format!("\n{}: {}", session.file, session.note.unwrap_or_default()));
@@ -254,16 +256,16 @@ fn looked_for(observation: &SessionObservation) -> String {
 
 fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
     let columns = [
-        Column::Left("session"),
-        Column::Right("at"),
-        Column::Right("before"),
-        Column::Right("after"),
-        Column::Right("turns"),
-        Column::Right("reads"),
-        Column::Right("re-reads"),
-        Column::Right("fetched again"),
-        Column::Right("failed again"),
-        Column::Right("to edit"),
+        Column::Left(word("session", "会话")),
+        Column::Right(word("at", "位置")),
+        Column::Right(word("before", "之前")),
+        Column::Right(word("after", "之后")),
+        Column::Right(word("turns", "轮")),
+        Column::Right(word("reads", "读取")),
+        Column::Right(word("re-reads", "重读")),
+        Column::Right(word("fetched again", "重新取得")),
+        Column::Right(word("failed again", "再次失败")),
+        Column::Right(word("to edit", "至编辑")),
     ];
     let known = |value: Option<usize>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
     let row = |one: &ObservedCompaction| {
@@ -285,7 +287,11 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
     let rows = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at)).map(row);
     let mut text = render_table(&columns, rows, console.width());
     if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
-        text.push_str(&format!("\nand {}; --json lists all", count(rest, "more compaction")));
+        text.push_str(&say!(
+            "\nand {}; --json lists all",
+            "\n另有 {}；--json 列出全部",
+            count(rest, Noun::MoreCompaction)
+        ));
     }
     text
 }
@@ -299,8 +305,10 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
             None => by_reason.push((reason, 1)),
         }
     }
-    let lines: Vec<String> =
-        by_reason.iter().map(|(reason, count)| format!("* not counted ({count}): {reason}")).collect();
+    let lines: Vec<String> = by_reason
+        .iter()
+        .map(|(reason, count)| say!("* not counted ({count}): {reason}", "* 未计入（{count}）：{reason}"))
+        .collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -310,24 +318,33 @@ fn compared(observation: &SessionObservation) -> String {
         |of: fn(&WindowFigures) -> Option<usize>| counted.clone().filter_map(|one| of(&one.figures)).sum::<usize>();
     let coverage = observation.coverage;
     let mut lines = vec![
-        format!(
+        say!(
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
+            "对未变行的重读：{}，共 {} 读取此前读过的文件（计入的压缩的窗口内）。",
             sum(|figures| figures.re_reads),
-            count(sum(|figures| figures.reads_of_known_files), "read"),
+            count(sum(|figures| figures.reads_of_known_files), Noun::Read),
         ),
-        format!(
+        say!(
             "{} of {} have a control on both sides.",
+            "{}（共 {}）两侧都有对照。",
             coverage.with_controls,
-            count(coverage.counted, "counted compaction")
+            count(coverage.counted, Noun::CountedCompaction)
         ),
     ];
     match observation.difference {
         None if !coverage.is_enough() => {
             lines.push(
-                "Counts only: with controls at under half of the compactions, no difference is given.".to_owned(),
+                word(
+                    "Counts only: with controls at under half of the compactions, no difference is given.",
+                    "仅有计数：有对照的压缩不到一半，不给出差值。",
+                )
+                .to_owned(),
             );
         }
-        None => lines.push(format!("Counts only: a difference needs {SESSIONS_FOR_INTERVAL} sessions with controls.")),
+        None => lines.push(say!(
+            "Counts only: a difference needs {SESSIONS_FOR_INTERVAL} sessions with controls.",
+            "仅有计数：差值需要 {SESSIONS_FOR_INTERVAL} 个有对照的会话。"
+        )),
         Some(found) => lines.extend(rates(&found, observation.placebo.as_ref())),
     }
     lines.join("\n")
@@ -339,19 +356,27 @@ type Rate = fn(&LocalDifference) -> Option<RateDifference>;
 /// The differences, each with its placebo.
 fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<String> {
     let kinds: [(&str, Rate); 2] = [
-        ("Re-reads per read of a file read before", |found| found.re_reads_per_known_read),
-        ("Repeated failures per turn", |found| found.repeated_failures_per_turn),
+        (word("Re-reads per read of a file read before", "对读过文件的每次读取中的重读"), |found| {
+            found.re_reads_per_known_read
+        }),
+        (word("Repeated failures per turn", "每轮的重复失败"), |found| found.repeated_failures_per_turn),
     ];
     let mut lines = Vec::new();
     for (name, rate) in kinds {
         let Some(found) = rate(found) else { continue };
         lines.push(format!("{name}: {}", rate_words(&found)));
         lines.push(match placebo.and_then(rate) {
-            Some(placebo) => format!("  around turns without a compaction: {}", rate_words(&placebo)),
-            None => "  around turns without a compaction: too few sessions have room for such windows".to_owned(),
+            Some(placebo) => {
+                say!("  around turns without a compaction: {}", "  无压缩的轮次前后：{}", rate_words(&placebo))
+            }
+            None => word(
+                "  around turns without a compaction: too few sessions have room for such windows",
+                "  无压缩的轮次前后：能容下这种窗口的会话太少",
+            )
+            .to_owned(),
         });
     }
-    lines.push("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.".to_owned());
+    lines.push(word("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.", "两个区间（95%，跨会话）都在 0 的同侧才算发现。持续超过 20 轮的影响无法发现。").to_owned());
     lines
 }
 
@@ -361,10 +386,13 @@ fn rate_words(found: &RateDifference) -> String {
         let ci95 = side.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
         format!("{:+.2}{ci95}", side.difference)
     };
-    let finding = found.finding.map_or_else(|| "no difference found".to_owned(), |finding| format!("{finding:+.2}"));
-    format!(
+    let finding = found
+        .finding
+        .map_or_else(|| word("no difference found", "未发现差异").to_owned(), |finding| format!("{finding:+.2}"));
+    say!(
         "{finding} in {} (rate {}; less the control before {}, after {})",
-        count(found.sessions, "session"),
+        "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",
+        count(found.sessions, Noun::Session),
         number(Some(found.rate), 2),
         side(found.before),
         side(found.after),
@@ -376,7 +404,7 @@ fn quotations(observation: &SessionObservation) -> Option<String> {
     let quotes = observation.compactions.iter().flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
     let lines: Vec<String> =
         quotes.take(QUOTED).map(|(one, text)| format!("  {}: \"{}\"", one.session, text.replace('\n', " "))).collect();
-    (!lines.is_empty()).then(|| format!("May be corrections by the user:\n{}", lines.join("\n")))
+    (!lines.is_empty()).then(|| say!("May be corrections by the user:\n{}", "可能是用户的更正：\n{}", lines.join("\n")))
 }
 
 /// The command that makes fixtures of the worst sessions, and first a project where there is none.
@@ -392,11 +420,15 @@ fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) ->
     }
     if has_project {
         let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
-        return Some(format!("next: compeval fixture import {} --at-compactions", files.join(" ")));
+        return Some(say!(
+            "next: compeval fixture import {} --at-compactions",
+            "下一步：compeval fixture import {} --at-compactions",
+            files.join(" ")
+        ));
     }
     // The project is another folder, so the paths must be good there, too.
     let absolute = |file: &String| std::path::absolute(file).map_or(file.clone(), |path| path.display().to_string());
     let files: Vec<String> = files.into_iter().map(|file| shell_word(&absolute(file))).collect();
     let import = format!("compeval -C eval fixture import {} --at-compactions", files.join(" "));
-    Some(format!("next: compeval init eval --empty && {import}"))
+    Some(say!("next: compeval init eval --empty && {import}", "下一步：compeval init eval --empty && {import}"))
 }

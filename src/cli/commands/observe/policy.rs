@@ -10,6 +10,8 @@ use crate::cli::failure::Failure;
 use crate::cli::project::given;
 use crate::results::{ContextRow, names};
 use base::files::read_text;
+use base::locale::word;
+use base::say;
 use base::units::Tokens;
 use models::{ModelRef, Price, Prices, listed_window};
 use sessions::economics::{
@@ -61,10 +63,16 @@ impl PolicyArgs {
         let contexts = contexts_in(&file)?;
         let methods = measured_methods(&contexts);
         if methods.is_empty() {
-            let hint = "run the project first; a folder of results has it beside cells.jsonl";
-            return Err(
-                Failure::input(format!("there is no compression with a size in `{}`", file.display())).hinted(hint)
+            let hint = word(
+                "run the project first; a folder of results has it beside cells.jsonl",
+                "请先运行项目；结果文件夹中该文件与 cells.jsonl 并列",
             );
+            return Err(Failure::input(say!(
+                "there is no compression with a size in `{}`",
+                "`{}` 中没有带大小的压缩",
+                file.display()
+            ))
+            .hinted(hint));
         }
         Ok(methods)
     }
@@ -77,14 +85,20 @@ impl PolicyArgs {
 }
 
 fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
-    let hint = "name the folder of a result set, such as results/LABEL, or its contexts.jsonl";
+    let hint = word(
+        "name the folder of a result set, such as results/LABEL, or its contexts.jsonl",
+        "请指定结果集的文件夹，如 results/LABEL，或其 contexts.jsonl",
+    );
     let text = read_text(file).map_err(|error| Failure::input(error.to_string()).hinted(hint))?;
     let mut contexts = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let row: ContextRow<IgnoredAny> = serde_json::from_str(line).map_err(|error| {
             let place = format!("{}:{}", file.display(), at + 1);
-            Failure::input(format!("{place}: expected one compression of a result set, found no such line: {error}"))
-                .hinted(hint)
+            Failure::input(say!(
+                "{place}: expected one compression of a result set, found no such line: {error}",
+                "{place}：应为结果集的一次压缩，但该行不是：{error}"
+            ))
+            .hinted(hint)
         })?;
         // A method that kept everything here is none at sizes like this.
         let Some(tokens) = row.tokens.filter(|_| row.compressed) else { continue };
@@ -121,11 +135,19 @@ fn model_price(model: &ModelRef) -> Option<ModelPrice> {
 /// The price list knows models by their names alone.
 fn priced_model(text: &str) -> Result<ModelRef, String> {
     let found = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
-    found.ok_or_else(|| "expected a model, such as anthropic/claude-opus-4-6".to_owned())
+    found.ok_or_else(|| {
+        word("expected a model, such as anthropic/claude-opus-4-6", "应为模型，如 anthropic/claude-opus-4-6").to_owned()
+    })
 }
 
 fn trigger(text: &str) -> Result<Trigger, String> {
-    let expected = || "expected tokens, such as 120000 or 120k, or a share of the window, such as 80%".to_owned();
+    let expected = || {
+        word(
+            "expected tokens, such as 120000 or 120k, or a share of the window, such as 80%",
+            "应为词元数，如 120000 或 120k，或窗口的比例，如 80%",
+        )
+        .to_owned()
+    };
     match text.strip_suffix('%') {
         None => tokens(text).map(Trigger::Tokens).map_err(|_| expected()),
         Some(percent) => {
@@ -140,12 +162,16 @@ fn tokens(text: &str) -> Result<u64, String> {
     let (digits, times) = text.strip_suffix(['k', 'K']).map_or((text, 1), |digits| (digits, 1000));
     let number: Option<u64> = digits.trim().parse().ok().filter(|number| *number > 0);
     let number = number.and_then(|number| number.checked_mul(times));
-    number.ok_or_else(|| "expected a number of tokens above 0, such as 20000 or 20k".to_owned())
+    number.ok_or_else(|| {
+        word("expected a number of tokens above 0, such as 20000 or 20k", "应为大于 0 的词元数，如 20000 或 20k")
+            .to_owned()
+    })
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| "expected minutes above 0, such as 5 or 60".to_owned())
+    number
+        .ok_or_else(|| word("expected minutes above 0, such as 5 or 60", "应为大于 0 的分钟数，如 5 或 60").to_owned())
 }
 
 #[cfg(test)]

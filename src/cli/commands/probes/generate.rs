@@ -21,6 +21,8 @@ use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, Pr
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
+use base::locale::word;
+use base::say;
 use models::Prices;
 
 #[derive(Debug, Args)]
@@ -44,7 +46,10 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
     let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let pipeline = open_project(common, &select, opening, console)?;
-    let generator = pipeline.generators.first().ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
+    let generator = pipeline
+        .generators
+        .first()
+        .ok_or_else(|| Failure::input(word("no [[probes]] table can be used", "没有可用的 [[probes]] 表")))?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = || [&generator.model].into_iter().chain(floor);
     require_keys(models())?;
@@ -97,19 +102,26 @@ fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console
     }
     let (taken, free): (Vec<&String>, Vec<&String>) = all.into_iter().partition(has_bank);
     let names = list(taken.iter().map(|name| name.as_str()));
-    let hint = "--force replaces banks that exist";
+    let hint = word("--force replaces banks that exist", "--force 替换已有题库");
     match (named.is_empty(), taken.is_empty(), free.is_empty()) {
-        (false, false, _) => Err(Failure::input(format!("there is a bank already for {names}")).hinted(hint)),
+        (false, false, _) => {
+            Err(Failure::input(say!("there is a bank already for {names}", "{names} 已有题库")).hinted(hint))
+        }
         (true, true, true) => {
-            let hint = "`compeval fixture import LOG…` makes fixtures from session logs";
-            Err(Failure::input("there is no fixture to write probes for").hinted(hint).exiting(Exit::EmptySelection))
+            let hint = word(
+                "`compeval fixture import LOG…` makes fixtures from session logs",
+                "`compeval fixture import LOG…` 从会话日志制作样本",
+            );
+            Err(Failure::input(word("there is no fixture to write probes for", "没有需要编写问题的样本"))
+                .hinted(hint)
+                .exiting(Exit::EmptySelection))
         }
-        (true, false, true) => {
-            Err(Failure::input("every fixture has a bank").hinted(hint).exiting(Exit::EmptySelection))
-        }
+        (true, false, true) => Err(Failure::input(word("every fixture has a bank", "每个样本都有题库"))
+            .hinted(hint)
+            .exiting(Exit::EmptySelection)),
         _ => {
             if !taken.is_empty() {
-                console.note(&format!("left as they are: the banks of {names}"));
+                console.note(&say!("left as they are: the banks of {names}", "保持原样的题库：{names}"));
             }
             Ok(free.into_iter().cloned().collect())
         }

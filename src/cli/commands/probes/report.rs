@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use super::draft::{BankDraft, PointDraft};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::Exit;
-use crate::cli::format::{cost, count};
+use crate::cli::format::{Noun, cost, count};
 use crate::cli::run_log::RunLog;
 use crate::cli::terminal::{Column, Console, TextStyle, print_failures, render_table};
 use crate::probe::{ProbeType, RejectionReason, recommended_probes};
 use crate::scheduler::Budget;
+use base::locale::word;
+use base::say;
 
 /// All that a generation did.
 pub(super) struct GenerationReport<'a> {
@@ -29,14 +31,21 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     console.report(&report.json(), || {
         report.banks.iter().for_each(|(path, draft)| console.inform(&page(report, path, draft, console)));
         let cost = cost(report.budget.spent().usd);
-        console.note(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", report.generator));
+        console.note(&say!(
+            "{executed} asked now of {} ({cost}), {cached} from the cache",
+            "本次询问 {executed} 个，共 {}（{cost}），{cached} 个来自缓存",
+            report.generator
+        ));
     });
     print_failures(failures, usize::MAX, console);
     if report.banks.iter().any(|(_, draft)| draft.is_written()) {
         console.next(CommandLine::current().of_project().command("probes review"));
     }
     if let Some(reached) = report.budget.reached() {
-        console.eprint(&format!("{reached}; run it again with a larger budget to continue"));
+        console.eprint(&say!(
+            "{reached}; run it again with a larger budget to continue",
+            "{reached}；请用更大的预算重新运行以继续"
+        ));
     }
     let is_short = |(_, draft): &(String, BankDraft)| !draft.is_written() || !draft.unchecked.is_empty();
     let over_budget = report.budget.reached().is_some();
@@ -49,31 +58,39 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
 }
 
 fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Console) -> String {
-    let probes = count(draft.probes().count(), "probe");
+    let probes = count(draft.probes().count(), Noun::Probe);
     let mut text = match (draft.is_written(), draft.is_whole()) {
-        (true, _) => format!("wrote {path}  {probes}"),
+        (true, _) => say!("wrote {path}  {probes}", "已写入 {path}  {probes}"),
         (false, true) => {
-            format!(
+            say!(
                 "{} no probe passed verification; no bank was written",
+                "{} 没有问题通过核验；没有写出题库",
                 console.paint(TextStyle::Bad, &draft.fixture)
             )
         }
         (false, false) => {
             let name = console.paint(TextStyle::Bad, &draft.fixture);
-            format!("{name} some points have no reply; no bank was written. Run again to continue")
+            say!(
+                "{name} some points have no reply; no bank was written. Run again to continue",
+                "{name} 有些压缩点没有回复；没有写出题库。请重新运行以继续"
+            )
         }
     };
     text.push_str(&format!("\n{}\n", table(draft, console)));
     let mut warn = |words: String| {
-        text.push_str(&format!("{} {words}\n", console.paint(TextStyle::Warning, "warning:")));
+        text.push_str(&format!("{} {words}\n", console.paint(TextStyle::Warning, word("warning:", "警告："))));
     };
     shortages(draft, &report.generator).into_iter().for_each(&mut warn);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
-        warn(format!("answered without a context and tagged `guessable`: {}", guessable.join(", ")));
+        warn(say!(
+            "answered without a context and tagged `guessable`: {}",
+            "无上下文也能答出，标记为 `guessable`：{}",
+            guessable.join(", ")
+        ));
     }
     if !draft.unchecked.is_empty() {
-        warn(format!("not asked without a context: {}", draft.unchecked.join(", ")));
+        warn(say!("not asked without a context: {}", "未在无上下文时询问：{}", draft.unchecked.join(", ")));
     }
     text.push_str(&dropped(draft));
     text
@@ -86,29 +103,42 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
         let Some(verified) = &point.verified else { continue };
         let missing: Vec<&str> = verified.missing.iter().map(|kind| kind.name()).collect();
         if !missing.is_empty() {
-            shortages.push(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
+            shortages.push(say!(
+                "point {} has no probe of type {}",
+                "压缩点 {} 没有{}类问题",
+                point.number,
+                missing.join(", ")
+            ));
         }
     }
     let (kept, wanted) = (draft.probes().count(), recommended_probes(draft.points.len()));
     if draft.is_whole() && kept < *wanted.start() {
-        let advice = "the rules find no more; add some by hand, or generate with a model";
-        let advice = if generator == "lexical" { advice } else { "add some by hand" };
-        let few = count(kept, "probe");
-        shortages.push(format!("the bank has {few}; {} to {} are recommended: {advice}", wanted.start(), wanted.end()));
+        let advice = word(
+            "the rules find no more; add some by hand, or generate with a model",
+            "规则找不到更多；请手工添加，或用模型生成",
+        );
+        let advice = if generator == "lexical" { advice } else { word("add some by hand", "请手工添加") };
+        let few = count(kept, Noun::Probe);
+        shortages.push(say!(
+            "the bank has {few}; {} to {} are recommended: {advice}",
+            "题库有 {few}；建议 {} 至 {} 个：{advice}",
+            wanted.start(),
+            wanted.end()
+        ));
     }
     shortages
 }
 
 fn table(draft: &BankDraft, console: &Console) -> String {
     let columns = [
-        Column::Right("point"),
-        Column::Right("proposed"),
-        Column::Right("kept"),
-        Column::Right("recall"),
-        Column::Right("artifact"),
-        Column::Right("continuation"),
-        Column::Right("decision"),
-        Column::Right("dropped"),
+        Column::Right(word("point", "压缩点")),
+        Column::Right(word("proposed", "提出")),
+        Column::Right(word("kept", "保留")),
+        Column::Right(word("recall", "召回")),
+        Column::Right(word("artifact", "产物")),
+        Column::Right(word("continuation", "连续性")),
+        Column::Right(word("decision", "决策")),
+        Column::Right(word("dropped", "舍弃")),
     ];
     let row = |point: &PointDraft| {
         let Some(verified) = &point.verified else { return vec![point.number.to_string(), "–".to_owned()] };
@@ -130,7 +160,7 @@ fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
             *counts.entry(reason(why)).or_default() += 1;
         }
         if point.unreadable > 0 {
-            *counts.entry("the entry is not a probe").or_default() += point.unreadable;
+            *counts.entry(word("the entry is not a probe", "条目不是问题")).or_default() += point.unreadable;
         }
     }
     counts
@@ -138,18 +168,18 @@ fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
 
 fn reason(why: &RejectionReason) -> &'static str {
     match why {
-        RejectionReason::NoQuestion => "it has no question",
-        RejectionReason::NoFacts => "it has no expected fact",
-        RejectionReason::NotInSpan(_) => "a fact does not occur in the span",
-        RejectionReason::GivenAway(_) => "the question contains a fact",
-        RejectionReason::Weak(_) => "a fact is too short",
-        RejectionReason::Repeated => "it repeats another probe",
-        RejectionReason::Surplus => "its type has enough probes",
+        RejectionReason::NoQuestion => word("it has no question", "没有提问"),
+        RejectionReason::NoFacts => word("it has no expected fact", "没有预期事实"),
+        RejectionReason::NotInSpan(_) => word("a fact does not occur in the span", "事实不在片段中"),
+        RejectionReason::GivenAway(_) => word("the question contains a fact", "提问中含有事实"),
+        RejectionReason::Weak(_) => word("a fact is too short", "事实太短"),
+        RejectionReason::Repeated => word("it repeats another probe", "与另一问题重复"),
+        RejectionReason::Surplus => word("its type has enough probes", "该类问题已足够"),
     }
 }
 
 fn dropped(draft: &BankDraft) -> String {
-    reasons(draft).into_iter().map(|(why, times)| format!("dropped {times}: {why}\n")).collect()
+    reasons(draft).into_iter().map(|(why, times)| say!("dropped {times}: {why}\n", "舍弃 {times}：{why}\n")).collect()
 }
 
 impl GenerationReport<'_> {

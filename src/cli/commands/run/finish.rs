@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::{cost, count, duration, money, percent, short};
+use crate::cli::format::{Noun, cost, count, duration, money, percent, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::parts::PartRecord;
 use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
-use base::locale::Locale;
+use base::locale::{Locale, word};
 use base::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
@@ -22,7 +22,7 @@ pub(super) fn print_summary(
     (next, all): (&str, bool),
     console: &Console,
 ) {
-    let locale = manifest.design.locale;
+    let locale = manifest.design.locale.of_report();
     console.json(summary);
     if !console.is_quiet {
         print_results(summary, manifest, all, console);
@@ -42,7 +42,7 @@ pub(super) fn print_summary(
     let lines = details.chain([unused_line(manifest), forecast_line(manifest)]).flatten();
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
-    let counted = locale.pick(count(notes, "note"), format!("{notes} 条说明"));
+    let counted = locale.pick(count(notes, Noun::Note), format!("{notes} 条说明"));
     let notes = if all || notes == 0 { String::new() } else { format!(" · {counted} (--all)") };
     let label = console.paint(TextStyle::Strong, &manifest.label);
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
@@ -65,7 +65,7 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
     let mut tables = summary_table(summary, manifest, width);
     if let Some(comparison) = &summary.comparison {
         tables.blank_line();
-        tables.append(comparison_table(comparison, manifest.design.locale, width));
+        tables.append(comparison_table(comparison, manifest.design.locale.of_report(), width));
     }
     console.print(&console.styled(&tables));
 }
@@ -73,7 +73,7 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
 /// Prints label, cost, requests and duration, and where the report is.
 pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
     console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &manifest.label), totals(manifest)));
-    print_report_path(folder, manifest.design.locale, console);
+    print_report_path(folder, manifest.design.locale.of_report(), console);
 }
 
 fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) {
@@ -111,23 +111,23 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         console.paint(TextStyle::Strong, &format!("{label} {number}")),
         totals(manifest)
     ));
-    console.print(&console.labelled(TextStyle::Dim, "part:", path));
+    console.print(&console.labelled(TextStyle::Dim, word("part:", "分片："), path));
     let typed = CommandLine::current();
     let merge = typed.clone().without("part").without("whole_limits").with("parts", &format!("--parts {of}"));
     let next = if outcome == Outcome::Complete { merge } else { typed };
-    console.print(&console.labelled(TextStyle::Hint, "next:", next.command("run")));
+    console.print(&console.labelled(TextStyle::Hint, word("next:", "下一步："), next.command("run")));
 }
 
 /// Cost, cached share, requests and duration.
 fn totals(manifest: &Manifest) -> String {
-    let locale = manifest.design.locale;
+    let locale = manifest.design.locale.of_report();
     let (cached, requests) = (percent(manifest.cached_share()), manifest.requests_sent);
     let cost = match manifest.usd {
         None => locale.pick(cost(None), "费用未知".to_owned()),
         known => cost(known),
     };
     let counts = locale.pick(
-        format!("{cached} from the cache · {}", count(requests, "request")),
+        format!("{cached} from the cache · {}", count(requests, Noun::Request)),
         format!("{cached} 来自缓存 · {requests} 次请求"),
     );
     format!("{cost} · {counts} · {}", duration(manifest.wall_s))
@@ -137,8 +137,8 @@ fn totals(manifest: &Manifest) -> String {
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
     let early_cutoff: u64 = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
     let text = || {
-        manifest.design.locale.pick(
-            format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, "action")),
+        manifest.design.locale.of_report().pick(
+            format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, Noun::Action)),
             format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
         )
     };
@@ -151,7 +151,7 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
     let of = |part: Tokens, all: Tokens| percent(Some(part.0 as f64 / all.0.max(1) as f64));
-    let locale = manifest.design.locale;
+    let locale = manifest.design.locale.of_report();
     let stages = manifest.stages.iter().filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
     let stages: Vec<String> = stages
         .map(|(stage, StageCounts { prompt_cache: tokens, .. })| {
@@ -173,19 +173,19 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
 /// The cost of replies without a result.
 fn unused_line(manifest: &Manifest) -> Option<String> {
     let Unused { replies, usd, unanswered, .. } = manifest.unused;
-    let locale = manifest.design.locale;
+    let locale = manifest.design.locale.of_report();
     let lost = || match usd.map(|usd| money(Some(usd))) {
         Some(usd) => locale.pick(
-            format!("{} gave no result and cost {usd}", count(replies, "reply")),
+            format!("{} gave no result and cost {usd}", count(replies, Noun::Reply)),
             format!("{replies} 条回复没有结果，花费 {usd}"),
         ),
         None => locale.pick(
-            format!("{} gave no result, at unknown cost", count(replies, "reply")),
+            format!("{} gave no result, at unknown cost", count(replies, Noun::Reply)),
             format!("{replies} 条回复没有结果，费用未知"),
         ),
     };
     let replies = (replies > 0).then(lost);
-    let were = format!("{} {}", count(unanswered, "request"), if unanswered == 1 { "was" } else { "were" });
+    let were = format!("{} {}", count(unanswered, Noun::Request), if unanswered == 1 { "was" } else { "were" });
     let unanswered = (unanswered > 0).then(|| {
         locale.pick(
             format!("{were} never answered; whether they are billed is unknown"),
@@ -209,7 +209,7 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
     let (sent, money) = (manifest.requests_sent, money.unwrap_or_default());
     let (input, output) = (short(Some(input_tokens)), short(Some(output_tokens)));
     let (used_input, used_output) = (tokens(manifest.usage.input), tokens(manifest.usage.output));
-    Some(manifest.design.locale.pick(
+    Some(manifest.design.locale.of_report().pick(
         format!(
             "Forecast / actual: {requests} / {sent} requests, {input} / {used_input} tokens in, \
              {output} / {used_output} out{money}."

@@ -4,6 +4,8 @@ use super::args::RunArgs;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{Comparison, Summary, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
+use base::locale::word;
+use base::say;
 
 /// The verdict of the gate on the comparison.
 pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
@@ -11,9 +13,11 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
     if gates && summary.scale.refuses_gate() {
-        let why =
-            "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
-        console.error("gate refused:", why);
+        let why = word(
+            "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
+            "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
+        );
+        console.error(word("gate refused:", "门禁无法判断："), why);
         return Exit::Error;
     }
     let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
@@ -24,17 +28,28 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
 fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     for (method, mdd) in underpowered_methods(comparison) {
         let seen = mdd.map_or_else(
-            || "no loss, however large, would be detected on these fixtures".to_owned(),
-            |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
+            || {
+                word(
+                    "no loss, however large, would be detected on these fixtures",
+                    "在这些样本上，再大的损失也无法测出",
+                )
+                .to_owned()
+            },
+            |mdd| {
+                say!(
+                    "only losses over {mdd:.2} points would be detected on these fixtures",
+                    "在这些样本上，只能测出大于 {mdd:.2} 分的损失"
+                )
+            },
         );
-        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{method}: {seen}")));
+        console.note(&console.labelled(TextStyle::Warning, word("gate:", "门禁："), format_args!("{method}: {seen}")));
     }
     for loss in unconfirmed_losses(comparison) {
-        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{loss}")));
+        console.note(&console.labelled(TextStyle::Warning, word("gate:", "门禁："), format_args!("{loss}")));
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        console.error("regressed:", &regression.why);
+        console.error(word("regressed:", "退步："), &regression.why);
     }
     !worse.is_empty()
 }
@@ -43,7 +58,7 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
     for chain in &new {
-        console.error("newly failing:", chain);
+        console.error(word("newly failing:", "新的失败："), chain);
     }
     !new.is_empty()
 }

@@ -4,13 +4,15 @@ use super::args::RunArgs;
 use super::once::conclude;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::project::label_of;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Event, Request, evaluate, looks};
 use crate::results::{Comparison, Manifest};
 use crate::scheduler::BudgetLimits;
+use base::locale::word;
+use base::say;
 use base::units::Usd;
 
 pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
@@ -38,8 +40,12 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
         if size == most || exit != Exit::Done || comparison.is_none_or(Comparison::has_verdict) {
             return conclude(outcome, exit, common, args, console);
         }
-        let line = format!("no verdict after {} of at most {most}; continuing", count(size, "fixture"));
-        console.note(&console.labelled(TextStyle::Hint, "look:", line));
+        let line = say!(
+            "no verdict after {} of at most {most}; continuing",
+            "{} 之后仍无结论（至多 {most}），继续",
+            count(size, Noun::Fixture)
+        );
+        console.note(&console.labelled(TextStyle::Hint, word("look:", "查看："), line));
         before = Some(outcome.manifest);
     }
     Ok(Exit::Done)

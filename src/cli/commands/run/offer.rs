@@ -10,6 +10,8 @@ use crate::cli::format::shell_word;
 use crate::cli::project::folder;
 use crate::cli::terminal::Console;
 use crate::pipeline::find_pipeline;
+use base::locale::word;
+use base::say;
 use sessions::import::read_log;
 
 /// Logs that are tried: the first that can be read is enough.
@@ -34,10 +36,14 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
     let eval = eval.display().to_string();
     let init = ["init", &eval, "--empty"];
     let import = ["-C", &eval, "fixture", "import", ".."];
-    let what = format!("there is no project here, but logs of sessions ({format})");
+    let what =
+        say!("there is no project here, but logs of sessions ({format})", "此处没有项目，但有会话日志（{format}）");
     if console.is_interactive() {
         console.eprint(&format!("{what}."));
-        if !console.confirm(&format!("Make a project of them in {eval}?")).map_err(unread)? {
+        if !console
+            .confirm(&say!("Make a project of them in {eval}?", "要用它们在 {eval} 建立项目吗？"))
+            .map_err(unread)?
+        {
             return Ok(Exit::BadInput);
         }
         return run_each(&[&init, &import]);
@@ -46,7 +52,11 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
     let run = ["-C", &eval, "run"];
     let commands: [&[&str]; 5] = [&init, &import, &probes("generate"), &probes("review"), &run];
     let lines: Vec<String> = commands.map(command_line).into();
-    Err(Failure::input(what).hinted(format!("make a project of them:\n  {}", lines.join("\n  "))))
+    Err(Failure::input(what).hinted(say!(
+        "make a project of them:\n  {}",
+        "用它们建立项目：\n  {}",
+        lines.join("\n  ")
+    )))
 }
 
 /// The sample project in this folder; after it the run continues. A script gets the error of every command.
@@ -55,8 +65,12 @@ fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure>
         return Ok(None);
     }
     let place = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-    console.eprint("There is no project here, and no log of a session.");
-    let question = format!("Write the sample project into {} and run it offline?", place.display());
+    console.eprint(word("There is no project here, and no log of a session.", "此处没有项目，也没有会话日志。"));
+    let question = say!(
+        "Write the sample project into {} and run it offline?",
+        "要将示例项目写入 {} 并离线运行吗？",
+        place.display()
+    );
     if !console.confirm(&question).map_err(unread)? {
         return Ok(None);
     }
@@ -76,7 +90,7 @@ pub(super) fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
 }
 
 pub(super) fn unstarted(error: io::Error) -> Failure {
-    Failure::error(format!("compeval could not be started again: {error}"))
+    Failure::error(say!("compeval could not be started again: {error}", "无法再次启动 compeval：{error}"))
 }
 
 fn command_line(words: &[&str]) -> String {
@@ -85,7 +99,7 @@ fn command_line(words: &[&str]) -> String {
 }
 
 fn unread(error: io::Error) -> Failure {
-    Failure::error(format!("the answer could not be read: {error}"))
+    Failure::error(say!("the answer could not be read: {error}", "无法读取回答：{error}"))
 }
 
 /// The format of the first log in a folder.

@@ -14,6 +14,8 @@ use crate::evaluation::{Outcome, evaluate};
 use crate::report::junit;
 use crate::results::{Publication, names};
 use base::files::write_whole;
+use base::locale::word;
+use base::say;
 
 /// Runs the matrix, or a part of it, and prints the results.
 pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
@@ -41,8 +43,10 @@ pub(super) fn conclude(
     let Some(summary) = summary else {
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
-            let why = format!("what this part made is not in the remote: {error}");
-            return Err(Failure::error(why).hinted("run it again: nothing is asked twice").exiting(Exit::Incomplete));
+            let why = say!("what this part made is not in the remote: {error}", "本分片的产出不在远程缓存中：{error}");
+            return Err(Failure::error(why)
+                .hinted(word("run it again: nothing is asked twice", "请重新运行：不会重复请求"))
+                .exiting(Exit::Incomplete));
         }
         return unsynced.map_or(Ok(exit), |error| Err(error.into()));
     };
@@ -65,11 +69,12 @@ pub(super) fn conclude(
 /// Says so if the results are not those of the label.
 fn print_publication(Outcome { publication, manifest, .. }: &Outcome, console: &Console) {
     if let Publication::Beside(folder) = publication {
-        let text = format!(
+        let text = say!(
             "`{}` keeps its earlier results: this run is incomplete, and its results are in {}",
+            "`{}` 保留先前的结果：本次运行不完整，其结果在 {}",
             manifest.label,
             folder.path().display()
         );
-        console.warn("not replaced:", text);
+        console.warn(word("not replaced:", "未替换："), text);
     }
 }

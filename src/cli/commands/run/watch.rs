@@ -14,7 +14,7 @@ use super::finish;
 use super::once::conclude;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::project::{ProjectOptions, label_of, limits_of, open_snapshot, read_project};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{Console, TextStyle};
@@ -23,6 +23,8 @@ use crate::evaluation::{Event, Request, evaluate, text_edits_in};
 use crate::pipeline::Pipeline;
 use crate::report::comparison_table;
 use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results};
+use base::locale::word;
+use base::say;
 
 const POLL: Duration = Duration::from_millis(300);
 
@@ -64,10 +66,10 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
         console.note(&console.labelled(
             TextStyle::Hint,
             "watching",
-            format_args!("{}; Ctrl-C ends it", count(files.seen.len() as u64, "file")),
+            say!("{}; Ctrl-C ends it", "{}；Ctrl-C 结束", count(files.seen.len() as u64, Noun::File)),
         ));
         let edited = files.wait_for_edit(&pipeline.folder);
-        console.note(&console.labelled(TextStyle::Strong, "edited:", edited.join(", ")));
+        console.note(&console.labelled(TextStyle::Strong, word("edited:", "改动："), edited.join(", ")));
     }
 }
 
@@ -84,21 +86,27 @@ fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, consol
     };
     let Some(before) = last else { return Some(now) };
     if now.manifest.started == before.manifest.started {
-        console.note("This run is incomplete, so nothing is compared; the next edit is compared with the run before.");
+        console.note(word(
+            "This run is incomplete, so nothing is compared; the next edit is compared with the run before.",
+            "本次运行不完整，因此不作比较；下一次改动与之前的运行比较。",
+        ));
         return Some(before);
     }
     let cache = open_snapshot(&pipeline.cache).ok();
     let side = |set| Side { set, method: None };
     match compare(side(&now), side(&before), ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
         Ok(comparison) if is_unchanged(&comparison) => {
-            console.print("No answer and no grade changed since the last run.");
+            console.print(word(
+                "No answer and no grade changed since the last run.",
+                "与上次运行相比，没有回答或评分变化。",
+            ));
         }
         Ok(comparison) => {
-            let comparison = Comparison { baseline: "the last run".to_owned(), ..comparison };
-            let table = comparison_table(&comparison, now.manifest.design.locale, console.width());
+            let comparison = Comparison { baseline: word("the last run", "上次运行").to_owned(), ..comparison };
+            let table = comparison_table(&comparison, now.manifest.design.locale.of_report(), console.width());
             console.print(&console.styled(&table));
         }
-        Err(refusal) => console.note(&format!("Not compared with the last run: {refusal}")),
+        Err(refusal) => console.note(&say!("Not compared with the last run: {refusal}", "未与上次运行比较：{refusal}")),
     }
     finish::print_totals(&now.manifest, &folder, console);
     Some(now)

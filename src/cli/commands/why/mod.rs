@@ -17,8 +17,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
-use crate::plan::StaleExplanation;
+use crate::plan::StaleCause;
 use crate::results::FailedAction;
+use base::locale::word;
+use base::say;
 use chain::{ChainStep, StepDifference, StepState, chain_of};
 use subject::{CellKeys, ExplainedCell};
 
@@ -44,7 +46,7 @@ struct StepJson {
     point: u32,
     key: Option<String>,
     state: &'static str,
-    why: Option<&'static str>,
+    why: Option<StaleCause>,
     changed: Vec<String>,
     entry: Option<EntryJson>,
     inputs: Vec<InputJson>,
@@ -71,26 +73,41 @@ fn explain(
     let snapshot = snapshot(&paths.cache, console)?;
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
-        let why =
-            "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run";
-        console.warn("note:", why);
+        let why = word(
+            "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run",
+            "当前项目没有该方法或样本，或未通过 `compeval check`；这里显示记录的运行",
+        );
+        console.warn(word("note:", "说明："), why);
     }
     let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
     console.report(&json(subject, &steps, &snapshot), || page(console, &explanation(subject, &steps, console)));
     Ok(Exit::Done)
 }
 
+/// A state as it is printed; JSON has the English word.
+fn state_word(state: &StepState) -> &'static str {
+    match state {
+        StepState::Cached => word("cached", "已缓存"),
+        StepState::Stale(_) => word("stale", "过期"),
+        StepState::Superseded(_) => word("superseded", "已被取代"),
+        StepState::Blocked => word("blocked", "阻塞"),
+        StepState::Absent => word("absent", "不存在"),
+    }
+}
+
 /// A state in a word, what differs, its style, and its meaning in words.
 fn describe(state: &StepState) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
     match state {
-        StepState::Cached => ("cached", None, TextStyle::Good, "nothing has changed"),
-        StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad, "it would run again"),
+        StepState::Cached => ("cached", None, TextStyle::Good, word("nothing has changed", "没有变化")),
+        StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad, word("it would run again", "会重新运行")),
         StepState::Superseded(differs) => {
-            let meaning = "changed since; the current version has already run";
+            let meaning = word("changed since; the current version has already run", "之后有改动；当前版本已运行");
             ("superseded", Some(differs), TextStyle::Warning, meaning)
         }
-        StepState::Blocked => ("blocked", None, TextStyle::Warning, "waits for a stale action above"),
-        StepState::Absent => ("absent", None, TextStyle::Dim, "not in the current project"),
+        StepState::Blocked => {
+            ("blocked", None, TextStyle::Warning, word("waits for a stale action above", "等待上面过期的动作"))
+        }
+        StepState::Absent => ("absent", None, TextStyle::Dim, word("not in the current project", "不在当前项目中")),
     }
 }
 
@@ -99,7 +116,7 @@ fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &
     let step = |step: &ChainStep<'_>| {
         let (state, differs, ..) = describe(&step.state);
         let explained = differs.map(|differs| &differs.explained);
-        let blocked = matches!(step.state, StepState::Blocked).then_some(StaleExplanation::UPSTREAM);
+        let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
         StepJson {
             stage: step.stage,
             point: step.point,
@@ -128,10 +145,14 @@ fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &
 fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &Console) -> String {
     let CellCoordinate { fixture, point, method, run, probe, .. } = &subject.place;
     let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
-    let place = format!("{fixture} · point {} · {method} · run {run}{probe_told}", point.0);
+    let place = say!(
+        "{fixture} · point {} · {method} · run {run}{probe_told}",
+        "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe_told}",
+        point.0
+    );
     let score = match (subject.overall, subject.failure) {
-        (Some(score), _) => format!("{score:.2} of 5"),
-        (None, Some(failure)) => format!("{} failed", failure.stage.name()),
+        (Some(score), _) => say!("{score:.2} of 5", "{score:.2}（满分 5）"),
+        (None, Some(failure)) => say!("{} failed", "{} 失败", failure.stage.name()),
         (None, None) => "–".to_owned(),
     };
     let mut lines = vec![
@@ -140,13 +161,13 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
             console.paint(TextStyle::Strong, &place),
             console.paint(score_style(subject.overall), &score)
         ),
-        console.paint(TextStyle::Dim, &format!("label {}", subject.manifest.label)),
+        console.paint(TextStyle::Dim, &say!("label {}", "标签 {}", subject.manifest.label)),
     ];
     for step in steps {
         lines.push(String::new());
         lines.extend(step_lines(step, point.0, console));
     }
-    lines.push(format!("\n{} {}", console.paint(TextStyle::Hint, "next:"), next(subject, steps)));
+    lines.push(format!("\n{} {}", console.paint(TextStyle::Hint, word("next:", "下一步：")), next(subject, steps)));
     lines.join("\n")
 }
 
@@ -164,28 +185,32 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
 }
 
 fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
-    let (state, differs, style, meaning) = describe(&step.state);
-    let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
-    let at = step.step.map_or(at.clone(), |step| format!("{at} step {step}"));
+    let (_, differs, style, meaning) = describe(&step.state);
+    let at = if step.point == point { String::new() } else { say!(" at point {}", "，压缩点 {}", step.point) };
+    let at = step.step.map_or(at.clone(), |step| say!("{at} step {step}", "{at}，第 {step} 步"));
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
         "{}{}  {}  {}",
         console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
         console.paint(TextStyle::Dim, &key),
-        console.paint(style, state),
+        console.paint(style, state_word(&step.state)),
         console.paint(TextStyle::Dim, &format!("({meaning})")),
     )];
     if let Some(StepDifference { explained, files }) = differs {
         let changed = explained.changed.join("; ");
         let colon = if changed.is_empty() { "" } else { ": " };
-        lines.push(format!("  {}{colon}{changed}", console.paint(style, explained.why)));
+        lines.push(format!("  {}{colon}{changed}", console.paint(style, explained.why.words())));
         for (file, hunks) in files {
             lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
             lines.extend(hunk_lines(hunks, "    ", console));
         }
     }
     if let Some(failure) = step.failure {
-        lines.push(format!("  {} {}", console.paint(TextStyle::Bad, "failed:"), failure.message_with_hint()));
+        lines.push(format!(
+            "  {} {}",
+            console.paint(TextStyle::Bad, word("failed:", "失败：")),
+            failure.message_with_hint()
+        ));
     }
     match &step.entry {
         Some((record, meta)) => {
@@ -193,7 +218,9 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
             lines.extend(input_lines(meta, console).into_iter().map(|line| format!("  {line}")));
         }
         None if step.failure.is_some() => {}
-        None => lines.push(console.paint(TextStyle::Dim, "  (its entry is no longer in the cache)")),
+        None => lines.push(
+            console.paint(TextStyle::Dim, word("  (its entry is no longer in the cache)", "  （其条目已不在缓存中）")),
+        ),
     }
     lines
 }

@@ -7,6 +7,7 @@ use crate::pipeline::{LoadedFixture, Pipeline, data_files};
 use crate::plan::{DiffSide, Hunk, hunks};
 use crate::probe::ParsedBank;
 use crate::results::Manifest;
+use base::say;
 use base::text::line_and_column;
 use sessions::transcript::{Fixture, ParsedFixture, render};
 
@@ -30,7 +31,7 @@ impl SourceChanges<'_> {
         let loaded = self.fixture()?;
         let old = ParsedFixture::read(&self.earlier(&loaded.path)?).ok()?.fixture;
         let differing = hunks(&before(&old, point), &before(&loaded.fixture, point), AROUND);
-        (!differing.is_empty()).then(|| (format!("{}, as models read it", loaded.path), differing))
+        (!differing.is_empty()).then(|| (say!("{}, as models read it", "{}（模型读到的内容）", loaded.path), differing))
     }
 
     /// The lines of the bank that are the probe's.

@@ -14,9 +14,11 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::Console;
+use base::locale::word;
+use base::say;
 use card::Card;
 use session::{Review, ReviewTally};
 
@@ -41,7 +43,7 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
     }
     let next = CommandLine::current().of_project();
     if review.items.is_empty() {
-        console.note("Every probe is reviewed.");
+        console.note(word("Every probe is reviewed.", "所有问题都已审阅。"));
         console.next(next.command("run"));
         return Ok(Exit::Done);
     }
@@ -50,15 +52,18 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
         return Ok(conclude(tally, left, console));
     }
     if !console.is_interactive() {
-        let hint = "run it in a terminal, or in a browser with --open; --json lists what is to be reviewed";
-        return Err(Failure::input("a review needs a terminal").hinted(hint));
+        let hint = word(
+            "run it in a terminal, or in a browser with --open; --json lists what is to be reviewed",
+            "请在终端中运行，或用 --open 在浏览器中运行；--json 列出待审内容",
+        );
+        return Err(Failure::input(word("a review needs a terminal", "审阅需要终端")).hinted(hint));
     }
     terminal::review(&mut review, console)?;
     Ok(conclude(review.tally, review.left(), console))
 }
 
 fn conclude(tally: ReviewTally, left: usize, console: &Console) -> Exit {
-    console.note(&format!("{tally}, {} left", count(left, "question")));
+    console.note(&say!("{tally}, {} left", "{tally}，剩余 {}", count(left, Noun::Question)));
     console.next(CommandLine::current().of_project().command(if left > 0 { "probes review" } else { "run" }));
     Exit::Done
 }

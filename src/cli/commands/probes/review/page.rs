@@ -17,6 +17,8 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{LoopbackServer, PageReply, PageRequest, Site};
 use crate::probe::ProbeId;
 use base::files::temporary_file;
+use base::locale::word;
+use base::say;
 
 const PAGE: &str = include_str!("../../../../../assets/review/page.html");
 
@@ -46,12 +48,16 @@ struct Shown {
 
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
 pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, usize), Failure> {
-    let fault = |error: io::Error| Failure::error(format!("the page cannot be served: {}", chain(&error)));
+    let fault =
+        |error: io::Error| Failure::error(say!("the page cannot be served: {}", "无法提供页面：{}", chain(&error)));
     let (over, is_over) = mpsc::channel();
     let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
     let server = LoopbackServer::start(site.clone()).map_err(fault)?;
     let address = server.address();
-    console.eprint(&format!("review: {address}   (Ctrl-C ends it; decisions are saved immediately)"));
+    console.eprint(&say!(
+        "review: {address}   (Ctrl-C ends it; decisions are saved immediately)",
+        "审阅：{address}   （Ctrl-C 结束；决定立即保存）"
+    ));
     // Other users see the arguments of programs, so the browser gets a file that only this user can read.
     let redirect = temporary_file(&redirect_page(&address), ".html").map_err(|error| Failure::error(chain(&error)))?;
     open_in_browser(redirect.path().as_os_str());
@@ -115,7 +121,10 @@ impl ReviewSite {
         };
         let mut review = self.review();
         if review.items.get(shown.at).is_none_or(|item| item.probe.is_none() || item.probe != shown.id) {
-            return refusal(&Failure::input("this question is no longer asked: load the page again"));
+            return refusal(&Failure::input(word(
+                "this question is no longer asked: load the page again",
+                "该问题不再询问：请重新载入页面",
+            )));
         }
         match review.accept_all(shown.at) {
             Ok(accepted) => json_reply(&json!({ "accepted": accepted })),
@@ -130,7 +139,10 @@ impl ReviewSite {
         };
         let mut review = self.review();
         if review.items.get(decided.at).is_none_or(|item| item.probe != decided.id) {
-            return refusal(&Failure::input("this question is no longer asked: load the page again"));
+            return refusal(&Failure::input(word(
+                "this question is no longer asked: load the page again",
+                "该问题不再询问：请重新载入页面",
+            )));
         }
         match review.decide(decided.at, decided.decision) {
             Ok(is_settled) => json_reply(&json!({ "settled": is_settled })),

@@ -14,6 +14,8 @@ use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
 use crate::probe::{BankText, Probe};
 use base::fault::Fault;
 use base::files::{read_text, write_whole};
+use base::locale::word;
+use base::say;
 use lexical::facts::History;
 use sessions::import::PARAPHRASE;
 use sessions::transcript::ParsedFixture;
@@ -38,7 +40,13 @@ pub(super) struct ReviewTally {
 
 impl fmt::Display for ReviewTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} accepted, {} edited, {} rejected", self.accepted, self.edited, self.rejected)
+        f.write_str(&say!(
+            "{} accepted, {} edited, {} rejected",
+            "接受 {}，编辑 {}，拒绝 {}",
+            self.accepted,
+            self.edited,
+            self.rejected
+        ))
     }
 }
 
@@ -76,16 +84,20 @@ impl Review {
     pub(super) fn open(paths: ProjectPaths, names: &[String], all: bool) -> Result<Review, Failure> {
         if let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) {
             let hint = suggest(unknown, paths.files.keys().map(String::as_str));
-            return Err(Failure::input(format!("there is no fixture `{unknown}`")).hinted(hint));
+            return Err(Failure::input(say!("there is no fixture `{unknown}`", "没有样本 `{unknown}`")).hinted(hint));
         }
         let has_bank = |name: &&String| paths.bank_of(name).is_file();
         if let Some(bare) = names.iter().find(|name| !has_bank(name)) {
-            return Err(Failure::input(format!("the fixture `{bare}` has no bank")).hinted(GENERATE));
+            return Err(
+                Failure::input(say!("the fixture `{bare}` has no bank", "样本 `{bare}` 没有题库")).hinted(generate())
+            );
         }
         let is_meant = |name: &&String| names.is_empty() || names.contains(*name);
         let names: Vec<String> = paths.files.keys().filter(is_meant).filter(has_bank).cloned().collect();
         if names.is_empty() {
-            return Err(Failure::input("there is no bank to review").hinted(GENERATE).exiting(Exit::EmptySelection));
+            return Err(Failure::input(word("there is no bank to review", "没有可审阅的题库"))
+                .hinted(generate())
+                .exiting(Exit::EmptySelection));
         }
         let mut review = Review {
             paths,
@@ -115,7 +127,7 @@ impl Review {
 
     /// How far the review is, in a line.
     pub(super) fn progress(&self) -> String {
-        format!("{} of {} decided ({})", self.settled.len(), self.items.len(), self.tally)
+        say!("{} of {} decided ({})", "已决定 {}/{}（{}）", self.settled.len(), self.items.len(), self.tally)
     }
 
     /// How many items are not settled.
@@ -126,7 +138,11 @@ impl Review {
     /// What a person is shown of an item.
     pub(super) fn card(&mut self, at: usize) -> Result<Card, Failure> {
         let of = self.items.len();
-        let item = self.items.get(at).ok_or_else(|| Failure::error("there is no such question"))?.clone();
+        let item = self
+            .items
+            .get(at)
+            .ok_or_else(|| Failure::error(word("there is no such question", "没有这个问题")))?
+            .clone();
         let bank = self.bank(&item.fixture)?;
         let session = self.session(&item.fixture)?;
         Card::new(&item, (at + 1, of), session, &bank).ok_or_else(|| missing_probe(&item))
@@ -159,7 +175,10 @@ impl Review {
         for file in &step.files {
             if read_text(&file.path)? != file.after {
                 let path = self.paths.shown(&file.path);
-                return Err(Failure::input(format!("{path} was changed since, so the decision is not undone")));
+                return Err(Failure::input(say!(
+                    "{path} was changed since, so the decision is not undone",
+                    "{path} 之后有改动，因此不撤销该决定"
+                )));
             }
         }
         for file in step.files.iter().rev() {
@@ -191,7 +210,9 @@ impl Review {
     fn settle(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
         let Some(item) = self.items.get(at).cloned() else { return Ok(true) };
         match (&item.probe, &decision) {
-            (None, Decision::Reject) => return Err(Failure::input("a message can only be rephrased or kept")),
+            (None, Decision::Reject) => {
+                return Err(Failure::input(word("a message can only be rephrased or kept", "消息只能改写或保留")));
+            }
             (None, Decision::Accept) => self.settle_message(&item.fixture, None)?,
             (None, Decision::Edit(words)) => self.settle_message(&item.fixture, Some(words))?,
             (Some(id), Decision::Accept) => self.edit_bank(&item, |bank| bank.with_reviewed(id))?,
@@ -222,7 +243,7 @@ impl Review {
         let index = changed.notes.get(PARAPHRASE).and_then(serde_json::Value::as_u64);
         let message = index.and_then(|index| changed.messages.get_mut(usize::try_from(index).ok()?));
         match (message, words.map(str::trim)) {
-            (_, Some("")) => return Err(Failure::input("a message cannot be empty")),
+            (_, Some("")) => return Err(Failure::input(word("a message cannot be empty", "消息不能为空"))),
             (Some(message), Some(words)) => words.clone_into(&mut message.content),
             _ => {}
         }
@@ -277,11 +298,17 @@ impl Review {
     }
 }
 
-const GENERATE: &str = "`compeval probes generate` writes banks";
+fn generate() -> &'static str {
+    word("`compeval probes generate` writes banks", "`compeval probes generate` 编写题库")
+}
 
 fn missing_probe(item: &ReviewItem) -> Failure {
     let id = item.probe.as_ref().map(ToString::to_string).unwrap_or_default();
-    Failure::input(format!("the probe `{id}` is no longer in the bank of {}", item.fixture))
+    Failure::input(say!(
+        "the probe `{id}` is no longer in the bank of {}",
+        "问题 `{id}` 已不在 {} 的题库中",
+        item.fixture
+    ))
 }
 
 fn problems(faults: Vec<Fault>, path: String, text: &str) -> Failure {

@@ -5,11 +5,13 @@ use std::process::Command;
 use super::card::{Card, FactPlace, LiteralForm, MessageCard, ProbeCard, Subject};
 use super::session::{Decision, Review};
 use crate::cli::failure::Failure;
-use crate::cli::format::count;
+use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::variable;
 use crate::probe::Probe;
 use base::files::{read_text, temporary_file};
+use base::locale::word;
+use base::say;
 use base::text::one_line;
 use lexical::facts::Fact;
 
@@ -57,7 +59,7 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
         match done {
             Ok(next) => at = next,
             // What cannot be read is asked again; nothing was written.
-            Err(Failure::Message { message, .. }) => console.error("not written:", message),
+            Err(Failure::Message { message, .. }) => console.error(word("not written:", "未写入："), message),
             Err(other) => return Err(other),
         }
     }
@@ -66,18 +68,29 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
 
 /// Asks after many questions whether there is time for more.
 fn goes_on(review: &Review, console: &Console) -> Result<bool, Failure> {
-    let question = format!("{}; what was decided is saved. [g]o on  [q]uit:", review.progress());
+    let question = say!(
+        "{}; what was decided is saved. [g]o on  [q]uit:",
+        "{}；已作的决定都已保存。[g] 继续  [q] 退出：",
+        review.progress()
+    );
     let answer = ask(console, &question)?;
     Ok(answer.is_some_and(|answer| !answer.trim().to_lowercase().starts_with('q')))
 }
 
 fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
     let choices = match &card.subject {
-        Subject::Probe(card) if !card.literal_forms.is_empty() => {
-            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:"
-        }
-        Subject::Probe(_) => "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
-        Subject::Message(_) => "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
+        Subject::Probe(card) if !card.literal_forms.is_empty() => word(
+            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
+            "[a] 接受  [e] 编辑  数字选用该原文形式  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
+        ),
+        Subject::Probe(_) => word(
+            "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
+            "[a] 接受  [e] 编辑  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
+        ),
+        Subject::Message(_) => word(
+            "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
+            "[p] 改写  [k] 照原样保留  [s] 跳过  [u] 撤销  [q] 退出  [?]：",
+        ),
     };
     loop {
         let Some(answer) = ask(console, choices)? else { return Ok(KeyChoice::Quit) };
@@ -111,7 +124,9 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
 
 fn ask(console: &Console, question: &str) -> Result<Option<String>, Failure> {
     let question = console.paint(TextStyle::Hint, question);
-    console.ask(&question).map_err(|error| Failure::error(format!("the answer could not be read: {error}")))
+    console
+        .ask(&question)
+        .map_err(|error| Failure::error(say!("the answer could not be read: {error}", "无法读取回答：{error}")))
 }
 
 /// The probe as JSON, edited; `None` if nothing changed.
@@ -126,19 +141,23 @@ fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, F
 /// The probe, asked for field by field: an empty line keeps what there is.
 fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     let mut edited = probe.clone();
-    console.eprint("An empty line keeps the current text.");
+    console.eprint(word("An empty line keeps the current text.", "空行保留现有文字。"));
     let line = |what: &str| -> Result<_, Failure> { Ok(ask(console, what)?.filter(|line| !line.trim().is_empty())) };
-    if let Some(question) = line("question:")? {
+    if let Some(question) = line(word("question:", "问题："))? {
         edited.question = question;
     }
-    if let Some(facts) = line("expected facts, with ; between them, and | between the spellings of one:")? {
+    if let Some(facts) = line(word(
+        "expected facts, with ; between them, and | between the spellings of one:",
+        "预期事实，用 ; 分隔，同一事实的不同写法用 | 分隔：",
+    ))? {
         let spellings = |fact: &str| fact.split('|').map(|spelling| spelling.trim().to_owned()).collect();
         edited.expected_facts = facts.split(';').map(|fact| Fact { spellings: spellings(fact) }).collect();
     }
-    if let Some(answer) = line("reference answer:")? {
+    if let Some(answer) = line(word("reference answer:", "参考答案："))? {
         edited.reference_answer = Some(answer);
     }
-    serde_json::to_string_pretty(&edited).map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
+    serde_json::to_string_pretty(&edited)
+        .map_err(|error| Failure::error(say!("failed to write JSON: {error}", "无法写出 JSON：{error}")))
 }
 
 /// The rephrased message; `None` if it is the same or empty.
@@ -147,7 +166,7 @@ fn edited_message(card: &MessageCard, console: &Console) -> Result<Option<String
         Some(editor) => in_editor(&editor, &card.text, ".txt")?,
         None => {
             let mut lines = Vec::new();
-            console.eprint("Rephrase it; an empty line ends the text.");
+            console.eprint(word("Rephrase it; an empty line ends the text.", "请改写；空行结束。"));
             while let Some(line) = ask(console, ">")?.filter(|line| !line.trim().is_empty()) {
                 lines.push(line);
             }
@@ -163,7 +182,8 @@ fn editor() -> Option<String> {
 
 /// The text after a person edited it in `editor`, which may have arguments of its own.
 fn in_editor(editor: &str, text: &str, suffix: &str) -> Result<String, Failure> {
-    let failed = |why: String| Failure::input(format!("the editor `{editor}` failed: {why}"));
+    let failed =
+        |why: String| Failure::input(say!("the editor `{editor}` failed: {why}", "编辑器 `{editor}` 失败：{why}"));
     let file = temporary_file(text, suffix)?;
     let mut words = editor.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("vi"));
@@ -179,11 +199,15 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
     let progress = console.paint(TextStyle::Dim, progress);
     match subject {
         Subject::Probe(probe) => {
-            let head = format!("{fixture} · {number} of {of} · {}", probe.id);
+            let head = say!("{fixture} · {number} of {of} · {}", "{fixture} · {number}/{of} · {}", probe.id);
             format!("\n{}  {progress}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
         }
         Subject::Message(message) => {
-            let head = format!("{fixture} · {number} of {of} · message {} is in the user's own words", message.message);
+            let head = say!(
+                "{fixture} · {number} of {of} · message {} is in the user's own words",
+                "{fixture} · {number}/{of} · 第 {} 条消息是用户原话",
+                message.message
+            );
             let text = base::text::shortened(&message.text, SHOWN);
             format!("\n{}  {progress}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
         }
@@ -191,17 +215,23 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
 }
 
 fn render_probe(probe: &ProbeCard, console: &Console) -> String {
-    let kind = format!("{}, asked after {}", probe.kind.name(), count(probe.messages, "message"));
+    let kind =
+        say!("{}, asked after {}", "{}，在 {} 之后提问", probe.kind.name(), count(probe.messages, Noun::Message));
     let mut lines = vec![console.paint(TextStyle::Dim, &kind), String::new(), probe.question.clone(), String::new()];
     if !probe.answerable {
-        lines.push("  the right answer: the transcript does not say".to_owned());
+        lines.push(word("  the right answer: the transcript does not say", "  正确答案：会话记录中没有").to_owned());
     }
     lines.extend(probe.facts.iter().map(|place| fact_lines("expected", place, console)));
-    let form = |(number, proposed): (usize, &LiteralForm)| format!("  literal form {number}: »{}«", proposed.form);
+    let form = |(number, proposed): (usize, &LiteralForm)| {
+        say!("  literal form {number}: »{}«", "  原文形式 {number}：»{}«", proposed.form)
+    };
     lines.extend((1..).zip(&probe.literal_forms).map(form));
     lines.extend(probe.superseded.iter().map(|place| fact_lines("superseded", place, console)));
-    lines.extend(probe.reference_answer.iter().map(|answer| format!("  reference answer: {answer}")));
-    let finding = |finding: &String| format!("  {} {finding}", console.paint(TextStyle::Warning, "check:"));
+    lines.extend(
+        probe.reference_answer.iter().map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
+    );
+    let finding =
+        |finding: &String| format!("  {} {finding}", console.paint(TextStyle::Warning, word("check:", "请核对：")));
     lines.extend(probe.findings.iter().map(finding));
     lines.join("\n") + "\n"
 }
@@ -210,9 +240,13 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
 fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
     let fact = console.paint(TextStyle::Strong, &place.spellings.join(" | "));
     let Some((message, role)) = place.message.zip(place.role) else {
-        return format!("  {what}: {fact}\n    in no message before the point");
+        return say!(
+            "  {what}: {fact}\n    in no message before the point",
+            "  {what}：{fact}\n    压缩点之前没有消息含有它"
+        );
     };
-    let others = if place.others > 0 { format!(", and in {} more", place.others) } else { String::new() };
+    let others =
+        if place.others > 0 { say!(", and in {} more", "，另见 {} 处", place.others) } else { String::new() };
     let found = match console.colors {
         true => console.paint(TextStyle::Warning, &place.found),
         false => format!("»{}«", place.found),
@@ -222,5 +256,9 @@ fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
     let (before, after) = (&place.before, &place.after);
     let before = format!("{}{}", one_line(before), seam(before.ends_with(char::is_whitespace)));
     let after = format!("{}{}", seam(after.starts_with(char::is_whitespace)), one_line(after));
-    format!("  {what}: {fact}\n    message {message} ({}){others}: {before}{found}{after}", role.name())
+    say!(
+        "  {what}: {fact}\n    message {message} ({}){others}: {before}{found}{after}",
+        "  {what}：{fact}\n    第 {message} 条消息（{}）{others}：{before}{found}{after}",
+        role.name()
+    )
 }
