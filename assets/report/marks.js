@@ -1,14 +1,6 @@
 // Icons and labels that all sections share: methods, intervals, outcomes of facts, verdicts.
 
-const SHAPES = [
-  (r) => s('circle', { r }),
-  (r) => s('rect', { x: -r * 0.88, y: -r * 0.88, width: r * 1.76, height: r * 1.76 }),
-  (r) => s('path', { d: `M0 ${-r * 1.15}L${r * 1.1} ${r * 0.85}H${-r * 1.1}Z` }),
-  (r) => s('path', { d: `M0 ${-r * 1.25}L${r * 1.25} 0L0 ${r * 1.25}L${-r * 1.25} 0Z` }),
-  (r) => s('path', { d: `M0 ${r * 1.15}L${r * 1.1} ${-r * 0.85}H${-r * 1.1}Z` }),
-  (r) => s('path', { d: `M${-r} ${-r}L${r} ${r}M${-r} ${r}L${r} ${-r}`, class: 'open' }),
-  (r) => s('path', { d: `M${-r * 1.2} 0H${r * 1.2}M0 ${-r * 1.2}V${r * 1.2}`, class: 'open' }),
-];
+// SHAPES, of radius 1, come from marks.json.
 const COLOURS = 7;
 const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'neither');
 
@@ -25,7 +17,8 @@ function methodShape(m, r) {
   const number = ordinary.indexOf(ownOf(m));
   if (methods[m].anchor === 'ceiling') return s('path', { d: `M${-r} ${r * 0.6}L0 ${-r * 0.6}L${r} ${r * 0.6}`, class: 'open' });
   if (methods[m].anchor === 'floor') return s('path', { d: `M${-r} ${-r * 0.6}L0 ${r * 0.6}L${r} ${-r * 0.6}`, class: 'open' });
-  return SHAPES[(number + Math.floor(number / COLOURS)) % SHAPES.length](r);
+  const shape = SHAPES[(number + Math.floor(number / COLOURS)) % SHAPES.length];
+  return s('path', { d: shape.path, transform: `scale(${r})`, class: shape.open ? 'open' : '' });
 }
 
 /** The icon of a method in text. */

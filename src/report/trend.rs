@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use indexmap::IndexSet;
 use serde::Serialize;
 
-use super::html::escape;
+use super::html::{Mark, document, escape};
+use base::locale::Locale;
 
 /// A score with its 95% interval over fixtures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -28,6 +29,9 @@ pub struct TrendPoint {
     pub measured_otherwise: bool,
     /// By method, in the order of the pipeline: `overall` and each dimension.
     pub methods: Vec<(String, Vec<(String, TrendScore)>)>,
+    /// Those of them that keep everything or nothing.
+    #[serde(skip)]
+    pub anchors: Vec<String>,
 }
 
 impl TrendPoint {
@@ -67,41 +71,40 @@ pub fn score_text(score: Option<TrendScore>) -> String {
     format!("{value:.2}{interval}")
 }
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}\
-table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #8884;\
-white-space:nowrap}td:first-child,th:first-child{text-align:left}.wide{overflow-x:auto}svg{width:100%;height:auto}\
-text{font:11px system-ui,sans-serif;fill:currentColor}:root{color-scheme:light dark}";
-
-/// Distinguishable for people with color blindness; after the last, the first is used again.
-const COLORS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5195", "#b8860b", "#56b4e9", "#888888"];
+/// The mark of each method, as the report of each result set has it.
+fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
+    let mut number = 0;
+    let mark = |method: &&str| {
+        if points.iter().any(|point| point.anchors.iter().any(|anchor| anchor == method)) {
+            return Mark::Anchor;
+        }
+        number += 1;
+        Mark::Method(number - 1)
+    };
+    methods.iter().map(mark).collect()
+}
 
 /// One page that needs no network and no script: a chart and a table for `overall` and each dimension.
 pub fn trend_page(points: &[TrendPoint]) -> String {
     let methods = trend_methods(points);
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>compeval labels trend</title><style>{STYLE}</style></head><body>\n<h1>{} result \
-         sets</h1>\n<p>Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the fixtures, the questions, the \
-         rubric, the answerer or the judge changed, and scores before and after cannot be compared.</p>\n",
+    let marked: Vec<(&str, Mark)> = methods.iter().copied().zip(marks(points, &methods)).collect();
+    let mut body = format!(
+        "<h1>{} result sets</h1>\n<p class=\"lead\">Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the \
+         fixtures, the questions, the rubric, the answerer or the judge changed, and scores before and after cannot be \
+         compared.</p>\n<ul class=\"legend\">",
         points.len()
     );
-    page.push_str("<p>");
-    for (at, method) in methods.iter().enumerate() {
+    for (method, mark) in &marked {
         // Writing to a string cannot fail.
-        let _ = write!(page, "<span style=\"color:{}\">■</span> {} &emsp;", color(at), escape(method));
+        let _ = write!(body, "<li>{}{}</li>", mark.icon(), escape(method));
     }
-    page.push_str("</p>\n");
+    body.push_str("</ul>\n");
     for dimension in trend_dimensions(points) {
-        let _ = write!(page, "<h2>{}</h2>\n{}", escape(dimension), chart(points, &methods, dimension));
-        page.push_str(&table(points, &methods, dimension));
+        let _ = writeln!(body, "<section><h2>{}</h2>\n{}", escape(dimension), chart(points, &marked, dimension));
+        body.push_str(&table(points, &methods, dimension));
+        body.push_str("</section>\n");
     }
-    page.push_str("</body></html>\n");
-    page
-}
-
-fn color(at: usize) -> &'static str {
-    COLORS.get(at % COLORS.len()).copied().unwrap_or("#888888")
+    document(Locale::En, "compeval: trend", &body)
 }
 
 const WIDTH: f64 = 960.0;
@@ -114,7 +117,7 @@ fn y(value: f64) -> f64 {
     TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - value.clamp(0.0, 5.0) / 5.0)
 }
 
-fn chart(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
+fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> String {
     let step = (WIDTH - LEFT) / points.len().max(1) as f64;
     let x = |at: usize| LEFT + step * (at as f64 + 0.5);
     let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n", escape(dimension));
@@ -122,7 +125,7 @@ fn chart(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
         let y = y(f64::from(score));
         let _ = writeln!(
             svg,
-            "<line x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#8884\"/>\
+            "<line x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"grid\"/>\
              <text x=\"4\" y=\"{:.1}\">{score}</text>",
             y + 4.0
         );
@@ -133,8 +136,7 @@ fn chart(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
             let left = x - step / 2.0;
             let _ = writeln!(
                 svg,
-                "<line x1=\"{left:.1}\" x2=\"{left:.1}\" y1=\"{TOP}\" y2=\"{:.1}\" stroke=\"currentColor\" \
-                 stroke-dasharray=\"4 4\"/>",
+                "<line x1=\"{left:.1}\" x2=\"{left:.1}\" y1=\"{TOP}\" y2=\"{:.1}\" class=\"change\"/>",
                 HEIGHT - BOTTOM
             );
         }
@@ -145,8 +147,8 @@ fn chart(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
             "<text x=\"{x:.1}\" y=\"{row:.1}\" text-anchor=\"middle\">{name}<title>{label} {time}</title></text>"
         );
     }
-    for (at, method) in methods.iter().enumerate() {
-        svg.push_str(&line(points, (*method, dimension), color(at), &|point| {
+    for (at, (method, mark)) in methods.iter().enumerate() {
+        svg.push_str(&line(points, (method, dimension), *mark, &|point| {
             x(point) + (at as f64 - methods.len() as f64 / 2.0) * 3.0
         }));
     }
@@ -155,36 +157,35 @@ fn chart(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
 }
 
 /// The scores of one method: marks with their intervals, joined where they can be compared.
-fn line(points: &[TrendPoint], (method, dimension): (&str, &str), color: &str, x: &dyn Fn(usize) -> f64) -> String {
-    let mut svg = String::new();
+fn line(points: &[TrendPoint], (method, dimension): (&str, &str), mark: Mark, x: &dyn Fn(usize) -> f64) -> String {
+    let mut svg = format!("<g class=\"{}\">\n", mark.class());
     let mut before: Option<(f64, f64)> = None;
     for (at, point) in points.iter().enumerate() {
         let Some(score) = point.score(method, dimension) else { continue };
         let (x, y_score) = (x(at), y(score.value));
         if let Some((x0, y0)) = before.filter(|_| !point.measured_otherwise) {
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{x0:.1}\" y1=\"{y0:.1}\" x2=\"{x:.1}\" y2=\"{y_score:.1}\" stroke=\"{color}\" \
-                 stroke-width=\"1.5\"/>"
-            );
+            let _ =
+                writeln!(svg, "<line x1=\"{x0:.1}\" y1=\"{y0:.1}\" x2=\"{x:.1}\" y2=\"{y_score:.1}\" class=\"line\"/>");
         }
         if let Some([low, high]) = score.ci95 {
             let _ = writeln!(
                 svg,
-                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\" opacity=\".5\"/>",
+                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" class=\"interval\"/>",
                 y(low),
                 y(high)
             );
         }
-        let fill = if point.complete { color } else { "none" };
+        let class = if point.complete { "sign" } else { "sign partial" };
         let title = format!("{method}, {}: {}", point.label, score_text(Some(score)));
         let _ = writeln!(
             svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y_score:.1}\" r=\"4\" fill=\"{fill}\" stroke=\"{color}\"><title>{}</title></circle>",
+            "<g class=\"{class}\" transform=\"translate({x:.1} {y_score:.1})\">{}<title>{}</title></g>",
+            mark.shape(4.5),
             escape(&title)
         );
         before = Some((x, y_score));
     }
+    svg.push_str("</g>\n");
     svg
 }
 
@@ -225,14 +226,15 @@ mod tests {
             complete: true,
             measured_otherwise,
             methods: vec![("anchored".to_owned(), vec![("overall".to_owned(), score)])],
+            anchors: Vec::new(),
         }
     }
 
     #[test]
     fn scores_are_joined_only_where_they_can_be_compared() {
-        let joined = |page: &str| page.matches("stroke-width=\"1.5\"").count();
+        let joined = |page: &str| page.matches("class=\"line\"").count();
         let page = trend_page(&[point("a", 3.0, false), point("<b>", 3.5, false), point("c", 4.0, true)]);
-        assert_eq!((joined(&page), page.matches("stroke-dasharray").count()), (1, 1));
+        assert_eq!((joined(&page), page.matches("class=\"change\"").count()), (1, 1));
         assert!(page.contains("3.50 [3.30, 3.70]") && page.contains("&lt;b&gt;") && !page.contains("<b>"));
         assert!(page.contains("2026-01-02 03:04") && page.contains("0123456789<"));
     }

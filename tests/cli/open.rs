@@ -1,6 +1,7 @@
 //! `report --open`: the page of a label, in the browser where there is one.
 
 use super::project::Project;
+use super::server::Server;
 
 /// A project with two result sets, of which the second is newer.
 fn project() -> Project {
@@ -46,4 +47,21 @@ fn the_browser_is_given_the_page() {
     assert_eq!(project.expect(0, "report --open first --json").json()["opened"], true);
     super::server::wait_until(|| project.exists("seen"));
     assert!(project.read("seen").ends_with("results/first/report.html"));
+}
+
+#[test]
+fn with_two_result_sets_the_page_switches_between_them() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label first --quiet");
+    project.expect(0, "report --open");
+    assert!(!project.exists("results/index.html"), "there is nothing to switch to");
+    project.expect(0, "run --label second --quiet");
+    project.expect(0, "report --open first");
+    let page = project.read("results/index.html");
+    for option in
+        ["<option value=\"first/report.html\" selected>first · ", "<option value=\"second/report.html\">second · "]
+    {
+        assert!(page.contains(option), "{page}");
+    }
 }

@@ -12,26 +12,39 @@ mod chunks;
 mod sessions;
 mod economics;
 mod observed;
+mod document;
+mod marks;
+mod sets;
+mod template;
 
 pub use input::{
     ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
     PageSession, ReadRows, ScaleAnchor,
 };
 
-use crate::action::{Digest, DigestBuilder};
 use crate::results::RowError;
 use base::locale::Locale;
 pub(super) use chunks::escape;
+use document::GROUND;
+pub(super) use document::document;
+use marks::MARKS;
+pub(super) use marks::Mark;
 pub use observed::observed_page;
+pub use sets::{SetLink, sets_page};
+use template::{compact, fill, nonce};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
-const STYLES: [&str; 3] = [
+const STYLES: [&str; 4] = [
+    GROUND,
     include_str!("../../../assets/report/style.css"),
     include_str!("../../../assets/report/charts.css"),
     include_str!("../../../assets/report/cells.css"),
 ];
 /// In order of dependency.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 17] = [
+    "const SHAPES =",
+    MARKS,
+    ";",
     include_str!("../../../assets/report/dom.js"),
     include_str!("../../../assets/report/address.js"),
     include_str!("../../../assets/report/data.js"),
@@ -85,44 +98,10 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
     Ok(page)
 }
 
-/// Sources without indentation and comments, which no reader of the page needs. No text in them spans lines.
-fn compact(sources: &[&str]) -> String {
-    let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
-    let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
-    lines.filter(|line| !line.is_empty() && !is_comment(line)).flat_map(|line| [line, "\n"]).collect()
-}
-
-fn nonce(parts: &[&str]) -> String {
-    let mut digest = DigestBuilder::new("report.html");
-    for part in parts {
-        digest.field("part", Digest::hash(part).0);
-    }
-    digest.finish().hex().chars().take(32).collect()
-}
-
-/// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut page = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        page.push_str(before);
-        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
-        page.push_str(values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value));
-        rest = after;
-    }
-    page.push_str(rest);
-    page
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-
-    #[test]
-    fn values_are_not_filled_in_again() {
-        assert_eq!(fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]), "a{{y}}b2c");
-    }
 
     #[test]
     fn both_languages_have_the_same_texts() {

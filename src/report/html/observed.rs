@@ -3,35 +3,27 @@
 use std::fmt::Write as _;
 
 use super::chunks::escape;
+use super::document::document;
 use super::economics::economics_sections;
+use base::locale::Locale;
 use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
-table{border-collapse:collapse;width:100%}td,th{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #8884}\
-td:first-child,th:first-child{text-align:left;overflow-wrap:anywhere}section{border-top:2px solid #8886;margin-top:2rem}\
-pre,blockquote{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.6rem;margin:.5rem 0}\
-:root{color-scheme:light dark}";
-
 /// The page; `cases` are places in `observation.compactions`, the worst first.
 pub fn observed_page(observation: &SessionObservation, cases: &[usize], economics: Option<&Economics>) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>compeval observe</title><style>{STYLE}</style></head><body>\n\
-         <h1>After {} compactions</h1>\n<p>{} sessions; {} of {} counted compactions have a control on both sides. Worst first; counts are of the 20 turns after each \
-         compaction.</p>\n",
+    let mut body = format!(
+        "<h1>After {} compactions</h1>\n<p class=\"lead\">{} sessions; {} of {} counted compactions have a control on both \
+         sides. Worst first; counts are of the 20 turns after each compaction.</p>\n",
         observation.compactions.len(),
         observation.sessions.len(),
         observation.coverage.with_controls,
         observation.coverage.counted,
     );
     let shown: Vec<&ObservedCompaction> = cases.iter().filter_map(|at| observation.compactions.get(*at)).collect();
-    page.push_str(&overview(&shown));
-    page.extend(economics.map(economics_sections));
-    shown.iter().enumerate().for_each(|(number, case)| page.push_str(&section(number + 1, case)));
-    page.push_str("</body></html>\n");
-    page
+    body.push_str(&overview(&shown));
+    body.extend(economics.map(economics_sections));
+    shown.iter().enumerate().for_each(|(number, case)| body.push_str(&section(number + 1, case)));
+    document(Locale::En, "compeval observe", &body)
 }
 
 fn number<T: ToString>(value: Option<T>) -> String {
@@ -40,7 +32,7 @@ fn number<T: ToString>(value: Option<T>) -> String {
 
 fn overview(cases: &[&ObservedCompaction]) -> String {
     let mut table = String::from(
-        "<table><thead><tr><th>session</th><th>at</th><th>tokens before</th><th>after</th><th>turns</th><th>reads</th>\
+        "<div class=\"wide\"><table class=\"names\"><thead><tr><th>session</th><th>at</th><th>tokens before</th><th>after</th><th>turns</th><th>reads</th>\
          <th>re-reads</th><th>repeated failures</th><th>turns to edit</th><th>fetched again</th></tr></thead><tbody>\n",
     );
     for (at, case) in cases.iter().enumerate() {
@@ -62,7 +54,7 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
         cells.iter().for_each(|cell| table.push_str(&format!("<td>{cell}</td>")));
         table.push_str("</tr>\n");
     }
-    table.push_str("</tbody></table>\n");
+    table.push_str("</tbody></table></div>\n");
     table
 }
 
@@ -78,9 +70,13 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
         out.push_str(&format!("<p>Not counted: {}.</p>\n", escape(reason)));
     }
     let lines = |lines: Option<[u64; 2]>| lines.map(|[a, b]| format!(", lines {a} to {b}")).unwrap_or_default();
-    let read = case.re_read.iter().map(|one| format!("{}{} (turn {})", one.path, lines(one.lines), one.turn));
+    let read = case.re_read.iter().map(|one| {
+        let named = named(case, &one.path).map_or("", |is_named| if is_named { NAMED } else { NOT_NAMED });
+        format!("{}{} (turn {}){named}", escape(&one.path), lines(one.lines), one.turn)
+    });
     out.push_str(&list("Read again, unchanged", read));
-    let failed = case.repeated.iter().map(|one| format!("{}: {} (turn {})", one.command, one.error, one.turn));
+    let failed =
+        case.repeated.iter().map(|one| format!("{}: {} (turn {})", escape(&one.command), escape(&one.error), one.turn));
     out.push_str(&list("Failed again with the same error", failed));
     if !case.corrections.is_empty() {
         out.push_str("<h3>May be corrections by the user</h3>\n");
@@ -88,14 +84,74 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
     }
     out.push_str("<h3>What the summary said</h3>\n");
     match &case.summary {
-        Some(summary) => out.push_str(&format!("<pre>{}</pre>\n", escape(summary))),
+        Some(summary) => out.push_str(&format!("<pre>{}</pre>\n", marked(summary, case))),
         None => out.push_str("<p>The log has no readable summary.</p>\n"),
     }
     out.push_str("</section>\n");
     out
 }
 
+const NAMED: &str = " <span class=\"kept\">✓ named in the summary</span>";
+const NOT_NAMED: &str = " <span class=\"lost\">× not named in the summary</span>";
+
+/// Whether the summary names the file, by its path or by its last part; `None` where no summary can be read.
+fn named(case: &ObservedCompaction, path: &str) -> Option<bool> {
+    let summary = case.summary.as_ref()?;
+    Some(!places(summary, path).is_empty())
+}
+
+/// Where a text names a file: its whole path, else its last part as a word of its own.
+fn places(text: &str, path: &str) -> Vec<(usize, usize)> {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let found = |needle: &str| -> Vec<(usize, usize)> {
+        if needle.is_empty() {
+            return Vec::new();
+        }
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let all = text.match_indices(needle).map(|(at, found)| (at, at + found.len()));
+        all.filter(|(from, to)| {
+            let follows = text.get(*to..).unwrap_or("");
+            let goes_on = follows.strip_prefix('.').unwrap_or(follows).starts_with(is_part);
+            !text.get(..*from).unwrap_or("").ends_with(is_part) && !goes_on
+        })
+        .collect()
+    };
+    let whole = found(path);
+    if whole.is_empty() { found(name) } else { whole }
+}
+
+/// The summary as markup, with the files that were read again marked.
+fn marked(summary: &str, case: &ObservedCompaction) -> String {
+    let mut all: Vec<(usize, usize)> = case.re_read.iter().flat_map(|one| places(summary, &one.path)).collect();
+    all.sort_unstable();
+    let (mut out, mut end) = (String::new(), 0);
+    for (from, to) in all {
+        if from < end {
+            continue;
+        }
+        let before = summary.get(end..from).unwrap_or("");
+        let name = summary.get(from..to).unwrap_or("");
+        out.push_str(&format!("{}<mark>{}</mark>", escape(before), escape(name)));
+        end = to;
+    }
+    out.push_str(&escape(summary.get(end..).unwrap_or("")));
+    out
+}
+
+/// A list of items, which are markup.
 fn list(heading: &str, items: impl Iterator<Item = String>) -> String {
-    let items: String = items.map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
+    let items: String = items.map(|item| format!("<li>{item}</li>\n")).collect();
     if items.is_empty() { String::new() } else { format!("<h3>{heading}</h3>\n<ul>{items}</ul>\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+
+    #[test]
+    fn a_summary_names_a_file_by_its_path_or_its_last_part() {
+        let named = |text: &str| !places(text, "src/net/retry.rs").is_empty();
+        assert!(named("changed src/net/retry.rs.") && named("`retry.rs` waits longer") && named("see net/retry.rs"));
+        assert!(!named("the retry waits") && !named("my_retry.rs") && !named("retry.rs.bak") && !named(""));
+    }
 }

@@ -181,7 +181,9 @@ fn point(manifest: Manifest, summary: &StoredSummary, measured_otherwise: bool) 
         let all = overall.into_iter().chain(dimensions);
         all.filter_map(|(name, level)| Some((name, level.score()?))).collect()
     };
+    let is_anchor = |method: &&String| manifest.design.method(method).is_some_and(|method| method.is_anchor());
     TrendPoint {
+        anchors: summary.methods.keys().filter(is_anchor).cloned().collect(),
         methods: summary.methods.iter().map(|(name, method)| (name.clone(), scores(method))).collect(),
         complete: manifest.outcome == Outcome::Complete,
         label: manifest.label,

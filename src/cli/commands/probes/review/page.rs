@@ -21,6 +21,8 @@ use base::locale::word;
 use base::say;
 
 const PAGE: &str = include_str!("../../../../../assets/review/page.html");
+/// The style that all pages share.
+const GROUND: &str = include_str!("../../../../../assets/ground.css");
 
 /// A review that is served.
 struct ReviewSite {
@@ -70,7 +72,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
 impl Site for ReviewSite {
     fn reply(&self, request: &PageRequest) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/") => PageReply::new("200 OK", "text/html", PAGE.to_owned()),
+            ("GET", "/") => PageReply::new("200 OK", "text/html", PAGE.replace("{{ground}}", GROUND)),
             ("GET", path) => match path.strip_prefix("/card/").and_then(|at| at.parse().ok()) {
                 Some(at) => self.card(at),
                 None => PageReply::refused("404 Not Found"),

@@ -1,0 +1,56 @@
+//! A page that shows the report of one result set, and switches to those of the others.
+
+use std::fmt::Write as _;
+
+use base::locale::Locale;
+
+use super::chunks::escape;
+use super::document::GROUND;
+use super::template::{compact, fill, nonce};
+
+const TEMPLATE: &str = include_str!("../../../assets/sets.html");
+
+/// A result set to choose.
+pub struct SetLink {
+    pub label: String,
+    /// When its run began, RFC 3339.
+    pub started: String,
+    /// The address of its page, relative to this one.
+    pub page: String,
+}
+
+/// The page; `chosen` is the label that it shows first.
+pub fn sets_page(locale: Locale, sets: &[SetLink], chosen: &str) -> String {
+    let mut options = String::new();
+    for set in sets {
+        let selected = if set.label == chosen { " selected" } else { "" };
+        let began: String = set.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            options,
+            "<option value=\"{}\"{selected}>{} · {}</option>",
+            escape(&set.page),
+            escape(&set.label),
+            escape(&began)
+        );
+    }
+    let page = sets.iter().find(|set| set.label == chosen).map_or("", |set| set.page.as_str());
+    let (language, title, choose, alone, frame) = locale.pick(
+        ("en", "compeval: result sets", "Result set", "open alone", "Report"),
+        ("zh-Hans", "compeval：结果集", "结果集", "单独打开", "报告"),
+    );
+    let style = compact(&[GROUND]);
+    let nonce = nonce(&[TEMPLATE, &style, &options, page]);
+    let values = [
+        ("language", language),
+        ("nonce", &nonce),
+        ("title", title),
+        ("style", &style),
+        ("choose", choose),
+        ("options", &options),
+        ("page", &escape(page)),
+        ("alone", alone),
+        ("frame", frame),
+    ];
+    fill(TEMPLATE, &values)
+}

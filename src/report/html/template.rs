@@ -1,0 +1,43 @@
+//! How pages are put together: sources without comments, values in a template, the nonce of the policy.
+
+use crate::action::{Digest, DigestBuilder};
+
+/// Sources without indentation and comments, which no reader of the page needs. No text in them spans lines.
+pub(super) fn compact(sources: &[&str]) -> String {
+    let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
+    let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
+    lines.filter(|line| !line.is_empty() && !is_comment(line)).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// A nonce for the content security policy: a digest of what the page consists of, which no text in it can predict.
+pub(super) fn nonce(parts: &[&str]) -> String {
+    let mut digest = DigestBuilder::new("report.html");
+    for part in parts {
+        digest.field("part", Digest::hash(part).0);
+    }
+    digest.finish().hex().chars().take(32).collect()
+}
+
+/// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
+pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut page = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        page.push_str(before);
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        page.push_str(values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fill;
+
+    #[test]
+    fn values_are_not_filled_in_again() {
+        assert_eq!(fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]), "a{{y}}b2c");
+    }
+}
