@@ -3,27 +3,16 @@
 
 use std::rc::Rc;
 
+use super::outputs::OutputUnavailable;
 use super::prepare::Preparer;
-use super::reading::{Output, RawBody, Unreadable, read_output};
+use super::reading::{Output, RawBody, read_output};
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
 use crate::action::ActionKey;
 use crate::answer::{Excerpt, Exchange, Recovery};
-use crate::cache::{Damage, Lookup};
+use crate::cache::Lookup;
 use crate::search::excerpt;
-use base::say;
 use sessions::transcript::{Message, estimate_tokens};
-
-/// Why it is not known what follows from an output.
-#[derive(Debug, thiserror::Error)]
-pub enum Unfollowed {
-    #[error("{}", say!("the cache entry {} is gone; run again to make it anew", "缓存条目 {} 已不存在；请重新运行以重新产生" , _0.0.short()))]
-    Gone(ActionKey),
-    #[error(transparent)]
-    Damaged(#[from] Damage),
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-}
 
 /// What follows from the output of a task. `output` is that output where it was just read; it is read again only of
 /// answerers that may search.
@@ -36,7 +25,7 @@ pub fn follow<L: Lookup>(
     task: &Task,
     resolved: Resolved,
     output: Option<&Output>,
-) -> Result<TaskOutcome, Unfollowed> {
+) -> Result<TaskOutcome, OutputUnavailable> {
     let Task::Answer(answer) = task else { return Ok(TaskOutcome::Resolved(resolved)) };
     let Some(recovery) = answer.recovery(preparer.pipeline()) else { return Ok(TaskOutcome::Resolved(resolved)) };
     let read;
@@ -65,8 +54,8 @@ fn read_entry<L: Lookup>(
     preparer: &Preparer<'_>,
     task: &Task,
     key: ActionKey,
-) -> Result<Output, Unfollowed> {
-    let record = lookup.find(&key).ok_or(Unfollowed::Gone(key))?;
+) -> Result<Output, OutputUnavailable> {
+    let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
     let bytes = lookup.body(&record)?;
     Ok(read_output(preparer, task, RawBody { dialect: record.dialect, bytes: &bytes })?)
 }
@@ -78,7 +67,7 @@ fn search<L: Lookup>(
     task: &AnswerTask,
     recovery: &Recovery,
     mut exchange: Exchange,
-) -> Result<Exchange, Unfollowed> {
+) -> Result<Exchange, OutputUnavailable> {
     let context = &task.context;
     let is_known = recovery.command.is_some() && context.own_archive.get().is_some();
     if exchange.pending().is_none() || is_known {

@@ -11,8 +11,7 @@ use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    ContextFacts, Headings, Measured, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio,
-    share,
+    Headings, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
@@ -111,9 +110,11 @@ impl<'e> RowBuilder<'e> {
         let place = CellCoordinate::of_judge(pipeline, &task.cell);
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
-        let measured = self.measured(task, (&measures, probe), context, answer);
-        let context_facts = self.context_facts(task, (&measures, probe), context);
-        let open_book = self.open_book(task, (&measures, probe), context);
+        let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
+        let present = context.folded().map(|folded| measure.presence(folded));
+        let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
+        let measured = measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text);
+        let open_book = self.open_book(task, &measures, &measure, present.as_deref(), context);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -138,8 +139,11 @@ impl<'e> RowBuilder<'e> {
             heading: self.heading(task, probe),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
-            summary_survival: self.summary_survival(task, (&measures, probe), context),
-            context_facts,
+            summary_survival: context.folded_summary().and_then(|summary| share(measure.presence(summary))),
+            context_facts: context
+                .entries()
+                .zip(context.folded())
+                .and_then(|(entries, text)| measure.in_context(entries, text)),
             is_constraint: probe.is_constraint(),
             fabricated: measured.asserted,
             invented: measured.unknown_names,
@@ -160,48 +164,18 @@ impl<'e> RowBuilder<'e> {
         })
     }
 
-    /// What an answer says of the facts of its probe, beside what its context has of them.
-    fn measured(
-        &self,
-        task: &JudgeTask,
-        (measures, probe): (&Measures, &Probe),
-        context: &LoadedContext,
-        answer: &Answer,
-    ) -> Measured {
-        let (texts, cell) = (&task.context.texts, &task.cell.answer);
-        let tail = self.preparer.pipeline().settings.tail;
-        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), tail);
-        let present = context.folded().map(|folded| measure.presence(folded));
-        let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
-        measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text)
-    }
-
-    /// The share of a probe's facts in the summary alone, where the context has more than it.
-    fn summary_survival(
-        &self,
-        task: &JudgeTask,
-        (measures, probe): (&Measures, &Probe),
-        context: &LoadedContext,
-    ) -> Option<f64> {
-        let (texts, cell) = (&task.context.texts, &task.cell.answer);
-        let tail = self.preparer.pipeline().settings.tail;
-        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), tail);
-        share(measure.presence(context.folded_summary()?))
-    }
-
     /// What the answerer searched for, if it could.
     fn open_book(
         &self,
         task: &JudgeTask,
-        (measures, probe): (&Measures, &Probe),
+        measures: &Measures,
+        measure: &ProbeMeasure,
+        present: Option<&[bool]>,
         context: &LoadedContext,
     ) -> Option<OpenBook> {
-        let pipeline = self.preparer.pipeline();
-        let recovery = pipeline.answerer(task.cell.answer.answerer).recovery.as_ref()?;
-        let (exchange, texts, cell) = (&task.exchange, &task.context.texts, &task.cell.answer);
-        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), pipeline.settings.tail);
-        let present = context.folded().map(|folded| measure.presence(folded));
-        let is_gold = |present: Vec<bool>| {
+        let recovery = self.preparer.pipeline().answerer(task.cell.answer.answerer).recovery.as_ref()?;
+        let (exchange, texts) = (&task.exchange, &task.context.texts);
+        let is_gold = |present: &[bool]| {
             let is_searched = exchange.used() > 0 && present.contains(&false);
             let recovers = |excerpt: &Excerpt| {
                 let folded = excerpt.message.map(|at| measures.folded_message(texts, at));
@@ -218,19 +192,6 @@ impl<'e> RowBuilder<'e> {
             gold_found: present.and_then(is_gold),
             own_archive: context.compressed.archive.is_some(),
         })
-    }
-
-    /// What a context says of the facts of a probe.
-    fn context_facts(
-        &self,
-        task: &JudgeTask,
-        (measures, probe): (&Measures, &Probe),
-        context: &LoadedContext,
-    ) -> Option<ContextFacts> {
-        let (texts, cell) = (&task.context.texts, &task.cell.answer);
-        let tail = self.preparer.pipeline().settings.tail;
-        let measure = measures.probe(texts, cell.compress.point, (cell.probe, probe), tail);
-        measure.in_context(context.entries()?, context.folded()?)
     }
 
     /// The row of a context, as a line without its end: a [`ConstraintRow`] if a rule was put into its session, else a
