@@ -26,13 +26,12 @@ pub use csv::{csv_header, csv_line};
 pub use headline::headline;
 pub use junit::junit;
 pub use markdown::markdown;
+pub use numbers::short_time;
 pub use screen::{note_count, screen};
 pub use styled::{Span, StyledText, TextStyle};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
-pub use trend::{
-    TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
-};
+pub use trend::{TrendPoint, TrendScore, score_text, short_commit, trend_dimensions, trend_methods, trend_page};
 
 #[cfg(test)]
 mod tests;

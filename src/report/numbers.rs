@@ -83,3 +83,8 @@ pub(super) fn verdict_mark(verdict: Verdict) -> &'static str {
         Verdict::NoEvidence => "",
     }
 }
+
+/// `2026-01-02 03:04`, of a time in RFC 3339.
+pub fn short_time(time: &str) -> String {
+    time.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}

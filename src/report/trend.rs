@@ -6,6 +6,7 @@ use indexmap::IndexSet;
 use serde::Serialize;
 
 use super::html::{Mark, document, escape};
+use super::numbers::short_time;
 use base::locale::Locale;
 
 /// A score with its 95% interval over fixtures.
@@ -57,11 +58,6 @@ pub fn trend_dimensions(points: &[TrendPoint]) -> Vec<&str> {
 /// The first ten digits of a commit.
 pub fn short_commit(point: &TrendPoint) -> String {
     point.commit.as_ref().map_or_else(|| "–".to_owned(), |commit| commit.chars().take(10).collect())
-}
-
-/// `2026-01-02 03:04`
-pub fn short_time(point: &TrendPoint) -> String {
-    point.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
 /// `3.87 [3.55, 4.19]`; a dash where nothing was measured.
@@ -140,7 +136,7 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
                 HEIGHT - BOTTOM
             );
         }
-        let (row, time) = (HEIGHT - 24.0, escape(&short_time(point)));
+        let (row, time) = (HEIGHT - 24.0, escape(&short_time(&point.started)));
         let name: String = label.chars().take((step / 6.0) as usize).collect();
         let _ = writeln!(
             svg,
@@ -201,7 +197,7 @@ fn table(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
             html,
             "<tr><td>{}{note}</td><td>{}</td><td>{}</td>",
             escape(&point.label),
-            escape(&short_time(point)),
+            escape(&short_time(&point.started)),
             escape(&short_commit(point))
         );
         for method in methods {

@@ -131,21 +131,21 @@ fn plot(curve: &CostCurve) -> String {
         .collect();
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"cost against threshold\">\n\
-         <rect x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"#4a8\" fill-opacity=\"0.25\"/>\n\
-         <polyline points=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"/>\n\
-         <line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{WIDTH}\" y2=\"{floor}\" stroke=\"currentColor\" stroke-opacity=\"0.4\"/>\n",
+         <rect x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" class=\"flat\"/>\n\
+         <polyline points=\"{}\" class=\"m0 line\"/>\n\
+         <line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{WIDTH}\" y2=\"{floor}\" class=\"grid\"/>\n",
         (to - from).max(2.0),
         floor - TOP,
         line.join(" "),
     );
     for usd in [0.0, axes.most_usd / 2.0, axes.most_usd] {
         let y = axes.y(usd) + 4.0;
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\" {TEXT}>${usd:.2}</text>", LEFT - 6.0);
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\">${usd:.2}</text>", LEFT - 6.0);
     }
     for point in curve.points.iter().step_by(3) {
         let _ = writeln!(
             svg,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" {TEXT}>{}k</text>",
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}k</text>",
             axes.x(point.threshold),
             HEIGHT - 10.0,
             point.threshold / 1000
@@ -154,5 +154,3 @@ fn plot(curve: &CostCurve) -> String {
     svg.push_str("</svg>\n");
     svg
 }
-
-const TEXT: &str = "font-size=\"11\" fill=\"currentColor\"";

@@ -31,7 +31,7 @@ use marks::MARKS;
 pub(super) use marks::Mark;
 pub use observed::observed_page;
 pub use sets::{SetLink, sets_page};
-use template::{compact, fill, nonce};
+use template::{compact, fill, head, nonce};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
 const STYLES: [&str; 4] = [
@@ -80,16 +80,15 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
         ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
     );
     let title = format!("{} · {title}", escape(input.label));
+    // A page in a file requests nothing; a served page requests the progress of the run.
+    let requests = if input.live.is_some() { "connect-src 'self'; " } else { "" };
+    let sources = format!("script-src 'nonce-{nonce}'; {requests}");
     let page = fill(
         TEMPLATE,
         &[
-            ("language", language),
-            ("title", &title),
+            ("head", &head(language, &title, &nonce, &sources, &style)),
             ("nonce", &nonce),
-            // A page in a file requests nothing; a served page requests the progress of the run.
-            ("connect", if input.live.is_some() { " connect-src 'self';" } else { "" }),
             ("no_script", no_script),
-            ("style", &style),
             ("texts", &texts),
             ("data", &data),
             ("script", &script),

@@ -6,9 +6,11 @@ use base::locale::Locale;
 
 use super::chunks::escape;
 use super::document::GROUND;
-use super::template::{compact, fill, nonce};
+use super::template::{compact, fill, head, nonce};
+use crate::report::numbers::short_time;
 
 const TEMPLATE: &str = include_str!("../../../assets/sets.html");
+const STYLE: &str = include_str!("../../../assets/sets.css");
 
 /// A result set to choose.
 pub struct SetLink {
@@ -24,14 +26,13 @@ pub fn sets_page(locale: Locale, sets: &[SetLink], chosen: &str) -> String {
     let mut options = String::new();
     for set in sets {
         let selected = if set.label == chosen { " selected" } else { "" };
-        let began: String = set.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
         // Writing to a string cannot fail.
         let _ = write!(
             options,
             "<option value=\"{}\"{selected}>{} · {}</option>",
             escape(&set.page),
             escape(&set.label),
-            escape(&began)
+            escape(&short_time(&set.started))
         );
     }
     let page = sets.iter().find(|set| set.label == chosen).map_or("", |set| set.page.as_str());
@@ -39,13 +40,12 @@ pub fn sets_page(locale: Locale, sets: &[SetLink], chosen: &str) -> String {
         ("en", "compeval: result sets", "Result set", "open alone", "Report"),
         ("zh-Hans", "compeval：结果集", "结果集", "单独打开", "报告"),
     );
-    let style = compact(&[GROUND]);
+    let style = compact(&[GROUND, STYLE]);
     let nonce = nonce(&[TEMPLATE, &style, &options, page]);
-    let values = [
-        ("language", language),
+    let sources = format!("script-src 'nonce-{nonce}'; frame-src 'self' file:; ");
+    let values: [(&str, &str); 7] = [
+        ("head", &head(language, title, &nonce, &sources, &style)),
         ("nonce", &nonce),
-        ("title", title),
-        ("style", &style),
         ("choose", choose),
         ("options", &options),
         ("page", &escape(page)),

@@ -18,6 +18,19 @@ pub(super) fn nonce(parts: &[&str]) -> String {
     digest.finish().hex().chars().take(32).collect()
 }
 
+/// The head of a page, down to its style. `sources` is what the policy allows beyond the style, as its directives, each
+/// with an end.
+pub(super) fn head(language: &str, title: &str, nonce: &str, sources: &str, style: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {sources}style-src 'nonce-{nonce}'; \
+         img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style nonce=\"{nonce}\">\n{style}</style>\n</head>\n"
+    )
+}
+
 /// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
 pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut page = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());

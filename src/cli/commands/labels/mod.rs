@@ -14,6 +14,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{left, right};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::report::short_time;
 use crate::results::{
     FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside, labels,
     lock_reports, names, open_results, remove_results,
@@ -171,7 +172,7 @@ fn outcome_word(outcome: Outcome) -> &'static str {
 }
 
 fn line(label: &LabelJson, width: usize, console: &Console) -> String {
-    let began: String = label.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
+    let began = short_time(&label.started);
     let cells = format!("{}/{}", label.cells, label.expected);
     let best = label.best.as_ref().map_or_else(|| "–".to_owned(), |b| format!("{} {:.2}", b.method, b.overall));
     let outcome = left(outcome_word(label.outcome), 11);

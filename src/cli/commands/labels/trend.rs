@@ -227,7 +227,7 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
 fn start(point: &TrendPoint) -> Vec<String> {
     let mark = if point.measured_otherwise { "≠ " } else { "" };
     let note = if point.complete { "" } else { " (incomplete)" };
-    vec![format!("{mark}{}{note}", point.label), short_time(point), short_commit(point)]
+    vec![format!("{mark}{}{note}", point.label), short_time(&point.started), short_commit(point)]
 }
 
 /// Columns of scores under their headings: of all methods, or of the dimensions of one.
