@@ -22,12 +22,12 @@ pub enum CacheError {
     )]
     OlderFormat { path: PathBuf },
     /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
-    #[error("{}", say!("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", "缓存 {} 正由 {holder} 使用。请等其结束，或用另一缓存文件夹" , path.display()))]
+    #[error("{}", say!("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", "缓存 {} 正由 {holder} 使用。请等其结束，或用另一缓存文件夹", path.display()))]
     Locked { path: PathBuf, holder: String },
     #[error("could not {operation} {}: {source}", path.display())]
     Io { operation: &'static str, path: PathBuf, source: io::Error },
     /// An earlier write failed; `cause` is that first failure.
-    #[error("{}", say!("the cache {} can no longer be written to: {cause}", "缓存 {} 已无法写入：{cause}" , path.display()))]
+    #[error("{}", say!("the cache {} can no longer be written to: {cause}", "缓存 {} 已无法写入：{cause}", path.display()))]
     Poisoned { path: PathBuf, cause: String },
     /// Somebody took the folder away while this process wrote to it.
     #[error("{}", say!("the cache {} was removed or replaced while it was in use; what this process stored in it is lost unless you put that folder back", "缓存 {} 在使用中被删除或替换；除非放回该文件夹，本进程存入的内容已丢失" ,
@@ -37,7 +37,7 @@ pub enum CacheError {
     TooLarge { bytes: u64, limit: u64 },
     #[error("{}", say!("`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them", "`{prefix}` 不是键：键为至多 64 位十六进制数；`cache ls` 列出全部"))]
     BadPrefix { prefix: String },
-    #[error("{}", say!("`{prefix}` is the beginning of several keys: {}; write more digits", "`{prefix}` 是多个键的开头：{}；请多写几位" , list_keys(candidates)))]
+    #[error("{}", say!("`{prefix}` is the beginning of several keys: {}; write more digits", "`{prefix}` 是多个键的开头：{}；请多写几位", list_keys(candidates)))]
     AmbiguousPrefix { prefix: String, candidates: Vec<ActionKey> },
     #[error("{}", say!("no entry has a key that begins with `{prefix}`; `cache ls` lists the keys", "没有条目的键以 `{prefix}` 开头；`cache ls` 列出全部键"))]
     UnknownPrefix { prefix: String },
@@ -47,7 +47,7 @@ pub enum CacheError {
     Damaged(#[from] Damage),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{}", say!("{} cannot be imported: {what}; nothing was added", "无法导入 {}：{what}；没有添加任何内容" , path.display()))]
+    #[error("{}", say!("{} cannot be imported: {what}; nothing was added", "无法导入 {}：{what}；没有添加任何内容", path.display()))]
     BadImport { path: PathBuf, what: String },
 }
 

@@ -60,7 +60,7 @@ pub enum EvaluationError {
     #[error("{}", say!("the remote has no part of `{label}` in {of} parts", "远程缓存中没有 `{label}` 的 {of} 个分片中的任何一个"))]
     NoParts { label: Label, of: NonZeroU32 },
     /// The parts measured something else than the project does now.
-    #[error("{}", say!("the parts of `{label}` are of another design than this project is now; what differs:{}", "`{label}` 的各分片与本项目现在的设计不同；差异：{}" , list(differs)))]
+    #[error("{}", say!("the parts of `{label}` are of another design than this project is now; what differs:{}", "`{label}` 的各分片与本项目现在的设计不同；差异：{}", list(differs)))]
     OtherParts { label: Label, differs: Vec<String> },
     /// The parts divided the work otherwise.
     #[error("{}", say!("the parts of `{label}` divided the work otherwise than this project and this version would now", "`{label}` 的各分片划分工作的方式与本项目和本版本现在的不同"))]
@@ -71,7 +71,7 @@ pub enum EvaluationError {
     #[error(transparent)]
     LabelLock(#[from] LabelLockError),
     /// The cache is a file.
-    #[error("{}", say!("the cache {} is a file, not a folder", "缓存 {} 是文件，不是文件夹" , _0.display()))]
+    #[error("{}", say!("the cache {} is a file, not a folder", "缓存 {} 是文件，不是文件夹", _0.display()))]
     CacheIsFile(PathBuf),
     #[error(transparent)]
     Cache(#[from] CacheError),

@@ -126,7 +126,7 @@ impl LoadedContext {
 /// Why an output that the cache had cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputUnavailable {
-    #[error("{}", say!("the cache entry {} is gone; run again to make it anew", "缓存条目 {} 已不存在；请重新运行以重新产生" , _0.0.short()))]
+    #[error("{}", say!("the cache entry {} is gone; run again to make it anew", "缓存条目 {} 已不存在；请重新运行以重新产生", _0.0.short()))]
     Gone(ActionKey),
     #[error(transparent)]
     Damaged(#[from] Damage),

@@ -227,7 +227,7 @@ pub enum ReadFault {
     #[error("{}", say!("the reply was cut off by the token limit", "回复被词元上限截断"))]
     Truncated,
     /// The model or a filter declined.
-    #[error("{}", say!("the model declined{}", "模型拒绝作答{}" , _0.as_ref().map(|why| format!(": {why}")).unwrap_or_default()))]
+    #[error("{}", say!("the model declined{}", "模型拒绝作答{}", _0.as_ref().map(|why| format!(": {why}")).unwrap_or_default()))]
     Refused(Option<String>),
     /// The provider shortened the prompt without saying so.
     #[error("{}", say!("the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)", "服务商悄然截断了提示词：报告 {reported} 个词元，而约发送了 {expected} 个（请提高服务器的上下文大小）"))]

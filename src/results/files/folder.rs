@@ -58,7 +58,7 @@ pub enum FolderError {
     #[error(transparent)]
     Label(#[from] LabelError),
     /// Nothing has this label.
-    #[error("{}", say!("there are no results `{label}` in `{}`{}", "没有结果 `{label}`（在 `{}`）{}" , results.display(), hint(near.as_deref())))]
+    #[error("{}", say!("there are no results `{label}` in `{}`{}", "没有结果 `{label}`（在 `{}`）{}", results.display(), hint(near.as_deref())))]
     Missing {
         /// What was asked for.
         label: String,
@@ -68,7 +68,7 @@ pub enum FolderError {
         near: Option<String>,
     },
     /// No result set at all.
-    #[error("{}", say!("there are no results in `{}`; make some with `compeval run`", "`{}` 中没有结果；`compeval run` 可产生结果" , _0.display()))]
+    #[error("{}", say!("there are no results in `{}`; make some with `compeval run`", "`{}` 中没有结果；`compeval run` 可产生结果", _0.display()))]
     Empty(PathBuf),
     /// Complete, where an incomplete set was asked for.
     #[error("{}", say!("the results `{_0}` are complete, and there is no incomplete set beside them", "结果 `{_0}` 是完整的，旁边没有不完整的结果集"))]
@@ -86,7 +86,7 @@ pub enum FolderError {
         version: String,
     },
     /// Not readable as what it should be.
-    #[error("{}", say!("`{}` is not a manifest of results: {source}; run the label again", "`{}` 不是结果清单：{source}；请重新运行该标签" , path.display()))]
+    #[error("{}", say!("`{}` is not a manifest of results: {source}; run the label again", "`{}` 不是结果清单：{source}；请重新运行该标签", path.display()))]
     Broken {
         /// The manifest.
         path: PathBuf,
@@ -94,7 +94,7 @@ pub enum FolderError {
         source: serde_json::Error,
     },
     /// A line that is no key.
-    #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签" , path.display()))]
+    #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签", path.display()))]
     Key {
         /// The file of keys.
         path: PathBuf,

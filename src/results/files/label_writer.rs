@@ -35,7 +35,7 @@ pub enum LabelWriterError {
     #[error("{}", say!("`{_0}` is the label of results that were replaced; choose one without `~`", "`{_0}` 是被替换结果的标签；请选择不含 `~` 的标签"))]
     Numbered(Label),
     /// The label has results of another design.
-    #[error("{}", say!("the results `{label}` are of another design, and this run would replace them; what differs:{}", "结果 `{label}` 出自另一设计，本次运行会替换它们；差异：{}" , list(&change.conflicts)))]
+    #[error("{}", say!("the results `{label}` are of another design, and this run would replace them; what differs:{}", "结果 `{label}` 出自另一设计，本次运行会替换它们；差异：{}", list(&change.conflicts)))]
     OtherDesign {
         /// The label.
         label: Label,

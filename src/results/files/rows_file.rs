@@ -112,7 +112,7 @@ pub enum RowError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A line that is no row.
-    #[error("{}", say!("line {line} of `{}` is not a row of results: {source}; run the label again", "`{}` 第 {line} 行不是结果行：{source}；请重新运行该标签" , path.display()))]
+    #[error("{}", say!("line {line} of `{}` is not a row of results: {source}; run the label again", "`{}` 第 {line} 行不是结果行：{source}；请重新运行该标签", path.display()))]
     Line {
         /// The file.
         path: PathBuf,

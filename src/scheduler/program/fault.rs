@@ -18,15 +18,15 @@ pub(super) const MAX_OUTPUT: u64 = 32 << 20;
 pub(crate) enum ProgramError {
     #[error("{}", say!("could not start `{program}`: {source}", "无法启动 `{program}`：{source}"))]
     Start { program: String, source: std::io::Error },
-    #[error("{}", say!("`{program}` did not finish within {} s{}", "`{program}` 没有在 {} 秒内结束{}" , timeout.as_secs(), tail(stderr)))]
+    #[error("{}", say!("`{program}` did not finish within {} s{}", "`{program}` 没有在 {} 秒内结束{}", timeout.as_secs(), tail(stderr)))]
     TimedOut { program: String, timeout: Duration, stderr: String },
-    #[error("{}", say!("`{program}` ended with {status}{}", "`{program}` 以 {status} 结束{}" , tail(stderr)))]
+    #[error("{}", say!("`{program}` ended with {status}{}", "`{program}` 以 {status} 结束{}", tail(stderr)))]
     Failed { program: String, status: ExitStatus, stderr: String },
-    #[error("{}", say!("`{program}` wrote more than {} MiB to standard output", "`{program}` 向标准输出写了超过 {} MiB" , MAX_OUTPUT >> 20))]
+    #[error("{}", say!("`{program}` wrote more than {} MiB to standard output", "`{program}` 向标准输出写了超过 {} MiB", MAX_OUTPUT >> 20))]
     TooMuchOutput { program: String },
     #[error("{}", say!("lost the connection to `{program}`: {source}", "与 `{program}` 的连接中断：{source}"))]
     Broken { program: String, source: std::io::Error },
-    #[error("{}", say!("the worker `{program}` {fault}{}", "工作进程 `{program}` {fault}{}" , tail(stderr)))]
+    #[error("{}", say!("the worker `{program}` {fault}{}", "工作进程 `{program}` {fault}{}", tail(stderr)))]
     Worker { program: String, fault: WorkerFault, stderr: String },
     #[error("{}", say!("`{program}` could not be started {0} times and is not started again; the last time: {last}", "`{program}` 已有 {0} 次无法启动，不再启动；最后一次：{last}" ,
         MOST_FAILED_STARTS))]
