@@ -159,7 +159,8 @@ function criteriaBlock(text) {
 }
 
 function contextBlock(cell, context) {
-  const marks = context.marks?.[valueAt(cells.probe, cell)];
+  const probe = probeOf(cell);
+  const marks = context.marks?.find(([[fixture, id]]) => fixture === report.fixtures[probe.fixture] && id === probe.id)?.[1];
   const tokens = valueAt(cells.tokens, cell);
   const title = isNumber(tokens) ? `${t('context')} · ${t('tokens_n', { n: integer(tokens) })}` : t('context');
   if (context.absent) return block(title, h('p', { class: 'note' }, texts[`context_${context.absent}`]));

@@ -158,8 +158,9 @@ async function decompressed(base64) {
 
 /** The long texts of a cell. */
 async function cellText(cell) {
-  const texts = await chunk(`cells-${Math.floor(cell / report.cells_in_chunk)}`);
-  return texts[cell % report.cells_in_chunk];
+  const number = report.chunks.findLastIndex((first) => first <= cell);
+  const texts = await chunk(`cells-${number}`);
+  return texts[cell - report.chunks[number]];
 }
 
 /** A context: `{text, marks}`, or `{absent}` with the reason. */

@@ -11,8 +11,9 @@ function factsAtPoint(cell, session) {
   const here = (one) => ['method', 'run', 'answer_n', 'judge', 'judge_n'].every((name) => valueAt(cells[name], one) === valueAt(cells[name], cell))
     && probeOf(one).fixture === probeOf(cell).fixture && probeOf(one).point === probeOf(cell).point;
   const asked = filteredCells.filter((one) => one !== cell && here(one));
+  const heldOf = (one) => session.facts.find(([point, id]) => point === probeOf(one).point && id === probeOf(one).id)?.[2] ?? [];
   return [cell, ...asked].flatMap((one) => (probeOf(one).expected ?? []).map((spellings, i) => ({
-    own: one === cell, probe: probeOf(one).id, name: spellings[0], letter: cells.facts[one][i], held: session.facts[valueAt(cells.probe, one)]?.[i] ?? [],
+    own: one === cell, probe: probeOf(one).id, name: spellings[0], letter: cells.facts[one][i], held: heldOf(one)[i] ?? [],
   }))).filter(({ letter }) => letter);
 }
 

@@ -1,4 +1,7 @@
 //! Chunks: long texts with their marks, compressed, which the page decompresses when they are shown.
+//!
+//! A chunk is a memo. Nothing in it or in its key depends on where it stands on a page, so a page with other fixtures,
+//! methods or probes reuses the chunks of what did not change.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,31 +11,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use indexmap::IndexSet;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter};
 
-use super::input::{ChunkCache, ContextText, PageContext, ReadRows};
-use crate::action::{ActionKey, Digest, DigestBuilder};
-use crate::judge::CriterionId;
+use super::input::{ChunkCache, ContextText, PageContext};
+use crate::action::{Digest, memo_key};
 use crate::probe::Probe;
-use crate::results::{ListedRow, Row, RowError};
+use crate::report::REPORTS;
 use base::controls::{escape_controls, is_shown_escaped};
 use base::redaction::redact_bytes;
 use lexical::facts::{Fact, FactFinder};
 use sessions::transcript::MappedFold;
 
-/// The version of the content of chunks: raised when equal rows, contexts and facts would give other texts or marks.
-const CHUNK_VERSION: u32 = 4;
-/// Texts of many cells compress to a fraction of what each takes by itself. With all cells in one chunk the page would
-/// decompress everything to show one cell, and one row that changed would mean to compress everything again.
-pub(super) const CELLS_IN_CHUNK: usize = 256;
-/// Digits of a key that are shown; the cache accepts any unique prefix.
-const KEY_DIGITS: usize = 16;
-
 /// An occurrence of a fact: its number (expected facts from 0 up, superseded facts from -1 down), start and length, in
 /// UTF-16 code units as in JavaScript.
-type Mark = (i64, usize, usize);
+pub(super) type Mark = (i64, usize, usize);
+
+/// A probe by the names of its fixture and its own.
+pub(super) type ProbeName<'a> = (&'a str, &'a str);
 
 /// Finds the facts of a probe in texts.
 #[derive(Debug)]
@@ -55,7 +51,11 @@ impl FactMatcher {
         self.finders.iter().filter(|(number, _)| *number >= 0).map(|(_, finder)| finder)
     }
 
-    /// The occurrences in `text`, in order.
+    /// The occurrences in `text` as the page shows it, in order.
+    pub(super) fn marks_in(&self, text: &str) -> Vec<Mark> {
+        self.marks(&FoldedText::new(&escape_controls(text)))
+    }
+
     fn marks(&self, text: &FoldedText<'_>) -> Vec<Mark> {
         let found = self
             .finders
@@ -89,84 +89,19 @@ impl<'t> FoldedText<'t> {
     }
 }
 
-/// The long texts of a cell.
-#[derive(Debug, Serialize)]
-struct CellText<'r> {
-    answer: &'r str,
-    marks: Vec<Mark>,
-    criteria: Vec<(usize, u8, &'r str)>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    stale: &'r [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    invented: &'r [String],
-    /// Searches, with what they returned.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    searches: Vec<(&'r str, &'r str)>,
-    keys: [String; 3],
-}
-
-/// The chunks of the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
-pub(super) fn chunk_cells(
-    (rows, read_rows): (&[ListedRow], &ReadRows<'_>),
-    matchers: &[Option<&FactMatcher>],
-    criteria: &IndexSet<CriterionId>,
-    cache: &dyn ChunkCache,
-) -> Result<Vec<String>, RowError> {
-    let ids: Vec<&str> = criteria.iter().map(|id| &*id.0).collect();
-    let chunks = rows.chunks(CELLS_IN_CHUNK).zip(matchers.chunks(CELLS_IN_CHUNK)).enumerate();
-    let compressed = chunks.map(|(number, (rows, matchers))| {
-        let mut name = chunk_name("report cells v1");
-        name.field("criteria", ids.join("\n"));
-        for (row, matcher) in rows.iter().zip(matchers) {
-            name.field("row", row.name.0).field("facts", matcher.map_or([0; 32], |matcher| matcher.digest.0));
-        }
-        let first = number * CELLS_IN_CHUNK;
-        chunk(cache, name.finish(), || {
-            let rows = read_rows(first..first + rows.len())?;
-            let texts = rows.iter().zip(matchers).map(|(row, matcher)| cell_text(row, *matcher, criteria));
-            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
-        })
-    });
-    compressed.collect()
-}
-
-pub(super) fn chunk_name(kind: &str) -> DigestBuilder {
-    let mut name = DigestBuilder::new(kind);
-    name.field("version", env!("CARGO_PKG_VERSION")).field("chunk", CHUNK_VERSION.to_le_bytes());
-    name
-}
-
-fn cell_text<'r>(row: &'r Row, matcher: Option<&FactMatcher>, criteria: &IndexSet<CriterionId>) -> CellText<'r> {
-    let short = |key: &ActionKey| key.to_string().chars().take(KEY_DIGITS).collect();
-    let scores = row.criteria.iter();
-    CellText {
-        answer: &row.answer,
-        marks: matcher
-            .map(|matcher| matcher.marks(&FoldedText::new(&escape_controls(&row.answer))))
-            .unwrap_or_default(),
-        criteria: scores
-            .filter_map(|c| Some((criteria.get_index_of(&c.criterion)?, c.points(), c.reasoning.as_str())))
-            .collect(),
-        stale: &row.stale_facts,
-        invented: &row.invented,
-        searches: row.open_book.iter().flat_map(|open| &open.searches).map(|s| (&*s.query, &*s.returned)).collect(),
-        keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
-    }
-}
-
 /// A context in its chunk.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum MarkedContext<'t> {
-    /// With the occurrences of facts by the index of their probe.
-    Readable { text: &'t str, marks: BTreeMap<usize, Vec<Mark>> },
+    /// With the occurrences of the facts of each probe.
+    Readable { text: &'t str, marks: Vec<(ProbeName<'t>, Vec<Mark>)> },
     /// Only its provider can read it.
     Opaque { absent: &'static str },
 }
 
 /// The chunks of contexts, in the order given; `None` for a context that is not in the cache.
 pub(super) fn chunk_contexts(
-    contexts: &[(Option<&PageContext<'_>>, BTreeMap<usize, &FactMatcher>)],
+    contexts: &[(Option<&PageContext<'_>>, BTreeMap<ProbeName<'_>, &FactMatcher>)],
     cache: &dyn ChunkCache,
 ) -> Vec<Option<String>> {
     contexts.iter().map(|(context, matchers)| chunk_context((*context)?, matchers, cache)).collect()
@@ -174,19 +109,19 @@ pub(super) fn chunk_contexts(
 
 fn chunk_context(
     context: &PageContext<'_>,
-    matchers: &BTreeMap<usize, &FactMatcher>,
+    matchers: &BTreeMap<ProbeName<'_>, &FactMatcher>,
     cache: &dyn ChunkCache,
 ) -> Option<String> {
-    let mut name = chunk_name("report context v1");
+    let mut name = memo_key("report context", REPORTS);
     name.field("context", context.digest.0);
-    for (probe, matcher) in matchers {
-        name.field("probe", (*probe as u64).to_le_bytes()).field("facts", matcher.digest.0);
+    for ((fixture, probe), matcher) in matchers {
+        name.field("fixture", fixture).field("probe", probe).field("facts", matcher.digest.0);
     }
     let read = || (context.read)().map(|text| json(&marked(&text, matchers))).ok_or(());
     chunk(cache, name.finish(), read).ok()
 }
 
-fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<usize, &FactMatcher>) -> MarkedContext<'t> {
+fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<ProbeName<'t>, &FactMatcher>) -> MarkedContext<'t> {
     let ContextText::Readable(text) = context else { return MarkedContext::Opaque { absent: "opaque" } };
     let shown = escape_controls(text);
     let folded = FoldedText::new(&shown);

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
-use super::chunks::{CELLS_IN_CHUNK, FactMatcher, chunk_cells, chunk_contexts, safe_json};
+use super::cells::chunk_cells;
+use super::chunks::{FactMatcher, ProbeName, chunk_contexts, safe_json};
 use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel};
 use super::sessions::chunk_session;
 use crate::action::ActionKey;
@@ -39,12 +40,14 @@ struct PageData<'a> {
     reference: Vec<PageReference>,
     dimensions: Vec<(&'static str, &'static str)>,
     types: Vec<&'static str>,
-    criteria: Vec<(String, Option<usize>)>,
+    /// By id: the name, and the index of the dimension.
+    criteria: IndexMap<&'a str, (String, Option<usize>)>,
     fixtures: &'a IndexSet<&'a str>,
     probes: Vec<PageProbe<'a>>,
     answerers: &'a IndexSet<&'a str>,
     judges: &'a IndexSet<&'a str>,
-    cells_in_chunk: usize,
+    /// The first cell of each chunk of cells.
+    chunks: &'a [usize],
     cells: CellTable,
     summary: &'a Summary,
     pairs: &'a [(String, String)],
@@ -290,9 +293,11 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let of_rows: Vec<Option<&FactMatcher>> =
         tables.cells.iter().map(|cell| matchers.get(cell.probe).and_then(Option::as_ref)).collect();
     let contexts = contexts(input, &tables, &matchers);
-    let (rows, chunks, criteria) = ((input.rows, input.read_rows), input.chunks, &tables.criteria);
-    let (cells, contexts) =
-        both(|| chunk_cells(rows, &of_rows, criteria, chunks), || chunk_contexts(&contexts, chunks));
+    let (cells, contexts) = both(
+        || chunk_cells(input.rows, input.read_rows, &of_rows, input.chunks),
+        || chunk_contexts(&contexts, input.chunks),
+    );
+    let cells = cells?;
     let page_probes = tables.probes.iter().zip(probes()).map(|((&(fixture, point, id), &kind), probe)| PageProbe {
         fixture: tables.fixtures.get_index_of(fixture),
         point,
@@ -300,9 +305,9 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
         kind,
         probe: probe.map(BankProbe::from),
     });
-    let data = page_data(input, &tables, page_probes.collect());
+    let data = page_data(input, &tables, page_probes.collect(), &cells.first_cells);
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&data));
-    let cells = cells?.into_iter().map(Some).collect();
+    let cells = cells.chunks.into_iter().map(Some).collect();
     let sessions = sessions(input, &tables, &matchers);
     for (kind, chunks) in [("cells", cells), ("contexts", contexts), ("sessions", sessions)] {
         for (number, chunk) in chunks.into_iter().enumerate().filter_map(|(number, chunk)| Some((number, chunk?))) {
@@ -315,30 +320,33 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
 /// Each context with the facts to mark in it, by probe.
 fn contexts<'a>(
     input: &'a PageInput<'a>,
-    tables: &NameTables<'_>,
+    tables: &NameTables<'a>,
     matchers: &'a [Option<FactMatcher>],
-) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<usize, &'a FactMatcher>)> {
+) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<ProbeName<'a>, &'a FactMatcher>)> {
     let matchers = |probes: &BTreeSet<usize>| {
-        probes.iter().filter_map(|probe| Some((*probe, matchers.get(*probe)?.as_ref()?))).collect()
+        let named = probes.iter().filter_map(|at| tables.probes.get_index(*at).zip(matchers.get(*at)?.as_ref()));
+        named.map(|((&(fixture, _, id), _), matcher)| ((fixture, id), matcher)).collect()
     };
     tables.contexts.iter().map(|(key, probes)| (input.contexts.get(key), matchers(probes))).collect()
 }
 
 /// The chunk of each fixture's session, with the facts of its probes.
 fn sessions(input: &PageInput<'_>, tables: &NameTables<'_>, matchers: &[Option<FactMatcher>]) -> Vec<Option<String>> {
-    let probes = || tables.probes.keys().zip(matchers).enumerate();
     let chunk = |fixture: &&str| {
-        let of = |(index, (key, matcher)): (usize, (&ProbeKey<'_>, _))| {
-            let matcher: &Option<FactMatcher> = matcher;
-            (key.0 == *fixture).then_some((index, key.1, matcher.as_ref()?))
-        };
-        let probes: Vec<_> = probes().filter_map(of).collect();
+        let own = tables.probes.keys().zip(matchers).filter(|((of, ..), _)| of == fixture);
+        let probes: Vec<_> =
+            own.filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?))).collect();
         Some(chunk_session(input.sessions.get(fixture)?, &probes, input.chunks))
     };
     tables.fixtures.iter().map(chunk).collect()
 }
 
-fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: Vec<PageProbe<'a>>) -> PageData<'a> {
+fn page_data<'a>(
+    input: &'a PageInput<'a>,
+    tables: &'a NameTables<'a>,
+    probes: Vec<PageProbe<'a>>,
+    chunks: &'a [usize],
+) -> PageData<'a> {
     PageData {
         label: input.label,
         facts: &input.facts,
@@ -355,12 +363,12 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         reference: published(input),
         dimensions: Dimension::ALL.iter().map(|d| (d.name(), d.label(input.locale))).collect(),
         types: ProbeType::ALL.iter().map(|kind| kind.name()).collect(),
-        criteria: tables.criteria.iter().map(|id| criterion(input, id)).collect(),
+        criteria: tables.criteria.iter().map(|id| (&*id.0, criterion(input, id))).collect(),
         fixtures: &tables.fixtures,
         probes,
         answerers: &tables.answerers,
         judges: &tables.judges,
-        cells_in_chunk: CELLS_IN_CHUNK,
+        chunks,
         cells: CellTable::new(input.rows, &tables.cells),
         summary: input.summary,
         pairs: &input.pairs,

@@ -9,6 +9,7 @@
 mod data;
 mod input;
 mod chunks;
+mod cells;
 mod sessions;
 mod economics;
 mod observed;

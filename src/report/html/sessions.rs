@@ -1,12 +1,13 @@
 //! Chunks of sessions: their messages with the first words of each, the points, and where the expected facts are said.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use serde::Serialize;
 
-use super::chunks::{FactMatcher, chunk, chunk_name, json};
+use super::chunks::{FactMatcher, chunk, json};
 use super::input::{ChunkCache, PageSession};
+use crate::action::memo_key;
+use crate::report::REPORTS;
 use lexical::facts::History;
 use sessions::transcript::{Message, Role, estimate_tokens};
 
@@ -19,41 +20,49 @@ struct SessionChunk<'s> {
     messages: Vec<(Role, u64, String)>,
     start: usize,
     points: &'s [usize],
-    /// By index of the probe: the messages before its point that say each expected fact.
-    facts: BTreeMap<usize, Vec<Vec<usize>>>,
+    /// Of each probe its point, its id, and the messages before the point that say each expected fact.
+    facts: Vec<(u32, &'s str, Vec<Vec<usize>>)>,
 }
 
-/// The chunk of a session; of each probe its index, its point and its facts.
+/// The chunk of a session; of each probe its point, its id and its facts.
 pub(super) fn chunk_session(
     session: &PageSession<'_>,
-    probes: &[(usize, u32, &FactMatcher)],
+    probes: &[(u32, &str, &FactMatcher)],
     cache: &dyn ChunkCache,
 ) -> String {
-    let mut name = chunk_name("report session v1");
+    let mut name = memo_key("report session", REPORTS);
     name.field("session", session.digest.0);
-    for (index, point, matcher) in probes {
-        name.field("probe", (*index as u64).to_le_bytes()).field("point", point.to_le_bytes());
-        name.field("facts", matcher.digest.0);
+    for (point, probe, matcher) in probes {
+        name.field("point", point.to_le_bytes()).field("probe", probe).field("facts", matcher.digest.0);
     }
-    let holders = |history: &History, (index, point, matcher): &(usize, u32, &FactMatcher)| {
-        let place = usize::try_from(*point).unwrap_or_default().wrapping_sub(1);
-        let end = session.points.get(place).copied().unwrap_or(session.messages.len());
-        let of = |fact| history.holders(fact, 0..end).collect();
-        (*index, matcher.expected().map(of).collect())
-    };
     let made = chunk(cache, name.finish(), || {
         let history = History::new(session.messages);
+        let facts = probes
+            .iter()
+            .map(|(point, probe, matcher)| (*point, *probe, messages_with_facts(session, &history, *point, matcher)));
         Ok::<_, Infallible>(json(&SessionChunk {
             messages: session.messages.iter().map(shown).collect(),
             start: session.start,
             points: session.points,
-            facts: probes.iter().map(|probe| holders(&history, probe)).collect(),
+            facts: facts.collect(),
         }))
     });
     match made {
         Ok(chunk) => chunk,
         Err(never) => match never {},
     }
+}
+
+/// The messages before a point that say each expected fact.
+fn messages_with_facts(
+    session: &PageSession<'_>,
+    history: &History,
+    point: u32,
+    matcher: &FactMatcher,
+) -> Vec<Vec<usize>> {
+    let place = usize::try_from(point).unwrap_or_default().wrapping_sub(1);
+    let end = session.points.get(place).copied().unwrap_or(session.messages.len());
+    matcher.expected().map(|fact| history.holders(fact, 0..end).collect()).collect()
 }
 
 fn shown(message: &Message) -> (Role, u64, String) {

@@ -1,0 +1,147 @@
+//! The chunks of cells: what was said at length in the rows of whole contexts.
+//!
+//! Texts of many cells compress to a fraction of what each takes by itself, but with all cells in one chunk the page
+//! would decompress everything to show one. So a chunk holds the rows of some contexts that follow one another. Where it
+//! ends is decided by the digests of their rows, not by their number: rows that are added or removed change the chunk
+//! that they are in, and at most a few after it.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::chunks::{FactMatcher, Mark, chunk, json};
+use super::input::{ChunkCache, ReadRows};
+use crate::action::{ActionKey, Digest, DigestBuilder, memo_key};
+use crate::report::REPORTS;
+use crate::results::{ListedRow, Row, RowError};
+
+/// A chunk with fewer cells than this goes on.
+const FEWEST: usize = 128;
+/// A chunk with so many cells ends with the context that it is in.
+const MOST: usize = 512;
+/// Digits of a key that are shown; the cache accepts any unique prefix.
+const KEY_DIGITS: usize = 16;
+
+/// The long texts of a cell.
+#[derive(Debug, Serialize)]
+struct CellText<'r> {
+    answer: &'r str,
+    marks: Vec<Mark>,
+    criteria: Vec<(&'r str, u8, &'r str)>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stale: &'r [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    invented: &'r [String],
+    /// Searches, with what they returned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    searches: Vec<(&'r str, &'r str)>,
+    keys: [String; 3],
+}
+
+impl<'r> CellText<'r> {
+    fn new(row: &'r Row, matcher: Option<&FactMatcher>) -> CellText<'r> {
+        let short = |key: &ActionKey| key.to_string().chars().take(KEY_DIGITS).collect();
+        CellText {
+            answer: &row.answer,
+            marks: matcher.map(|matcher| matcher.marks_in(&row.answer)).unwrap_or_default(),
+            criteria: row.criteria.iter().map(|c| (&*c.criterion.0, c.points(), c.reasoning.as_str())).collect(),
+            stale: &row.stale_facts,
+            invented: &row.invented,
+            searches: row.open_book.iter().flat_map(|open| &open.searches).map(|s| (&*s.query, &*s.returned)).collect(),
+            keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
+        }
+    }
+}
+
+/// The chunks of the cells of a page.
+pub(super) struct CellChunks {
+    pub(super) chunks: Vec<String>,
+    /// The first cell of each.
+    pub(super) first_cells: Vec<usize>,
+}
+
+/// Chunks the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
+///
+/// # Errors
+/// A row that cannot be read.
+pub(super) fn chunk_cells(
+    rows: &[ListedRow],
+    read_rows: &ReadRows<'_>,
+    matchers: &[Option<&FactMatcher>],
+    cache: &dyn ChunkCache,
+) -> Result<CellChunks, RowError> {
+    let groups = group_contexts(rows);
+    let compress = |group: &CellGroup| {
+        let matchers = matchers.get(group.cells.clone()).unwrap_or_default();
+        chunk(cache, group.key(matchers), || {
+            let rows = read_rows(group.cells.clone())?;
+            let texts = rows.iter().zip(matchers).map(|(row, matcher)| CellText::new(row, *matcher));
+            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
+        })
+    };
+    let chunks: Result<Vec<String>, RowError> = groups.iter().map(compress).collect();
+    Ok(CellChunks { chunks: chunks?, first_cells: groups.iter().map(|group| group.cells.start).collect() })
+}
+
+/// The cells of a chunk.
+#[derive(Debug)]
+struct CellGroup {
+    cells: Range<usize>,
+    /// What identifies the rows of each of its contexts.
+    contexts: Vec<Digest>,
+}
+
+impl CellGroup {
+    fn key(&self, matchers: &[Option<&FactMatcher>]) -> Digest {
+        let mut key = memo_key("report cells", REPORTS);
+        for context in &self.contexts {
+            key.field("rows", context.0);
+        }
+        for matcher in matchers {
+            key.field("facts", matcher.map_or([0; 32], |matcher| matcher.digest.0));
+        }
+        key.finish()
+    }
+
+    fn is_full(&self) -> bool {
+        /// One context in this many ends a chunk that may end.
+        const ENDS: u8 = 4;
+        let ends = self.contexts.last().is_some_and(|last| last.0[0] % ENDS == 0);
+        self.cells.len() >= MOST || (self.cells.len() >= FEWEST && ends)
+    }
+}
+
+/// Groups rows that follow one another, those of a context together.
+fn group_contexts(rows: &[ListedRow]) -> Vec<CellGroup> {
+    let mut groups: Vec<CellGroup> = Vec::new();
+    let mut start = 0;
+    for context in rows.chunk_by(is_same_context) {
+        let end = start + context.len();
+        match groups.last_mut().filter(|group| !group.is_full()) {
+            Some(group) => {
+                group.cells.end = end;
+                group.contexts.push(rows_digest(context));
+            }
+            None => groups.push(CellGroup { cells: start..end, contexts: vec![rows_digest(context)] }),
+        }
+        start = end;
+    }
+    groups
+}
+
+fn is_same_context(one: &ListedRow, other: &ListedRow) -> bool {
+    let (one, other) = (&one.row, &other.row);
+    one.keys.compress == other.keys.compress
+        && (one.point, one.run) == (other.point, other.run)
+        && one.method == other.method
+        && one.fixture == other.fixture
+}
+
+/// Identifies what the rows of a context say.
+fn rows_digest(rows: &[ListedRow]) -> Digest {
+    let mut digest = DigestBuilder::new("rows of a context");
+    rows.iter().for_each(|row| {
+        digest.field("row", row.name.0);
+    });
+    digest.finish()
+}
