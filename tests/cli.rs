@@ -37,6 +37,7 @@ mod cli {
     mod failures;
     #[cfg(target_os = "linux")]
     mod faults;
+    mod drift;
     mod flags;
     mod formats;
     mod gate;

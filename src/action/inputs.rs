@@ -202,6 +202,9 @@ fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visi
     if let Some(effort) = &settings.effort {
         text("effort", effort);
     }
+    if let Some(occasion) = &request.occasion {
+        part("occasion".into(), *occasion, None);
+    }
     if let Some(schema) = &request.schema {
         part("output schema".into(), schema.digest(), None);
     }
@@ -328,6 +331,7 @@ mod tests {
             schema: None,
             tools: None,
             lane: Default::default(),
+            occasion: None,
         })
     }
 
@@ -379,6 +383,16 @@ mod tests {
             request.provider = "other".into();
         }
         assert_eq!(key(&renamed), plain);
+    }
+
+    #[test]
+    fn an_occasion_is_in_the_key() {
+        let mut again = request("m", "{{ transcript }}", "t", None);
+        let plain = key(&again);
+        if let Work::Ask(request) = &mut again {
+            request.occasion = Some(Digest::hash("today"));
+        }
+        assert_ne!(key(&again), plain);
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Stage {
 }
 
 named_enum! {
-    /// A stage as it is reported: the judges' self-test is counted apart from grading.
+    /// A stage as it is reported: the judges' self-test and regrading are counted apart from grading.
     pub enum StageName {
         /// Not part of a run.
         Probes = "probes",
@@ -35,11 +35,13 @@ named_enum! {
         Answer = "answer",
         Selftest = "selftest",
         Judge = "judge",
+        /// Grades answers of a baseline again, to see whether the judge has changed; only where a comparison needs it.
+        Regrade = "regrade",
     }
 }
 
 impl StageName {
-    /// The stages of a run, in order.
+    /// The stages of every run, in order.
     pub const OF_RUN: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
 }
 

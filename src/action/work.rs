@@ -64,6 +64,9 @@ pub struct ModelRequest {
     pub tools: Option<ToolOffer>,
     /// How it is sent; not part of the key.
     pub lane: Lane,
+    /// What the same request is sent again for. It is part of the key and not sent: the earlier reply says nothing about
+    /// the model of today.
+    pub occasion: Option<Digest>,
 }
 
 impl ModelRequest {
@@ -85,6 +88,7 @@ impl ModelRequest {
             schema: None,
             tools: None,
             lane: model.lane,
+            occasion: None,
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::cache::Lookup;
 use crate::pipeline::Pipeline;
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    Comparison, ComparisonScope, FindTextEdit, ResultSet, ResultsFolder, Side, TextEdit, compare, labels_compared_with,
-    open_side,
+    Comparison, ComparisonScope, FindTextEdit, Regradings, ResultSet, ResultsFolder, Side, TextEdit, compare,
+    labels_compared_with, open_side,
 };
 
 /// Two result sets that were compared: the judged one first, then the baseline.
@@ -53,7 +53,11 @@ fn compare_labels(
     let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
     let comparison = compare(judged, baseline, scope, lines)?;
     let comparison = if judged_by_looks { comparison.at_look() } else { comparison };
-    Ok(comparison.among(tried))
+    let comparison = comparison.among(tried);
+    let known = &judged.set.manifest.regradings;
+    let none = Regradings::default();
+    let is_of_baseline = known.baseline == baseline.set.manifest.started;
+    Ok(comparison.with_regradings(if is_of_baseline { known } else { &none }))
 }
 
 /// A side of a comparison as the project names it: a path is relative to the project, or else to the current folder.

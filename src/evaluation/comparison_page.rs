@@ -83,7 +83,7 @@ impl<'a> PageSide<'a> {
 }
 
 /// The name that summaries have for the method of a row.
-fn variant(design: &Design, row: &ScoredRow) -> String {
+pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
     if design.answerers.len() > 1 { format!("{}/{}", row.method, row.answerer) } else { row.method.clone() }
 }
 

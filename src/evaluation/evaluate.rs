@@ -21,7 +21,8 @@ use super::project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
 use super::publish::publish;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, RunCounts};
+use super::regrade::{FinishedRun, check_drift};
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
 use crate::cache::{Layered, Lookup, Store};
@@ -225,13 +226,22 @@ impl Prepared {
             0 => RunOutcome::default(),
             _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
         };
-        let weaknesses = std::mem::take(&mut recorder.weaknesses);
+        let (recorded, mut counts) = recorder.finish_rows()?;
+        let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
-        let ended = Ended { run, weaknesses, failures: recorder.failures.clone(), allow_weak_judge };
+        let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge };
         listening.report(&Event::Ended(&ended));
         let ending = ended.ending();
         manifest.outcome = ended.recorded();
-        let recorded = self.record_spending(&mut manifest, recorder, ended.run.submitted)?;
+        manifest.caveats.weak_judges = ended.run.weak_judges;
+        manifest.caveats.unqualified = ended.run.unqualified;
+        manifest.models = ended.run.models;
+        if ending <= Ending::Incomplete && self.part.is_none() {
+            let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
+            let run = FinishedRun { folder, rows: &recorded, manifest: compared };
+            manifest.regradings = check_drift(pipeline, store, options, run, (listening, &mut counts))?;
+        }
+        self.record_spending(&mut manifest, counts, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;
         let summary = shared.and_then(SharedCache::summary);
         if let Some(summary) = &summary {
@@ -239,9 +249,6 @@ impl Prepared {
             manifest.remote = Some(remote_use(summary));
         }
         let is_broken = ended.run.broken.is_some();
-        manifest.caveats.weak_judges = ended.run.weak_judges;
-        manifest.caveats.unqualified = ended.run.unqualified;
-        manifest.models = ended.run.models;
         manifest.forecast = ended.run.forecast.as_ref().map(expected);
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
@@ -272,19 +279,19 @@ impl Prepared {
         manifest
     }
 
-    /// Finishes the files of rows and fills in what was sent and paid.
+    /// Finishes the list of actions and fills in what was sent and paid.
     fn record_spending(
         &self,
         manifest: &mut Manifest,
-        recorder: Recorder,
+        counts: RunCounts,
         submitted: u64,
-    ) -> Result<FinishedRows, EvaluationError> {
+    ) -> Result<(), EvaluationError> {
         let requests = &self.options.requests;
         let sent = requests.sent.load(Ordering::Relaxed);
         manifest.requests_sent = sent + submitted;
         manifest.retries = requests.retries.load(Ordering::Relaxed);
         manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
-        Ok(recorder.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
+        Ok(counts.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
     }
 }
 

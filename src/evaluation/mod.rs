@@ -25,6 +25,7 @@ mod part;
 mod project;
 mod publish;
 mod recorder;
+mod regrade;
 mod remote;
 mod request;
 mod request_log;

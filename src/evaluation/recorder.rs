@@ -21,6 +21,11 @@ pub(crate) struct Recorder {
     contexts: LinesFile<CompressCell>,
     /// The lines of sessions with a rule in them, if there are such.
     constraints: Option<LinesFile<CompressCell>>,
+    pub(super) counts: RunCounts,
+}
+
+/// What a run counts, also after its rows are finished.
+pub(super) struct RunCounts {
     keys: KeysFile,
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
@@ -79,6 +84,26 @@ impl Recorder {
             rows: RowsFile::create(folder.path(), rows, form, earlier.map(ResultsFolder::path))?,
             contexts: folder.begin_lines(names::CONTEXTS, earlier)?,
             constraints: constraints.transpose()?,
+            counts: RunCounts::begin(folder)?,
+        })
+    }
+
+    /// Puts the lines of files in order. The rows are unchanged only if their contexts are, too.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn finish_rows(self) -> Result<(FinishedRows, RunCounts), FileError> {
+        let rows = self.rows.finish()?;
+        let has_same_contexts = self.contexts.finish()?;
+        let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;
+        let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
+        Ok((FinishedRows { few: rows.few, unchanged }, self.counts))
+    }
+}
+
+impl RunCounts {
+    fn begin(folder: &ResultsFolder) -> Result<RunCounts, FileError> {
+        Ok(RunCounts {
             keys: KeysFile::create(&folder.file(names::KEYS))?,
             stages: StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
@@ -100,15 +125,11 @@ impl Recorder {
         counts
     }
 
-    /// Puts the lines of files in order and writes down what was counted. The rows are unchanged only if their contexts
-    /// are, too.
+    /// Finishes the list of actions and writes down what was counted.
     ///
     /// # Errors
     /// What the file system says.
-    pub(super) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<FinishedRows, FileError> {
-        let rows = self.rows.finish()?;
-        let has_same_contexts = self.contexts.finish()?;
-        let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;
+    pub(super) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<(), FileError> {
         self.keys.finish()?;
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();
@@ -118,12 +139,11 @@ impl Recorder {
         manifest.failures = self.failures;
         let times = |count: u64| if count > 1 { say!("{count} times: ", "{count} 次：") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
-        let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
-        Ok(FinishedRows { few: rows.few, unchanged })
+        Ok(())
     }
 }
 
-impl Listener for Recorder {
+impl Listener for RunCounts {
     fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         match event {
             Event::Cached { stage, early_cutoff, key } => {
@@ -202,6 +222,6 @@ impl Listener for Forwarder<'_, '_> {
         if let (Some(shared), Event::Estimated(estimate)) = (self.shared.filter(|_| !self.is_offline), event) {
             self.listening.report(&event::Event::RemoteLacks { url: shared.url(), estimate });
         }
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.on_event(event))
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.counts.on_event(event))
     }
 }

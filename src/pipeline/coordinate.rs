@@ -38,7 +38,8 @@ pub struct CellCoordinate {
     pub judge_n: Option<u32>,
 }
 
-/// Where something is done, in names: in the matrix, in a judge's self-test, or in the generation of probes.
+/// Where something is done, in names: in the matrix, in a judge's self-test, in a regrading, or in the generation of
+/// probes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Place {
@@ -50,6 +51,13 @@ pub enum Place {
         judge: String,
         /// The case's name.
         case: String,
+    },
+    /// An answer of a baseline that is graded again.
+    Regrading {
+        /// The judge's name.
+        judge: String,
+        /// Which answer.
+        answer: String,
     },
     /// The generation of probes at a point, or the question of one of them without a context.
     Generation {
@@ -68,7 +76,7 @@ impl Place {
     pub fn cell(&self) -> Option<&CellCoordinate> {
         match self {
             Place::Cell(coordinate) => Some(coordinate),
-            Place::Selftest { .. } | Place::Generation { .. } => None,
+            Place::Selftest { .. } | Place::Regrading { .. } | Place::Generation { .. } => None,
         }
     }
 
@@ -83,6 +91,7 @@ impl fmt::Display for Place {
         match self {
             Place::Cell(coordinate) => coordinate.fmt(f),
             Place::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
+            Place::Regrading { judge, answer } => write!(f, "regrading by {judge} · {answer}"),
             Place::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
             Place::Generation { fixture, point, probe: Some(probe) } => {
                 write!(f, "{fixture} · point {point} · {probe} without a context")

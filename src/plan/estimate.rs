@@ -375,7 +375,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             StageName::Compress => latency * self.longest_chain,
             // They run beside everything else.
             StageName::Selftest => 0.0,
-            StageName::Probes | StageName::Answer | StageName::Judge => *latency,
+            StageName::Probes | StageName::Answer | StageName::Judge | StageName::Regrade => *latency,
         };
         let least = latencies.iter().map(in_sequence).sum();
         let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(least, f64::max);
@@ -393,7 +393,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// Calls that a model may be made for one action: a judge is asked again where a reply breaks its contract.
     fn replies(&self, stage: StageName, model: &ModelRef) -> u32 {
         let judges = match stage {
-            StageName::Judge | StageName::Selftest => self.pipeline.judges.as_slice(),
+            StageName::Judge | StageName::Selftest | StageName::Regrade => self.pipeline.judges.as_slice(),
             StageName::Probes | StageName::Compress | StageName::Answer => &[],
         };
         judges.iter().filter(|judge| judge.model.reference == *model).map(|judge| judge.attempts).max().unwrap_or(1)
@@ -406,7 +406,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                 task.method(self.pipeline).and_then(|method| method.strategy.model()).into_iter().collect()
             }
             StageName::Answer => self.pipeline.answerers.iter().map(|answerer| &answerer.model).collect(),
-            StageName::Judge | StageName::Selftest => self.pipeline.judges.iter().map(|judge| &judge.model).collect(),
+            StageName::Judge | StageName::Selftest | StageName::Regrade => {
+                self.pipeline.judges.iter().map(|judge| &judge.model).collect()
+            }
         };
         let share = 1.0 / models.len().max(1) as f64;
         asked_models(models.into_iter()).map(|model| (model.clone(), share)).collect()
@@ -458,7 +460,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         match stage {
             StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
             StageName::Answer => context + QUESTION,
-            StageName::Judge | StageName::Selftest => {
+            StageName::Judge | StageName::Selftest | StageName::Regrade => {
                 GRADING + if self.pipeline.settings.judge_context { context } else { 0.0 }
             }
         }
@@ -500,7 +502,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             Task::Answer(AnswerTask { context, .. }) | Task::Judge(JudgeTask { context, .. }) => {
                 (&context.texts, context.cell.point.0..context.cell.point.0 + 1)
             }
-            Task::Generate(_) | Task::Selftest(_) => return 0.0,
+            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => return 0.0,
         };
         let sizes = points.filter_map(|point| self.material_tokens(&text(texts, PointIx(point)).text));
         let sizes: Vec<f64> = sizes.collect();

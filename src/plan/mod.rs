@@ -13,6 +13,7 @@ mod outputs;
 mod status;
 mod selftest;
 mod generate;
+mod regrade;
 mod sources;
 mod lines;
 mod explain;
@@ -30,10 +31,12 @@ pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};
 pub use recovery::follow;
+pub use regrade::{AnswerToRegrade, regradings};
 pub use selftest::{selftest_actions, selftest_grades};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
 pub use status::{ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason};
 pub use task::{
-    AnswerTask, CompressTask, GenerationTask, JudgeTask, Resolved, ResolvedContext, SelftestTask, Task, TaskOutcome,
+    AnswerTask, CompressTask, GenerationTask, JudgeTask, RegradeTask, Resolved, ResolvedContext, SelftestTask, Task,
+    TaskOutcome,
 };
 pub use texts::FixtureTexts;

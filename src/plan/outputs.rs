@@ -267,7 +267,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         let of_context =
             |context: &Rc<ResolvedContext>| Ok::<_, OutputUnavailable>(self.context(context)?.text(digest));
         let found = match task {
-            Task::Generate(_) | Task::Selftest(_) => None,
+            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => None,
             Task::Compress(task) => task.before.as_ref().map(of_context).transpose()?.flatten(),
             Task::Answer(task) => of_context(&task.context)?,
             Task::Judge(judge) if judge.answer.out == *digest => {

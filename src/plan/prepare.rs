@@ -94,6 +94,8 @@ impl<'p> Preparer<'p> {
             Task::Compress(task) => self.compress(task)?,
             Task::Answer(task) => self.answer(task)?,
             Task::Judge(task) => self.judge(task)?,
+            // What it is sent for sets it apart from every repetition.
+            Task::Regrade(task) => (Stage::Judge, Repetition::NONE, task.work.clone()),
         };
         Ok(Action { attempts: self.attempts(task), ..Action::new(task, stage, repetition, work) })
     }
@@ -218,13 +220,7 @@ impl<'p> Preparer<'p> {
         if let Some(known) = texts.questions.borrow().get(&(cell.probe, judge)) {
             return Ok(known.clone());
         }
-        let probe = probe_of(texts, cell)?;
-        let spec = self.pipeline.judge(judge);
-        let settings = &self.pipeline.settings;
-        let criteria = self.pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
-        let truth = GroundTruthRef::from_probe(probe);
-        let question = JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, spec.prompts());
-        let question = Rc::new(question);
+        let question = Rc::new(question_about(self.pipeline, probe_of(texts, cell)?, judge));
         texts.questions.borrow_mut().insert((cell.probe, judge), question.clone());
         Ok(question)
     }
@@ -241,8 +237,16 @@ fn generate(task: &GenerationTask) -> Parts {
     }
 }
 
-/// A judge's request, the same for grading and for its self-test.
-fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
+/// What a judge is asked about the answers to a probe.
+pub(super) fn question_about(pipeline: &Pipeline, probe: &Probe, judge: JudgeIx) -> JudgeQuestion {
+    let settings = &pipeline.settings;
+    let criteria = pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
+    let truth = GroundTruthRef::from_probe(probe);
+    JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, pipeline.judge(judge).prompts())
+}
+
+/// A judge's request, the same for grading, for regrading and for its self-test.
+pub(super) fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
     let request = ModelRequest::new(&spec.model, Operation::Generate, turns);
     ModelRequest { schema: Some(question.schema()), ..request }
 }

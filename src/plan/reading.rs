@@ -108,6 +108,7 @@ pub fn read_reply(
             Ok(Output::Probes { candidates, unreadable })
         }
         Task::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
+        Task::Regrade(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
         Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
         Task::Judge(task) => {
             let question = preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
@@ -147,7 +148,7 @@ fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
             let protocol = task.recovery(preparer.pipeline()).map(|recovery| recovery.protocol);
             return if protocol == Some(SearchProtocol::Tool) { Operation::UseTools } else { Operation::Generate };
         }
-        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) => return Operation::Generate,
+        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => return Operation::Generate,
     };
     match preparer.pipeline().method(task.cell.chain.method).strategy {
         Strategy::Opaque { .. } => Operation::Compact,

@@ -49,6 +49,7 @@ impl<'p> CurrentSources<'p> {
                 CurrentSources { prompt, ..CurrentSources::default() }
             }
             Task::Selftest(task) => CurrentSources::of_judge(pipeline, task.judge),
+            Task::Regrade(task) => CurrentSources::of_judge(pipeline, task.judge),
             Task::Compress(task) => CurrentSources {
                 prompt: SourceText::of_strategy(&pipeline.method(task.cell.chain.method).strategy),
                 fixture: match &pipeline.constraints {

@@ -134,6 +134,10 @@ pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinat
             let (judge, probe) = (Some(judge.clone()), Some(format!("selftest/{case}")));
             EntryCoordinate { judge, probe, repetition, ..EntryCoordinate::default() }
         }
+        Place::Regrading { judge, answer } => {
+            let (judge, probe) = (Some(judge.clone()), Some(format!("regrade/{answer}")));
+            EntryCoordinate { judge, probe, repetition, ..EntryCoordinate::default() }
+        }
         Place::Generation { fixture, point, probe } => {
             let (fixture, point) = (Some(fixture.clone()), Some(*point));
             let probe = probe.as_ref().map(|probe| format!("floor/{probe}"));

@@ -15,8 +15,8 @@ use crate::pipeline::{
 use crate::probe::ProbeType;
 use base::units::Usd;
 
-/// One thing to do whose inputs are known: a cell of the matrix, a case of a judge's self-test, or a step in the
-/// generation of probes.
+/// One thing to do whose inputs are known: a cell of the matrix, a case of a judge's self-test, a step in the
+/// generation of probes, or an answer of a baseline that is graded again.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Write probes, or ask one of them without a context.
@@ -28,6 +28,8 @@ pub enum Task {
     /// Answer a probe from a context.
     Answer(AnswerTask),
     Judge(JudgeTask),
+    /// Grade an answer of a baseline again.
+    Regrade(Rc<RegradeTask>),
 }
 
 /// A step in the generation of probes.
@@ -49,6 +51,18 @@ pub struct SelftestTask {
     pub case: CaseId,
     /// What the reply must score.
     pub question: Rc<JudgeQuestion>,
+}
+
+/// An answer of a baseline that one judge grades again.
+#[derive(Debug)]
+pub struct RegradeTask {
+    pub judge: JudgeIx,
+    /// Which answer, in names.
+    pub answer: String,
+    /// What the reply must score.
+    pub question: JudgeQuestion,
+    /// The answer is in no cell of the matrix: the work comes with the task.
+    pub(super) work: Work,
 }
 
 /// A compression that is due.
@@ -144,7 +158,7 @@ impl Task {
             Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.unchanged),
             Task::Answer(task) => task.context.unchanged,
             Task::Judge(task) => task.answer.unchanged,
-            Task::Generate(_) | Task::Selftest(_) => false,
+            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => false,
         }
     }
 
@@ -156,13 +170,14 @@ impl Task {
             Task::Compress(_) => StageName::Compress,
             Task::Answer(_) => StageName::Answer,
             Task::Judge(_) => StageName::Judge,
+            Task::Regrade(_) => StageName::Regrade,
         }
     }
 
     /// The context that it depends on, if it does.
     pub fn context(&self) -> Option<&ResolvedContext> {
         match self {
-            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) => None,
+            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) | Task::Regrade(_) => None,
             Task::Answer(task) => Some(&task.context),
             Task::Judge(task) => Some(&task.context),
         }
@@ -171,7 +186,7 @@ impl Task {
     /// The compression that it is or depends on.
     pub fn compression(&self) -> Option<CompressCell> {
         match self {
-            Task::Generate(_) | Task::Selftest(_) => None,
+            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => None,
             Task::Compress(task) => Some(task.cell),
             Task::Answer(task) => Some(task.cell.compress),
             Task::Judge(task) => Some(task.cell.answer.compress),
@@ -188,6 +203,7 @@ impl Task {
         match self {
             Task::Selftest(task) => Some(task.judge),
             Task::Judge(task) => Some(task.cell.judge),
+            Task::Regrade(task) => Some(task.judge),
             Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => None,
         }
     }
@@ -198,7 +214,7 @@ impl Task {
             // The transcript: once for questions, once for each probe that is made again.
             Task::Generate(task) if task.probe.is_none() => 2,
             // Each case of a self-test has its own context.
-            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) => 1,
+            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) | Task::Regrade(_) => 1,
             Task::Answer(task) => {
                 matrix.answers(task.cell.compress).filter(|other| other.answerer == task.cell.answerer).count()
             }
@@ -227,6 +243,9 @@ impl Task {
                 Place::Cell(CellCoordinate { step: task.step(), ..CellCoordinate::of_answer(pipeline, &task.cell) })
             }
             Task::Judge(task) => Place::Cell(CellCoordinate::of_judge(pipeline, &task.cell)),
+            Task::Regrade(task) => {
+                Place::Regrading { judge: pipeline.judge(task.judge).name.0.to_string(), answer: task.answer.clone() }
+            }
         }
     }
 }

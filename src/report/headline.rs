@@ -221,6 +221,7 @@ fn method_phrase(method: &MethodChange, change: &MainChange, tr: &Translation) -
             format!(", not significant after {} tries", change.tried),
             format!("（{} 次尝试后不显著）", change.tried),
         ),
+        Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）").to_owned(),
         _ => String::new(),
     };
     format!("{} {}{}{why}", method.method, signed(method.difference), interval.unwrap_or_default())
@@ -270,6 +271,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
     let answerers = change.answerers.map(|AnswererAgreement { same, of }| {
         tr.locale.pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同"))
     });
+    let drift = change.drift_unchecked.then(|| tr.locale.pick("drift not checked", "未检查评审漂移").to_owned());
     let lexical = change.lexical.then(|| tr.locale.pick("built-in rules, no model", "内置规则，未用模型").to_owned());
     [
         less_reliable,
@@ -277,6 +279,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         count(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化"),
         tokens,
         answerers,
+        drift,
         lexical,
     ]
     .into_iter()

@@ -5,12 +5,12 @@ use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, CostChange, CostChanges, Design, Differences, ExcludedDimension, ExclusionReason, Flip,
+    Comparison, CostChange, CostChanges, Design, Differences, DriftCheck, ExcludedDimension, ExclusionReason, Flip,
     IdenticalContexts, LostConstraint, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause,
     NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest, underpowered_methods,
 };
 use stats::thresholds::MARGIN;
-use stats::{Coefficient, DifferenceTest, NoEvidenceReason};
+use stats::{Coefficient, DifferenceTest, NoEvidenceReason, Regrading};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
@@ -302,6 +302,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     notes.extend(excluded_dimensions(&comparison.excluded, tr));
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
+    notes.extend(mean_drift(comparison, tr));
     for (method, compared) in comparison.methods.iter() {
         if !compared.has_common_part() {
             notes.push(fill(tr.no_common_cell, &[method]));
@@ -315,6 +316,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
             let [own, other] = tokens.map(|tokens| count(Some(tokens)));
             fill(tr.unequal_tokens, &[method, &own, &other])
         }));
+        notes.extend(method_drift(method, compared, tr));
         notes.extend(reliability(method, &compared.reliability, tr));
     }
     notes.extend(blind(comparison, tr));
@@ -323,6 +325,36 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     notes.extend(comparison.warnings.iter().cloned());
     notes
+}
+
+/// What regrading said of the judge, where its change would explain verdicts of a method.
+fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
+    drift(method, compared.drift.as_ref()?, &lost.map(|(what, _)| what).collect::<Vec<_>>(), tr)
+}
+
+/// The same of the mean over methods.
+fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
+    let lost = comparison.primary.iter().filter(|test| is_judge_drift(test)).map(|_| tr.overall.to_owned());
+    let name = fill(tr.primary, &[&comparison.tested.to_string()]);
+    drift(&name, comparison.drift.as_ref()?, &lost.collect::<Vec<_>>(), tr)
+}
+
+fn is_judge_drift(test: &DifferenceTest) -> bool {
+    test.reason == Some(NoEvidenceReason::JudgeDrift)
+}
+
+fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> Option<String> {
+    let regraded = match check {
+        DriftCheck::Unchecked => return Some(fill(tr.drift_unchecked, &[name])),
+        DriftCheck::Checked(regraded) => regraded,
+    };
+    let Regrading { answers, shift } = regraded.overall?;
+    let (answers, shift) = (answers.to_string(), signed(shift));
+    Some(match lost.is_empty() {
+        true => fill(tr.no_drift, &[name, &answers, &shift]),
+        false => fill(tr.drift_found, &[name, &answers, &shift, &lost.join(", ")]),
+    })
 }
 
 /// The effect on the one or two fixtures in which a method changed.

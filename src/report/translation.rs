@@ -346,6 +346,18 @@ texts! {
     tried:
         "{} labels were compared with {}: an improvement has to hold among all of them (p × their number).",
         "已有 {} 个标签与 {} 比较过：改进须在全部比较中成立（p × 标签数）。";
+    drift_unchecked:
+        "{}: all fixtures differ by about the same, as if the judge had changed. Drift not checked: `run --compare-to` grades \
+         answers of the baseline again.",
+        "{}：各样本的差值几乎相同，评审改变也会如此。未检查漂移：`run --compare-to` 会重新评分基线的回答。";
+    drift_found:
+        "{}: judge drift. {} answers of the baseline, graded again, moved by {}: the judge has changed, so there is no \
+         verdict on: {}.",
+        "{}：评审漂移。基线的 {} 个回答重新评分后变化 {}：评审已改变，因此以下没有结论：{}。";
+    no_drift:
+        "{}: all fixtures differ by about the same. {} answers of the baseline, graded again, moved by {}, which does not \
+         explain it.",
+        "{}：各样本的差值几乎相同。基线的 {} 个回答重新评分后变化 {}，不足以解释。";
     until_decided:
         "Fixtures were added until there was a verdict: each look is tested at 2.2% (p × 2.27).",
         "样本逐步增加，直到得出结论：每次查看按 2.2% 的水平检验（p × 2.27）。";
@@ -460,6 +472,7 @@ impl Translation {
             NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
             NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
             NoEvidenceReason::BelowShareMargin => ("below 0.1", "小于 0.1"),
+            NoEvidenceReason::JudgeDrift => ("judge drift", "评审漂移"),
             NoEvidenceReason::MoreTokens => ("more tokens", "词元更多"),
             NoEvidenceReason::Unchanged => ("unchanged", "无变化"),
             NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),

@@ -110,6 +110,9 @@ pub struct MainChange {
     pub edit: Option<EditNote>,
     /// Tokens of the contexts of `methods` as a change against the baseline: 0.75 is 75% more.
     pub tokens: Option<f64>,
+    /// Whether a judge that has changed would explain a verdict of `methods` or `mean`, and was not checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drift_unchecked: bool,
     /// How many labels were compared with the baseline.
     pub tried: usize,
     /// Whether built-in rules stood in for a model.

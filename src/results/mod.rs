@@ -42,7 +42,10 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
 pub use comparison::costs::{CostChange, CostChanges};
-pub use comparison::gate::{Regression, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
+pub use comparison::drift::DriftCheck;
+pub use comparison::gate::{
+    Regression, drifted_losses, newly_failing, regressions, unconfirmed_losses, underpowered_methods,
+};
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use figures::{figures_digest, take_figures};
@@ -69,6 +72,7 @@ pub use files::manifest::{
     StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::part_folders::PartFolder;
+pub use files::regradings::{AnswerScores, Regraded, Regradings};
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};

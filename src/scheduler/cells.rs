@@ -137,7 +137,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn note_used(&self, task: &Task, action: &Action) {
         let Action { stage, repetition, key, .. } = *action;
         let is_one_place = match task {
-            Task::Generate(_) | Task::Selftest(_) => false,
+            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => false,
             Task::Compress(_) => true,
             Task::Answer(task) => self.is_one_answer(&task.cell),
             Task::Judge(task) => self.is_one_judgement(&task.cell),

@@ -137,7 +137,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 self.skip(action, SkipReason::VerdictKnown, stats)?;
             }
             Task::Selftest(case) => return Ok(self.judges.may_begin(case.judge, &mut action).then_some(action)),
-            Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => return Ok(Some(action)),
+            // Its judge was tested by the run before.
+            Task::Regrade(_) | Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => return Ok(Some(action)),
         }
         Ok(None)
     }
@@ -254,7 +255,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         match task {
-            Task::Generate(_) => Ok(()),
+            Task::Generate(_) | Task::Regrade(_) => Ok(()),
             Task::Selftest(case) => {
                 let output = output.or_else(|| self.executor.outputs.read(task, &resolved.key).ok());
                 let outcome = match output {
@@ -270,7 +271,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// What follows from there being no output; `outcome` is that of a case.
     fn unresolved(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         match task {
-            Task::Generate(_) => Ok(()),
+            Task::Generate(_) | Task::Regrade(_) => Ok(()),
             Task::Selftest(case) => self.settle(case, outcome, stats),
             Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => self.cells.unresolved(task, stats),
         }

@@ -3,7 +3,7 @@
 //! If every fixture differs by the same, either the edit did it or the grading. So answers of the baseline are graded
 //! again: if they move like the method, the judge has changed, and the comparison shows nothing about the edit.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::center::mean_of;
 
@@ -14,7 +14,7 @@ pub const REGRADED_ANSWERS: usize = 8;
 const EXPLAINED: f64 = 0.5;
 
 /// The same answers, graded twice.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regrading {
     /// How many answers.
     pub answers: usize,

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use super::detectable::Finding;
+use super::drift::Regrading;
 use super::interval::{Estimate, Interval, NoiseKnowledge, estimate};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
@@ -44,6 +45,8 @@ named_enum! {
         BelowPrimaryMargin = "below 0.2",
         /// The same for a share.
         BelowShareMargin = "below 0.1",
+        /// The judge's grades of the same answers moved by half of the difference or more.
+        JudgeDrift = "judge drift",
         /// The better side had more tokens to spend.
         MoreTokens = "more tokens",
         /// Nothing changed: the same answers, graded the same.
@@ -128,6 +131,20 @@ impl DifferenceTest {
             return self;
         }
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::MoreTokens), ..self }
+    }
+
+    /// Whether it has a verdict that the noise of grading decided: then all clusters differ by about the same, which a
+    /// judge that has changed explains as well as what is compared.
+    pub fn may_be_drift(&self) -> bool {
+        self.floored && self.verdict != Verdict::NoEvidence
+    }
+
+    /// The same, but no evidence where the judge's change explains it.
+    pub fn unless_drifted(self, regrading: &Regrading) -> DifferenceTest {
+        if !self.may_be_drift() || !regrading.explains(self.difference) {
+            return self;
+        }
+        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::JudgeDrift), ..self }
     }
 
     /// The same as one of `tried` comparisons with one baseline: an improvement has to hold among all of them
@@ -424,6 +441,17 @@ mod tests {
         assert_eq!(said(&graded(-0.31, 30)), (NONE, Some(NoEvidenceReason::Degenerate)));
         assert_eq!(said(&graded(-1.0, 1)), (NONE, Some(NoEvidenceReason::Degenerate)), "one probe");
         assert_eq!(said(&judged(&[-1.0; 6])), (NONE, Some(NoEvidenceReason::Degenerate)), "no items are known");
+    }
+
+    #[test]
+    fn a_uniform_loss_is_none_if_the_judge_moved_by_half_of_it() {
+        let lost = verdicts(&[Paired::new(&[-1.0; 3]).unwrap().with_graded_items(30)])[0];
+        let moved = |by: f64| lost.unless_drifted(&Regrading::between(&[4.0; 8], &[4.0 + by; 8]).unwrap());
+        assert_eq!(said(&moved(-0.5)), (NONE, Some(NoEvidenceReason::JudgeDrift)));
+        assert_eq!((said(&moved(-0.4)), said(&moved(1.0))), (said(&lost), said(&lost)));
+        let varied = judged(&[-0.5, -0.8, -0.5]);
+        let moved = varied.unless_drifted(&Regrading::between(&[4.0], &[3.0]).unwrap());
+        assert_eq!((varied.may_be_drift(), moved), (false, varied), "a judge does not change from fixture to fixture");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot}
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{NumberedPart, PartOfRun};
-use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
     WorstCase, forecast,
@@ -27,6 +27,7 @@ use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
+use stats::REGRADED_ANSWERS;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -61,7 +62,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = of_project(common, &args.select, &args.part, &args.source, console)?;
+    let plan = of_project(common, &args.select, &args.part, (&args.source, false), console)?;
     let exit = print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
@@ -80,6 +81,16 @@ pub(crate) struct ProjectPlan {
     remote: Option<RemoteJson>,
     #[serde(skip)]
     batch_rounds: usize,
+    /// The most requests that grade answers of a baseline again (`run --compare-to`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most_regradings: Option<usize>,
+}
+
+/// The most requests of a comparison that check the judges: for each method, and for the mean of several.
+fn most_regradings(pipeline: &Pipeline) -> usize {
+    let judges = asked_models(pipeline.judges.iter().map(|judge| &judge.model)).count();
+    let subjects = pipeline.methods.len() + usize::from(pipeline.methods.len() > 1);
+    subjects * judges * REGRADED_ANSWERS
 }
 
 #[derive(Serialize)]
@@ -105,11 +116,23 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
         }
         batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(&plan.forecast, all, console));
+        if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
+            console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), regrading_note(most)));
+        }
         if let Some(text) = plan.remote.as_ref().and_then(|remote| remote_note(remote, &plan.forecast)) {
             console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
         }
     });
     Exit::Done
+}
+
+/// What a comparison may send besides.
+fn regrading_note(most: usize) -> String {
+    say!(
+        "where a method changes by about the same in all fixtures, {REGRADED_ANSWERS} answers of the baseline are graded again: \
+         at most {most} more requests, in no figure above",
+        "若某方法在所有样本上变化几乎相同，会重新评分基线的 {REGRADED_ANSWERS} 个回答：至多另加 {most} 次请求，未计入上述数字"
+    )
 }
 
 /// What a run pulls, or could.
@@ -130,12 +153,12 @@ fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forec
     (pulled > 0).then(of_cached)
 }
 
-/// The plan as a command prints it, also for `run --dry-run`.
+/// The plan as a command prints it, also for `run --dry-run`, which may compare with a baseline.
 pub(crate) fn of_project(
     common: &Common,
     select: &SelectArgs,
     part: &PartArgs,
-    source: &PlanSource,
+    (source, is_compared): (&PlanSource, bool),
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = part.number()?;
@@ -175,6 +198,7 @@ pub(crate) fn of_project(
         chains_line: line,
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
+        most_regradings: is_compared.then(|| most_regradings(&pipeline)),
     })
 }
 

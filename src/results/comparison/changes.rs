@@ -50,7 +50,7 @@ impl FixtureChanges {
     }
 
     /// Whether the tests rest on the fixture of this name: on those that changed, and where none did, on all.
-    pub(super) fn has_part_in_tests(&self, fixture: &str) -> bool {
+    pub fn has_part_in_tests(&self, fixture: &str) -> bool {
         self.tested() == 0 || self.is_tested(fixture)
     }
 

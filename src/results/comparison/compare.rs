@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::changes::{ComparedVariants, Differences, FixtureChanges};
 use super::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
 use super::costs::CostChanges;
+use super::drift::{DriftCheck, take_back};
 use super::lost_constraints::{LostConstraint, lost_constraints};
 use super::reliability::{ChainPairs, Reliability};
 use crate::action::Digest;
@@ -16,6 +17,7 @@ use crate::results::aggregates::excluded::{ExcludedDimension, excluded_of};
 use crate::results::aggregates::needed::{compression_cost, have_same_contexts, paired_recall};
 use crate::results::files::edits::{FindTextEdit, MethodEdits, TextEdit, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
+use crate::results::files::regradings::{Regraded, Regradings};
 use crate::results::result_set::grade::place;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};
@@ -49,6 +51,9 @@ pub struct Comparison {
     pub tested: usize,
     /// The test of the mean over the methods tested; null where there are under two.
     pub primary: Option<DifferenceTest>,
+    /// Whether the judge was checked where its change would explain the verdict on the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftCheck>,
     /// The methods compared, by name on the judged side.
     pub methods: Ordered<MethodComparison>,
     /// Methods that only one side has.
@@ -85,6 +90,23 @@ impl Comparison {
         Comparison { until_decided: true, ..self.with_tests(DifferenceTest::at_look) }
     }
 
+    /// What has a verdict that a judge that has changed would explain as well: methods, and `None` for their mean.
+    pub fn drift_subjects(&self) -> Vec<Option<String>> {
+        let mean = self.primary.filter(DifferenceTest::may_be_drift).map(|_| None);
+        let methods = self.methods.iter().filter(|(_, method)| method.may_be_drift());
+        mean.into_iter().chain(methods.map(|(name, _)| Some(name.clone()))).collect()
+    }
+
+    /// The same without the verdicts that the judges' change explains, as far as answers were graded again.
+    pub fn with_regradings(mut self, found: &Regradings) -> Comparison {
+        if let Some(primary) = self.primary.as_mut().filter(|primary| primary.may_be_drift()) {
+            self.drift = Some(DriftCheck::new(found.primary.as_ref()));
+            take_back(primary, found.primary.as_ref().and_then(|regraded| regraded.overall.as_ref()));
+        }
+        self.methods.iter_mut().for_each(|(name, method)| method.check_drift(found.methods.get(name)));
+        self
+    }
+
     fn with_tests(mut self, of: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
         let methods = self.methods.values_mut();
         let tests = methods.flat_map(|method| {
@@ -119,6 +141,9 @@ pub struct MethodComparison {
     /// Tokens of a context, of the judged side and of the baseline, where they differ so that recalls are not compared
     /// at equal size.
     pub unequal_tokens: Option<[f64; 2]>,
+    /// Whether the judge was checked where its change would explain a verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftCheck>,
     /// The method's own failures.
     pub reliability: Reliability,
     /// What was edited of the method, as in `target_tokens: 2000 → 150`.
@@ -140,6 +165,21 @@ impl MethodComparison {
         let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
         self.overall.is_some()
             && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
+
+    /// Whether it has a verdict on a score that a judge that has changed would explain.
+    fn may_be_drift(&self) -> bool {
+        self.overall.iter().chain(self.dimensions.values()).any(DifferenceTest::may_be_drift)
+    }
+
+    fn check_drift(&mut self, regraded: Option<&Regraded>) {
+        if !self.may_be_drift() {
+            return;
+        }
+        self.drift = Some(DriftCheck::new(regraded));
+        let Some(regraded) = regraded else { return };
+        self.overall.iter_mut().for_each(|test| take_back(test, regraded.overall.as_ref()));
+        self.dimensions.iter_mut().for_each(|(name, test)| take_back(test, regraded.dimension(name)));
     }
 
     /// Whether both sides have a cell, a recall or a constraint in common.
@@ -196,6 +236,7 @@ pub fn compare(
         single_run: judged.set.design().has_one_sample() || baseline.set.design().has_one_sample(),
         tested,
         primary,
+        drift: None,
         methods,
         unmatched,
         fixtures: fixtures(judged.set, &probes),
@@ -486,6 +527,7 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
                 }),
             }),
             unequal_tokens: row.unequal_tokens,
+            drift: None,
             reliability,
             edits: row.edits.lines,
             edited_texts: row.edits.texts,

@@ -89,6 +89,28 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
     scores.chain(needed).chain(constraints).chain(reliability).collect()
 }
 
+/// Losses that would be regressions had the judge not changed, a sentence each.
+pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
+    let mean = comparison.primary.iter().filter(|judged| is_drifted_loss(judged)).map(|judged| {
+        let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
+        say!("mean of {count} methods: {OVERALL} {difference}", "{count} 个方法的平均：{OVERALL} {difference}")
+    });
+    let mut losses: Vec<String> = mean.collect();
+    for (method, compared) in &comparison.methods {
+        let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
+        let all = overall.chain(compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged)));
+        let drifted = all.filter(|(_, judged)| is_drifted_loss(judged));
+        losses.extend(
+            drifted.map(|(what, judged)| format!("{method}: {what} {}", describe_difference(judged, comparison))),
+        );
+    }
+    losses
+}
+
+fn is_drifted_loss(judged: &DifferenceTest) -> bool {
+    judged.reason == Some(NoEvidenceReason::JudgeDrift) && judged.difference < 0.0
+}
+
 /// Constraints that contexts have lost by literal rules while no judge graded the answers: no regression, but worth a look.
 pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
     let lost = comparison

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::Design;
 use super::failure::FailedAction;
+use super::regradings::Regradings;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, SelfTestDesign};
 use crate::parts::PartRecord;
@@ -82,6 +83,9 @@ pub struct Manifest {
     /// Whether fixtures were added until there was a verdict: it is tested at the level of such a look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
+    /// What the judges gave answers of the baseline again, where a change of theirs would explain a verdict.
+    #[serde(default, skip_serializing_if = "Regradings::is_empty")]
+    pub regradings: Regradings,
     /// Every action that the result stands on, those of judges' self-tests included, up to format 3.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub keys: BTreeSet<ActionKey>,
@@ -385,6 +389,7 @@ impl Manifest {
             compared_to: None,
             compared_scope: ComparisonScope::All,
             until_decided: false,
+            regradings: Regradings::default(),
             keys: BTreeSet::new(),
             figures: None,
             part: None,

@@ -3,6 +3,7 @@
 pub(super) mod context_row;
 pub(super) mod row;
 pub(super) mod failure;
+pub(super) mod regradings;
 pub(super) mod design;
 pub(super) mod manifest;
 pub(super) mod label;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::results::comparison::compare::{Comparison, MethodComparison};
+use crate::results::comparison::drift::DriftCheck;
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
 use crate::results::headline::{AnswererAgreement, EditNote, MainChange, MainResult, MethodChange};
@@ -85,6 +86,7 @@ impl<'c> ComparedMethods<'c> {
             no_evidence: changed.iter().filter(|name| !shown.contains(name)).count(),
             unchanged: self.methods.iter().filter(|(_, compared)| is_unchanged(compared)).count(),
             edit: self.edit(&changed),
+            drift_unchecked: self.is_drift_unchecked(shown),
             tokens: self.tokens(shown),
             tried: self.comparison.tried,
             lexical: self.comparison.lexical,
@@ -104,6 +106,12 @@ impl<'c> ComparedMethods<'c> {
             reason: test.reason,
             detectable: test.mdd,
         }
+    }
+
+    fn is_drift_unchecked(&self, shown: &[&String]) -> bool {
+        let methods = self.methods.iter().filter(|(name, _)| shown.contains(name));
+        let checks = methods.filter_map(|(_, compared)| compared.drift.as_ref()).chain(&self.comparison.drift);
+        checks.into_iter().any(|check| *check == DriftCheck::Unchecked)
     }
 
     fn mean(&self) -> Option<MethodChange> {

@@ -104,7 +104,7 @@ fn unasked<'h>(hearing: &'h RunLog, judge: &str) -> Vec<&'h str> {
     calls
         .filter_map(|failure| match &failure.place {
             Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-            Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
+            Place::Selftest { .. } | Place::Regrading { .. } | Place::Cell(_) | Place::Generation { .. } => None,
         })
         .collect()
 }

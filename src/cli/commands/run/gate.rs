@@ -3,7 +3,9 @@
 use super::args::RunArgs;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{Comparison, Summary, newly_failing, regressions, unconfirmed_losses, underpowered_methods};
+use crate::results::{
+    Comparison, Summary, drifted_losses, newly_failing, regressions, unconfirmed_losses, underpowered_methods,
+};
 use base::locale::word;
 use base::say;
 
@@ -46,6 +48,10 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     }
     for loss in unconfirmed_losses(comparison) {
         console.note(&console.labelled(TextStyle::Warning, word("gate:", "门禁："), format_args!("{loss}")));
+    }
+    for loss in drifted_losses(comparison) {
+        let why = word("judge drift, no verdict", "评审漂移，没有结论");
+        console.note(&console.labelled(TextStyle::Warning, word("gate:", "门禁："), format_args!("{loss}: {why}")));
     }
     let worse = regressions(comparison);
     for regression in &worse {

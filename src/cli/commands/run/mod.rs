@@ -27,7 +27,13 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     if args.dry_run {
         let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
-        let forecast = plan::of_project(common, &args.select, &args.part, &source, console)?;
+        let forecast = plan::of_project(
+            common,
+            &args.select,
+            &args.part,
+            (&source, args.comparison.compare_to.is_some()),
+            console,
+        )?;
         return Ok(plan::print(&forecast, false, console));
     }
     args.part.mention_engine(console);

@@ -84,7 +84,7 @@ impl<'a> ExplainedCell<'a> {
             StageName::Compress => CellKeys { compress: key, ..CellKeys::default() },
             StageName::Answer => CellKeys { answer: key, ..CellKeys::default() },
             StageName::Judge => CellKeys { judge: key, ..CellKeys::default() },
-            StageName::Probes | StageName::Selftest => CellKeys::default(),
+            StageName::Probes | StageName::Selftest | StageName::Regrade => CellKeys::default(),
         };
         let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
         Some(ExplainedCell { manifest: &missing.manifest, place, keys, steps, overall: None, failure: Some(failure) })

@@ -1,0 +1,282 @@
+//! Regrading: where every fixture differs from the baseline by about the same, a judge that has changed would explain it.
+//! So a few answers of the baseline are graded again, by the judges of today, in the requests of then.
+//!
+//! This is done when the rows of a run are finished and its comparison has such a verdict: before, nobody knows. The
+//! actions are executed like those of the run: with keys, within its budget, counted in its manifest. What they are keyed
+//! by besides their request are the grades of the judged side, so a repeated run asks nothing again, and one with other
+//! grades does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::comparison::{compared_to_baseline, side_in, text_edits_in};
+use super::comparison_page::variant;
+use super::contexts::{compress_cell, read_context, reading_task};
+use super::engine::{EngineOptions, with_engine};
+use super::error::EvaluationError;
+use super::event::{Event, Listening, Started};
+use super::publish::gather;
+use super::recorder::RunCounts;
+use crate::action::{Digest, StageName};
+use crate::cache::{Lookup, Store};
+use crate::judge::{Dimension, grade};
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::{AnswerToRegrade, Output, Preparer, RawBody, Task, regradings};
+use crate::remote::SharedCache;
+use crate::results::{
+    AnswerScores, Comparison, Design, FinishedRows, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder,
+    Row, ScoredRow, SetError, open_side,
+};
+use crate::scheduler::{self, Listener, run_tasks};
+use base::files::FileError;
+use stats::{REGRADED_ANSWERS, mean_of};
+
+/// Answers of which the mean shift says too little if there are fewer.
+const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
+/// Answers that are looked at until enough of them can be sent.
+const LOOKED_AT: usize = 4 * REGRADED_ANSWERS;
+
+/// A run whose rows are finished, with what is known of it.
+pub(super) struct FinishedRun<'r> {
+    pub(super) folder: &'r ResultsFolder,
+    pub(super) rows: &'r FinishedRows,
+    pub(super) manifest: Manifest,
+}
+
+/// Grades answers of the baseline again where the run's comparison has a verdict that a change of the judge would explain;
+/// else does nothing.
+///
+/// # Errors
+/// Rows that cannot be read, a cache or a file that cannot be written.
+pub(super) fn check_drift(
+    pipeline: &Pipeline,
+    store: &Store,
+    options: &EngineOptions,
+    FinishedRun { folder, rows, manifest }: FinishedRun<'_>,
+    (listening, counts): (&Listening<'_>, &mut RunCounts),
+) -> Result<Regradings, EvaluationError> {
+    let Some(baseline) = manifest.compared_to.clone() else { return Ok(Regradings::default()) };
+    let set = gather(folder, manifest, rows.few.as_deref())?;
+    // Why sides cannot be compared is reported with the results.
+    let comparison = compared_to_baseline(pipeline, &set, &text_edits_in(Some(store))).ok().flatten();
+    let subjects = comparison.iter().flat_map(Comparison::drift_subjects).collect::<Vec<_>>();
+    let Some(comparison) = comparison.filter(|_| !subjects.is_empty()) else { return Ok(Regradings::default()) };
+    let (baseline, _) = open_side(&pipeline.results, &side_in(pipeline, &baseline))?;
+    let Manifest { design, started, .. } = baseline.manifest()?;
+    let sides =
+        Sides { pipeline, store, comparison: &comparison, judged: folder, baseline: &baseline, design: &design };
+    let mut due = Vec::new();
+    for subject in subjects {
+        due.push((subject.clone(), sides.answers(subject.as_deref())?));
+    }
+    let tasks: Vec<Task> =
+        due.iter().flat_map(|(_, answers)| answers).flat_map(|answer| answer.tasks.clone()).collect();
+    let mut outputs = perform(pipeline, store, options, &tasks, (listening, counts))?.into_iter();
+    let left_out: BTreeSet<Dimension> = comparison.excluded.iter().map(|excluded| excluded.dimension).collect();
+    let mut found = Regradings { baseline: started, ..Regradings::default() };
+    for (subject, answers) in due {
+        let pairs = answers.iter().filter_map(|answer| answer.scores(pipeline, &mut outputs));
+        let pairs: Vec<_> = pairs.collect();
+        if pairs.len() < FEWEST_ANSWERS {
+            continue;
+        }
+        let regraded = Regraded::between(&pairs, &left_out);
+        match subject {
+            Some(method) => _ = found.methods.insert(method, regraded),
+            None => found.primary = Some(regraded),
+        }
+    }
+    Ok(found)
+}
+
+/// The two sides of the comparison.
+struct Sides<'s> {
+    pipeline: &'s Pipeline,
+    store: &'s Store,
+    comparison: &'s Comparison,
+    judged: &'s ResultsFolder,
+    baseline: &'s ResultsFolder,
+    design: &'s Design,
+}
+
+/// An answer of the baseline that can be graded again.
+struct RegradedAnswer {
+    /// What each judge gave it, in the order of the pipeline; `None` where that judge gave nothing.
+    then: Vec<Option<AnswerScores>>,
+    /// One for each judge.
+    tasks: Vec<Task>,
+}
+
+/// Where the rows of one answer are.
+#[derive(Default)]
+struct AnswerRows {
+    fixture: String,
+    places: Vec<usize>,
+}
+
+impl Sides<'_> {
+    /// The answers to grade again for a method of the judged side, or for the mean over all.
+    fn answers(&self, subject: Option<&str>) -> Result<Vec<RegradedAnswer>, EvaluationError> {
+        let occasion = self.occasion(subject)?;
+        let chosen = spread(self.candidates(subject)?);
+        let places = chosen.iter().flatten().copied().collect();
+        let rows = self.baseline.rows_in(&places).map_err(SetError::from)?;
+        let mut answers = Vec::new();
+        for places in chosen {
+            let rows: Vec<&Row> = places.iter().filter_map(|place| rows.get(place)).collect();
+            answers.extend(self.answer(&rows, occasion));
+            if answers.len() == REGRADED_ANSWERS {
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The methods of a subject, by their names on the judged side.
+    fn methods(&self, subject: Option<&str>) -> Vec<(&String, &MethodComparison)> {
+        self.comparison.methods.iter().filter(|(name, _)| subject.is_none_or(|subject| subject == *name)).collect()
+    }
+
+    /// Identifies what the answers are graded again for: the grades that may be the work of a judge that has changed.
+    fn occasion(&self, subject: Option<&str>) -> Result<Digest, EvaluationError> {
+        let design = self.judged.manifest()?.design;
+        let names: BTreeSet<&String> = self.methods(subject).into_iter().map(|(name, _)| name).collect();
+        let mut grades = BTreeSet::new();
+        for row in self.judged.rows()?.scored() {
+            let row = row.map_err(SetError::from)?;
+            if names.contains(&variant(&design, &row)) {
+                let points: Vec<u8> = row.criteria.iter().map(|criterion| criterion.points()).collect();
+                grades.insert((row.keys.judge, points));
+            }
+        }
+        Ok(Digest::of_json(&grades))
+    }
+
+    /// The answers of the baseline that the verdict rests on, each by a name without meaning.
+    fn candidates(&self, subject: Option<&str>) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
+        let methods = self.methods(subject);
+        let is_wanted = |row: &ScoredRow| {
+            let name = variant(self.design, row);
+            let is_tested = |(_, method): &(&String, &MethodComparison)| {
+                method.against == name
+                    && method.fixtures.tested() > 0
+                    && method.fixtures.has_part_in_tests(&row.fixture)
+            };
+            row.open_book.is_none()
+                && self.design.is_tested(row)
+                && self.comparison.asked.contains(&(row.fixture.clone(), row.point, row.probe.clone()))
+                && methods.iter().any(is_tested)
+        };
+        let mut found: BTreeMap<Digest, AnswerRows> = BTreeMap::new();
+        for (place, row) in self.baseline.rows()?.scored().enumerate() {
+            let row = row.map_err(SetError::from)?;
+            if row.judge_n == 1 && is_wanted(&row) {
+                let at = (&row.fixture, row.point, &row.method, row.run);
+                let name = Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n));
+                let answer = found.entry(name).or_default();
+                answer.fixture.clone_from(&row.fixture);
+                answer.places.push(place);
+            }
+        }
+        Ok(found)
+    }
+
+    /// An answer, from the rows of its judges. `None` where it cannot be sent as it was then: its context is not in the
+    /// cache, or the project has it no more.
+    fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradedAnswer> {
+        let row = *rows.first()?;
+        let loaded = self.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
+        let probe = loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)?;
+        let context = if self.pipeline.settings.judge_context { self.context(row)? } else { None };
+        let name = format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
+        let answer = AnswerToRegrade { name: &name, probe, text: &row.answer, context: context.as_deref() };
+        let tasks = regradings(self.pipeline, answer, occasion).ok()?;
+        let of_judge = |judge: &str| rows.iter().find(|row| row.judge == judge).map(|row| row.dimensions.clone());
+        let then = self.design.judges.iter().map(|judge| of_judge(&judge.name)).collect();
+        Some(RegradedAnswer { then, tasks })
+    }
+
+    /// The context behind an answer; the inner `None` is one that only its provider can read.
+    fn context(&self, row: &Row) -> Option<Option<String>> {
+        let matrix = Matrix::new(self.pipeline);
+        let task = reading_task(self.pipeline, compress_cell(self.pipeline, self.design, row)?)?;
+        let record = self.store.find(&row.keys.compress)?;
+        let bytes = self.store.body(&record).ok()?;
+        let body = RawBody { dialect: record.dialect, bytes: &bytes };
+        read_context(Preparer::new(self.pipeline, &matrix), task, body)
+    }
+}
+
+/// The places of answers, a fixture after the other in turn.
+fn spread(answers: BTreeMap<Digest, AnswerRows>) -> Vec<Vec<usize>> {
+    let mut by_fixture: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
+    for AnswerRows { fixture, places } in answers.into_values() {
+        by_fixture.entry(fixture).or_default().push(places);
+    }
+    let most = by_fixture.values().map(Vec::len).max().unwrap_or_default();
+    let in_turn = (0..most).flat_map(|turn| by_fixture.values().filter_map(move |answers| answers.get(turn)));
+    in_turn.take(LOOKED_AT).cloned().collect()
+}
+
+impl RegradedAnswer {
+    /// Its scores then and today, means over the judges that graded it both times. Takes the outputs of its tasks.
+    fn scores(
+        &self,
+        pipeline: &Pipeline,
+        outputs: &mut impl Iterator<Item = Option<Output>>,
+    ) -> Option<(AnswerScores, AnswerScores)> {
+        let today: Vec<Option<Output>> = outputs.by_ref().take(self.tasks.len()).collect();
+        let both = self.then.iter().zip(&today).filter_map(|(then, today)| match (then, today) {
+            (Some(then), Some(Output::Grades(grades))) => {
+                let today = grade(&pipeline.rubric, grades);
+                Some((then.clone(), today.iter().map(|(dimension, score)| (dimension, score.value())).collect()))
+            }
+            _ => None,
+        });
+        let (then, today): (Vec<AnswerScores>, Vec<AnswerScores>) = both.unzip();
+        (!then.is_empty()).then(|| (mean_scores(&then), mean_scores(&today)))
+    }
+}
+
+fn mean_scores(of_judges: &[AnswerScores]) -> AnswerScores {
+    let mean = |dimension: Dimension| {
+        Some((dimension, mean_of(of_judges.iter().filter_map(|scores| scores.get(&dimension).copied()))?))
+    };
+    Dimension::ALL.into_iter().filter_map(mean).collect()
+}
+
+/// Executes the tasks like those of the run.
+fn perform(
+    pipeline: &Pipeline,
+    store: &Store,
+    options: &EngineOptions,
+    tasks: &[Task],
+    (listening, counts): (&Listening<'_>, &mut RunCounts),
+) -> Result<Vec<Option<Output>>, EvaluationError> {
+    if tasks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let stages = vec![(StageName::Regrade, tasks.len() as u64)];
+    let started = Started { pipeline, folder: None, stages, budget: &options.budget };
+    let mut steps = Steps { listening, counts, shared: options.shared.as_ref() };
+    with_engine(started, store, options, listening, async |executor, options, stop| {
+        Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
+    })
+}
+
+/// Reports and counts what happens to the tasks.
+struct Steps<'s, 'l> {
+    listening: &'s Listening<'l>,
+    counts: &'s mut RunCounts,
+    /// What was made is pushed there.
+    shared: Option<&'s SharedCache>,
+}
+
+impl Listener for Steps<'_, '_> {
+    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
+        self.listening.report(&Event::Step(event));
+        if let (Some(shared), Some(key)) = (self.shared, event.key()) {
+            shared.note(key);
+        }
+        self.counts.on_event(event)
+    }
+}

@@ -1,0 +1,151 @@
+//! Judge drift: where all fixtures change alike, answers of the baseline are judged again before a verdict is given.
+
+#![cfg(unix)]
+
+use serde_json::{Value, json};
+
+use super::super::brain::{Wanted, case_of, graded, material};
+use super::gate::{compared, lose, sessions};
+use super::project::{Ended, Project};
+use super::server::{Asked, Reply, Server};
+
+/// Answers that are judged again.
+const REGRADED: usize = 8;
+
+/// A project whose judge is the server, with a baseline `before`: every answer got `score`.
+fn project(server: &Server, methods: usize, score: u64) -> Project {
+    let project = sessions(methods, 4);
+    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    project.edit("pipeline.toml", "[[answer]]", &provider);
+    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
+    server.script(move |asked| all_get(asked, score));
+    project.expect(0, "run --all --label before");
+    project
+}
+
+/// The judge that gives every answer this score, and is sound in its self-test.
+fn all_get(asked: &Asked, score: u64) -> Reply {
+    let brief = material(&asked.text).filter(|brief| case_of(brief).is_none());
+    brief.and_then(|brief| graded(&brief, score)).map_or(Reply::Sensible, Reply::Text)
+}
+
+/// The judge that gives answers from edited contexts `edited`, and all others `others`.
+fn by_context(asked: &Asked, edited: u64, others: u64) -> Reply {
+    let is_edited = asked.text.contains("Minutes.");
+    all_get(asked, if is_edited { edited } else { others })
+}
+
+/// An edit that changes all contexts, and loses nothing.
+fn edit_contexts(project: &Project) {
+    project.edit("tools/compress.sh", "Notes.", "Minutes.");
+}
+
+fn grades_asked(server: &Server) -> usize {
+    server.asked().iter().filter(|asked| asked.wanted == Wanted::Grades).count()
+}
+
+fn flat(ended: &Ended) -> String {
+    format!("{} {}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn verdict(project: &Project, label: &str) -> (Value, Value, Value) {
+    let m1 = compared(project, label)["methods"]["m1"].clone();
+    (m1["overall"]["verdict"].clone(), m1["overall"]["reason"].clone(), m1["drift"]["status"].clone())
+}
+
+#[test]
+fn a_judge_that_became_harsher_is_no_regression() {
+    let server = Server::start();
+    let project = project(&server, 1, 4);
+    edit_contexts(&project);
+    server.script(|asked| all_get(asked, 3));
+    let before = grades_asked(&server);
+    let run = "run --all --label after --compare-to before --fail-on-regression";
+    let ended = project.expect(0, run);
+    assert_eq!(grades_asked(&server) - before, 16 + REGRADED, "each new answer, and eight of the baseline");
+    let found = (json!("no evidence"), json!("judge drift"), json!("checked"));
+    assert_eq!(verdict(&project, "after"), found);
+    let regraded = compared(&project, "after")["methods"]["m1"]["drift"]["overall"].clone();
+    assert_eq!(regraded, json!({"answers": 8, "shift": -1.0}));
+    assert!(flat(&ended).contains("8 answers of the baseline, graded again, moved by −1.00"), "{}", ended.stdout);
+    ended.says(&["gate: m1: overall -1.00", "judge drift, no verdict"]);
+    let stages = project.result("after", "manifest.json")["stages"].clone();
+    assert_eq!((&stages["regrade"]["executed"], &stages["regrade"]["cells"]), (&json!(8), &json!(8)));
+
+    // The eight are spread over the fixtures, each asked as in the baseline.
+    let asked = server.asked();
+    let again = asked.iter().filter(|asked| asked.wanted == Wanted::Grades && asked.earlier == 1);
+    let mut codes: Vec<String> =
+        again.filter_map(|asked| Some(asked.text.split_once(" code is K")?.1[..1].to_owned())).collect();
+    codes.sort();
+    assert_eq!(codes, ["1", "1", "2", "2", "3", "3", "4", "4"]);
+
+    // Nothing is asked twice, and who sends nothing knows what was found.
+    let before = grades_asked(&server);
+    project.expect(0, run);
+    assert_eq!(verdict(&project, "after"), found);
+    project.expect(0, "report after");
+    assert_eq!(verdict(&project, "after"), found);
+    let ended = project.expect(0, "compare after before --all");
+    assert!(flat(&ended).contains("no evidence (judge drift)"), "{}", ended.stdout);
+    assert_eq!(grades_asked(&server), before);
+    // Other grades are another occasion.
+    project.expect(0, "run --all --label after --refresh judge --compare-to before");
+    assert_eq!(grades_asked(&server) - before, 55 + 16 + REGRADED);
+    assert_eq!(verdict(&project, "after"), found);
+}
+
+#[test]
+fn a_loss_that_the_judge_does_not_explain_stays_one() {
+    let server = Server::start();
+    let project = project(&server, 2, 4);
+    edit_contexts(&project);
+    server.script(|asked| by_context(asked, 3, 4));
+    let plan = project.expect(0, "run --all --label after --compare-to before --dry-run");
+    assert!(flat(&plan).contains("at most 24 more requests"), "{}", plan.stderr);
+    let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
+    ended.says(&["regressed: m1: overall -1.00"]);
+    assert_eq!(verdict(&project, "after"), (json!("regressed"), Value::Null, json!("checked")));
+    let comparison = compared(&project, "after");
+    assert_eq!(comparison["methods"]["m2"]["drift"]["overall"]["shift"], 0.0);
+    assert_eq!(comparison["drift"]["overall"]["answers"], 8, "the mean has a check of its own");
+    assert!(flat(&ended).contains("which does not explain it"), "{}", ended.stdout);
+}
+
+#[test]
+fn what_was_not_judged_again_is_said_to_be_unchecked() {
+    let server = Server::start();
+    let project = project(&server, 1, 4);
+    edit_contexts(&project);
+    server.script(|asked| all_get(asked, 3));
+    // The grades are made without a baseline, so nothing was judged again; `compare` sends nothing.
+    project.expect(0, "run --all --label after");
+    let sent = grades_asked(&server);
+    let ended = project.expect(0, "compare after before --all");
+    assert!(flat(&ended).contains("drift not checked"), "{}", ended.stdout);
+    assert!(flat(&ended).contains("Drift not checked: `run --compare-to`"), "{}", ended.stdout);
+    // Nor does a run that may not.
+    let offline = "run --all --label after --compare-to before --offline --fail-on-regression";
+    project.expect(100, offline);
+    let found = (json!("regressed"), Value::Null, json!("unchecked"));
+    assert_eq!(verdict(&project, "after"), found);
+    assert_eq!(grades_asked(&server), sent);
+    // A budget that ends between them.
+    project.expect(100, &offline.replace("--offline", "--max-requests 3"));
+    assert_eq!((grades_asked(&server) - sent, verdict(&project, "after")), (3, found));
+    // What was sent before is in the cache.
+    project.expect(0, &offline.replace("--offline", ""));
+    assert_eq!(grades_asked(&server) - sent, REGRADED);
+}
+
+#[test]
+fn rules_are_asked_again_too_and_contexts_that_are_gone_are_not_guessed() {
+    let project = sessions(1, 4);
+    project.expect(0, "run --all --label before");
+    lose(&project, "m1", 4, |_| 2);
+    project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
+    assert_eq!(verdict(&project, "after"), (json!("regressed"), Value::Null, json!("checked")));
+    std::fs::remove_dir_all(project.path("cache")).expect("a cache");
+    project.expect(100, "run --all --label again --compare-to before --fail-on-regression");
+    assert_eq!(verdict(&project, "again"), (json!("regressed"), Value::Null, json!("unchecked")));
+}
