@@ -42,10 +42,10 @@ impl Context {
         }
     }
 
-    /// The texts of user messages among the items of a vendor, which are kept word for word in front of what cannot be
-    /// read.
-    pub fn verbatim_user_texts(&self) -> Vec<String> {
-        let Context::Bound { items, .. } = self else { return Vec::new() };
+    /// The texts of user messages that a vendor returned word for word beside its item; `None` of a context that is not
+    /// a vendor's.
+    pub fn verbatim_user_texts(&self) -> Option<Vec<String>> {
+        let Context::Bound { items, .. } = self else { return None };
         let items: Vec<Value> = serde_json::from_str(items).unwrap_or_default();
         let texts = |item: &Value| match item.get("content") {
             Some(Value::String(text)) => text.clone(),
@@ -56,7 +56,7 @@ impl Context {
             _ => String::new(),
         };
         let of_user = items.iter().filter(|item| item.get("role").and_then(Value::as_str) == Some("user"));
-        of_user.map(texts).filter(|text| !text.is_empty()).collect()
+        Some(of_user.map(texts).filter(|text| !text.is_empty()).collect())
     }
 }
 
@@ -119,7 +119,10 @@ mod tests {
         let items = r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"My code is 4711."}]},
             {"role":"user","content":"Go on."},{"type":"compaction","encrypted_content":"gAAA"}]"#;
         let context = Context::Bound { items: items.into(), text: None };
-        assert_eq!(context.verbatim_user_texts(), ["My code is 4711.", "Go on."]);
-        assert!(Context::summary("My code is 4711.").verbatim_user_texts().is_empty());
+        let kept = context.verbatim_user_texts();
+        assert_eq!(kept, Some(vec!["My code is 4711.".to_owned(), "Go on.".to_owned()]));
+        let bare = Context::Bound { items: r#"[{"type":"compaction","encrypted_content":"gAAA"}]"#.into(), text: None };
+        assert_eq!(bare.verbatim_user_texts(), Some(Vec::new()), "none were kept");
+        assert_eq!(Context::summary("My code is 4711.").verbatim_user_texts(), None, "a summary quotes nobody");
     }
 }

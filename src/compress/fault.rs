@@ -15,15 +15,6 @@ pub enum Warning {
     /// A program left the messages as they are.
     #[error("the program compressed nothing: the context is the history as it is")]
     NotCompressed,
-    /// A vendor keeps user messages beside its item.
-    #[error(
-        "the vendor keeps user messages word for word, {share}% of the tokens that it replaces: what a user said is no \
-         test of this compression"
-    )]
-    KeptUserTurns {
-        /// Of the replaced tokens.
-        share: u64,
-    },
     /// A compressed context that takes more room than what it replaces.
     #[error("the context has {context} tokens and replaces {replaced}: it is larger than the history")]
     Larger { context: u64, replaced: u64 },

@@ -168,19 +168,7 @@ fn read_context(
     if matches!(method.strategy, Strategy::Command(_)) {
         compressed.warnings.extend(larger(task.texts.prefix_messages(task.cell.point), &compressed.context));
     }
-    compressed.warnings.extend(kept_user_turns(task.texts.prefix_messages(task.cell.point), &compressed.context));
     Ok(Output::Context(Box::new(compressed)))
-}
-
-/// The warning about user messages that a vendor keeps beside its item.
-fn kept_user_turns(replaced: &[Message], context: &Context) -> Option<Warning> {
-    let kept = context.verbatim_user_texts();
-    if kept.is_empty() {
-        return None;
-    }
-    let tokens = |texts: &[String]| texts.iter().map(|text| count_tokens(text).0).sum::<u64>();
-    let replaced: Vec<String> = replaced.iter().map(Message::countable_text).collect();
-    Some(Warning::KeptUserTurns { share: tokens(&kept) * 100 / tokens(&replaced).max(1) })
 }
 
 /// The warning about a context that is larger than the messages it replaces.

@@ -1,8 +1,8 @@
 //! The table of compressions: what contexts have of what sessions needed later, and what one compression takes.
 
 use super::breakdowns::FigureTable;
-use super::notes::has_answers;
-use super::numbers::{UNKNOWN, brackets, count, count_range, mark, score, signed, usd};
+use super::notes::{has_answers, keeps_user_messages};
+use super::numbers::{UNKNOWN, brackets, count, count_range, mark, score, share, signed, usd};
 use super::translation::Translation;
 use crate::results::{Manifest, MethodSummary, Summary};
 use base::text::grouped;
@@ -21,7 +21,7 @@ pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translat
     if !shows_needed && has_answers(&manifest.design) {
         return None;
     }
-    let columns = columns(tr, shows_needed);
+    let columns = columns(summary, tr, shows_needed);
     let row = |(name, method): (&String, &MethodSummary)| {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let test = compared.and_then(|compared| compared.needed.as_ref());
@@ -60,7 +60,7 @@ struct Column {
     value: fn(&MethodSummary, Option<&DifferenceTest>) -> String,
 }
 
-fn columns(tr: &Translation, shows_needed: bool) -> Vec<Column> {
+fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<Column> {
     let column = |header, value| Column { header, value };
     let mut columns = Vec::new();
     if shows_needed {
@@ -83,6 +83,11 @@ fn columns(tr: &Translation, shows_needed: bool) -> Vec<Column> {
             let interval = method.compression.tokens_ci95.map(|ci| format!(" [{}]", count_range(ci)));
             format!("{}{}", count(method.compression.tokens), interval.unwrap_or_default())
         }),
+    ]);
+    if keeps_user_messages(summary) {
+        columns.push(column(tr.user_kept, |method, _| share(method.compression.user_share)));
+    }
+    columns.extend([
         column(tr.seconds, |method, _| method.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)),
         column(tr.calls, |method, _| {
             method.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))

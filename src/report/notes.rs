@@ -46,6 +46,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
         notes.push(tr.no_constraints.to_owned());
     }
     notes.extend(above_full(summary, tr));
+    notes.extend(summary.methods.iter().filter_map(|(name, method)| kept_user_messages(name, method, tr)));
     notes.extend(summary.needed_points.iter().filter_map(|points| points_note(points, tr)));
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
@@ -71,6 +72,17 @@ fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
     };
     let above: Vec<String> = summary.methods.iter().filter_map(of).flatten().collect();
     (!above.is_empty()).then(|| fill(tr.above_full, &[&above.join(separator(tr))]))
+}
+
+/// Whether a vendor keeps messages of the user word for word.
+pub(super) fn keeps_user_messages(summary: &Summary) -> bool {
+    summary.methods.values().any(|method| method.compression.user_share > Some(0.0))
+}
+
+/// How much of what a method replaces a vendor keeps as the user's own messages; `None` where that is nothing.
+fn kept_user_messages(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
+    let kept = method.compression.user_share.filter(|share| *share > 0.0)?;
+    Some(fill(tr.user_kept_note, &[&share(Some(kept)), name]))
 }
 
 /// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.

@@ -4,8 +4,8 @@ use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::notes::{
-    caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
-    scale_warning, task_formula, unchanged,
+    caveats, comparison_notes, differences, has_answers, is_changed, keeps_user_messages, margins, method_changes,
+    panel_agreement, scale_warning, task_formula, unchanged,
 };
 use super::numbers::{
     UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
@@ -170,6 +170,10 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     if has_summaries(summary) {
         let after = columns.iter().position(|column| column.header == tr.survival).map_or(0, |at| at + 1);
         columns.insert(after, column(tr.summary_survival, |m, _| plain(share(m.economy.summary_survival))));
+    }
+    if keeps_user_messages(summary) {
+        let after = columns.iter().position(|column| column.header == tr.removed).map_or(0, |at| at + 1);
+        columns.insert(after, column(tr.user_kept, |m, _| plain(share(m.compression.user_share))));
     }
     let is_whole = |method: &MethodSummary| method.cells.failed + method.cells.missing == 0;
     if medium == Medium::Markdown || !summary.methods.values().all(is_whole) {

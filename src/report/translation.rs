@@ -41,6 +41,11 @@ texts! {
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
     summary_survival: "in summary", "摘要内";
+    user_kept: "user kept", "用户原话";
+    user_kept_note:
+        "{} of the tokens that {} replaces are messages of the user that the vendor keeps word for word: questions about \
+         what the user said do not test it.",
+        "{} 的词元（在 {} 替换的内容中）是厂商逐字保留的用户消息：关于用户所说内容的问题不能检验这次压缩。";
     kept_verbatim: "{} (kept {})", "{}（保留 {}）";
     not_compressed: "not compressed", "未压缩";
     not_compressed_title: "Not compressed", "未压缩";

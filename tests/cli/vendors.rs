@@ -70,6 +70,18 @@ fn openai(asked: &Asked) -> Reply {
     }
 }
 
+/// The items of a vendor that keeps what the user said in front of its item.
+fn openai_with_user_messages(asked: &Asked) -> Reply {
+    let reply = openai(asked);
+    let Reply::Raw(200, body) = &reply else { return reply };
+    let user = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"The service has to listen on port 8443."}]}"#;
+    let head = r#""output":["#;
+    match asked.path.ends_with("/compact") {
+        true => Reply::Raw(200, body.replacen(head, &format!("{head}{user},"), 1)),
+        false => reply,
+    }
+}
+
 fn anthropic_block(cycle: usize) -> String {
     format!(r#"[{{"type":"compaction" , "content":"Notes {cycle}: port 8443.","signature":"E\u0075Y{cycle}"}}]"#)
 }
@@ -121,6 +133,38 @@ fn opaque_items_go_back_unchanged_and_count_as_their_provider_reports() {
         assert!((READ - 80..READ).contains(&tokens), "{tokens}: all of the prompt but the question around it");
         assert_eq!(row["fact_survival"], Value::Null, "nobody can read it");
     }
+}
+
+#[test]
+fn what_a_vendor_keeps_of_the_user_word_for_word_is_a_figure() {
+    let server = Server::start();
+    server.script(openai_with_user_messages);
+    let project = project(&server, "openai-responses", &server.url(), "opaque");
+    project.expect(0, "run --label a");
+    let contexts = project.read("results/a/contexts.jsonl");
+    for line in contexts.lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let tokens = row["user_tokens"].as_u64().expect("the messages are counted");
+        assert!((5..20).contains(&tokens), "{tokens}");
+    }
+    let share = project.result("a", "summary.json")["methods"]["vendors-own"]["compression"]["user_share"].as_f64();
+    assert!(share.is_some_and(|share| 0.0 < share && share < 0.2), "{share:?}");
+    project
+        .expect(0, "report a --all")
+        .stdout_says(&["% of the tokens that vendors-own replaces are messages of the user"]);
+    assert!(project.read("results/a/report.md").contains("user kept"));
+    project.expect(0, "report a --all --locale zh").stdout_says(&["用户原话", "厂商逐字保留的用户消息"]);
+}
+
+#[test]
+fn an_item_alone_keeps_nothing_of_the_user() {
+    let server = Server::start();
+    server.script(openai);
+    let project = project(&server, "openai-responses", &server.url(), "opaque");
+    let shown = project.expect(0, "run --label a --all").stdout + &project.read("results/a/report.md");
+    let summary = project.result("a", "summary.json");
+    assert_eq!(summary["methods"]["vendors-own"]["compression"]["user_share"].as_f64(), Some(0.0));
+    assert!(!shown.contains("user kept") && !shown.contains("messages of the user"), "zeros say nothing: {shown}");
 }
 
 #[test]

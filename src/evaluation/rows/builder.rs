@@ -218,6 +218,7 @@ impl<'e> RowBuilder<'e> {
             context: loaded.compressed.context.text().map_or(context.reference.digest(), |text| Digest::hash(&*text)),
             tokens: tokens.map(|tokens| tokens.0),
             replaced_tokens: measures.replaced(texts, point).0,
+            user_tokens: self.verbatim_user_tokens(&loaded.compressed.context).map(|tokens| tokens.0),
             seconds: self.store.find(&context.key).map(|record| record.latency_ms as f64 / 1000.0),
             usd: context.cost.map(|usd| usd.0),
             calls: reported.unwrap_or(u32::from(asks)),
@@ -226,6 +227,11 @@ impl<'e> RowBuilder<'e> {
             references: references.unwrap_or_default(),
         };
         Ok(serde_json::to_string(&row)?)
+    }
+
+    /// The size of the user's messages that a vendor keeps word for word; `None` of a context that is not a vendor's.
+    fn verbatim_user_tokens(&self, context: &Context) -> Option<Tokens> {
+        Some(context.verbatim_user_texts()?.iter().map(|text| self.counts.text(text)).sum())
     }
 
     /// Whether a context has the rule that was put into its session, as a line.

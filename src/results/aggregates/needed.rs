@@ -60,6 +60,9 @@ pub struct CompressionCost {
     /// Of these tokens, for other sessions like these.
     #[serde(default)]
     pub tokens_ci95: Option<Interval>,
+    /// Of the tokens that it replaces, the share that are user messages which a vendor keeps word for word; null of
+    /// contexts that are not a vendor's.
+    pub user_share: Option<f64>,
     /// What it took when it was executed.
     pub seconds: Option<f64>,
     /// Requests to a model.
@@ -169,10 +172,16 @@ pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> Com
         expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(apart),
         tokens: tokens.map(|tokens| tokens.center),
         tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
+        user_share: mean_by_fixture(&own, user_share),
         seconds: mean_by_fixture(&own, |context| context.seconds),
         calls: mean_by_fixture(&own, |context| Some(f64::from(context.calls))),
         usd: mean_by_fixture(&own, |context| context.usd).filter(|_| is_priced),
     }
+}
+
+/// The share of the user's messages that a vendor keeps in what a context replaces.
+fn user_share(context: &ContextFigures) -> Option<f64> {
+    (context.replaced_tokens > 0).then_some(context.user_tokens? as f64 / context.replaced_tokens as f64)
 }
 
 /// A place in the table of one fixture: the point, then the run.
@@ -343,6 +352,7 @@ pub(in crate::results) mod fakes {
             context: Digest::hash(format!("{fixture}{point}{run}")),
             tokens: Some(100),
             replaced_tokens: 1000,
+            user_tokens: None,
             seconds: Some(2.0),
             usd: Some(0.5),
             calls: 1,
@@ -386,6 +396,16 @@ mod tests {
         assert_eq!((found.fixtures, found.count, found.list), (3, 24, Some(0.9)));
         let cost = compression_cost(&set(all()), "m");
         assert_eq!((cost.contexts, cost.seconds, cost.calls, cost.usd), (12, Some(2.0), Some(1.0), Some(0.5)));
+    }
+
+    #[test]
+    fn what_a_vendor_keeps_of_the_user_is_a_share_of_what_it_replaces() {
+        let mut contexts = all();
+        for context in contexts.iter_mut().filter(|context| context.fixture != "c") {
+            context.user_tokens = Some(if context.fixture == "a" { 300 } else { 0 });
+        }
+        assert_eq!(compression_cost(&set(contexts), "m").user_share, Some(0.15), "the mean of the two that are known");
+        assert_eq!(compression_cost(&set(all()), "m").user_share, None, "unknown is not zero");
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub tokens: Option<u64>,
     /// Tokens of the messages it replaces.
     pub replaced_tokens: u64,
+    /// Tokens of the user's messages that a vendor returned word for word beside its item; absent where the context is
+    /// not a vendor's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_tokens: Option<u64>,
     /// What the compression took when it was executed.
     pub seconds: Option<f64>,
     /// What it cost then; null where no price is known.
