@@ -52,7 +52,7 @@ function drawerTabs(session) {
 }
 
 function oneCell(cell, text, context) {
-  return [cellHead(cell), compareChoice(cell), questionBlock([cell], [text]), answerBlock(text), searchesBlock(text), criteriaBlock(text),
+  return [cellHead(cell), compareChoice(cell), questionBlock([cell], [text]), searchesBlock([text], [cell]), answerBlock(text), criteriaBlock(text),
     contextBlock(cell, context), keysBlock(text)];
 }
 
@@ -65,6 +65,7 @@ function twoCells(both, bothTexts, contexts) {
     h('div', { class: 'columns' }, both.map((cell) => cellHead(cell))),
     compareChoice(Number(drawer.dataset.cell)),
     questionBlock(both, bothTexts),
+    searchesBlock(bothTexts, both),
     block(t('answer'), h('div', { class: 'columns' }, answers.map((answer, i) =>
       h('div', { class: 'prose side-text' }, columnName(both[i]), bothTexts[i].answer.trim() ? answer : t('empty_answer'), inventedLine(bothTexts[i]))))),
     block(t('criteria'), h('ul', { class: 'criteria two' }, gradePairs(bothTexts).map(([c, grades]) => h('li', {}, criterionName(c),
@@ -137,11 +138,28 @@ function answerBlock(text) {
   return block(t('answer'), shownText, inventedLine(text));
 }
 
-/** What the answerer searched for, and what it got to read. */
-function searchesBlock(text) {
-  if (!text.searches) return null;
-  return block(t('searches'), text.searches.map(([query, returned]) => h('details', { class: 'search' },
-    h('summary', {}, query || t('search_misused')), h('div', { class: 'context' }, returned))));
+/** What the answerer searched for, and what it got to read; null where it could not search. */
+function searchesBlock(bothTexts, shownCells) {
+  if (!bothTexts.some((text) => text.searches)) return null;
+  const lists = bothTexts.map((text, i) => [bothTexts.length > 1 ? columnName(shownCells[i]) : null, searchList(text, shownCells[i])]);
+  return block(t('searches'), lists.length > 1 ? h('div', { class: 'columns' }, lists.map((list) => h('div', {}, list))) : lists);
+}
+
+function searchList({ searches }, cell) {
+  if (!searches) return h('p', { class: 'note' }, UNKNOWN);
+  if (!searches.length) return h('p', { class: 'note' }, t('search_none'));
+  return h('ol', { class: 'searches' }, searches.map((search) => h('li', {}, h('details', {},
+    h('summary', {}, h('span', { class: 'query' }, search.query || t('search_misused')), h('span', { class: 'sub' }, searchResult(search, cell))),
+    h('div', { class: 'context', tabindex: '0', role: 'region', 'aria-label': search.query || t('search_misused') }, markedText(search.returned, search.marks))))));
+}
+
+/** How many excerpts a search returned, and which of the expected facts stand in them. */
+function searchResult({ messages, returned, marks }, cell) {
+  const excerpts = messages || (returned.match(/^\[note \d+\]$/gm) ?? []).length;
+  const expected = probeOf(cell).expected ?? [];
+  const facts = expected.filter((_, i) => marks.some(([fact]) => fact === i)).map((spellings) => spellings[0]);
+  const found = facts.length ? t('search_facts', { names: facts.join(', ') }) : t(expected.length ? 'search_no_fact' : 'search_without_facts');
+  return [excerpts === 1 ? t('search_1') : t('search_n', { n: excerpts }), found].join(' · ');
 }
 
 function criterionName(c) {

@@ -49,7 +49,9 @@ function levelText(what, { v, ci }) {
 const FATES = {
   a: { word: 'fate_answered', glyph: '✓', className: 'fate-a' },
   e: { word: 'fate_elsewhere', glyph: '~', className: 'fate-e' },
+  s: { word: 'fate_found', glyph: '⌕', className: 'fate-s' },
   m: { word: 'fate_missed', glyph: '○', className: 'fate-m' },
+  u: { word: 'fate_unused', glyph: '⌕', className: 'fate-u' },
   l: { word: 'fate_lost', glyph: '×', className: 'fate-l' },
   y: { word: 'fate_yes', glyph: '✓', className: 'fate-y' },
   n: { word: 'fate_no', glyph: '×', className: 'fate-n' },

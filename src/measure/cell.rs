@@ -15,7 +15,7 @@ use crate::probe::Probe;
 use base::units::Tokens;
 use lexical::claims::{asserts, stated_as_current};
 use lexical::facts::{FactFinder, History, Topic};
-use sessions::transcript::fold;
+use sessions::transcript::{fold, fold_document};
 
 /// One probe at its point, ready to measure many contexts and answers.
 #[derive(Clone, Debug)]
@@ -63,6 +63,17 @@ pub struct FactOutcome {
     /// Compressions since it was last said, the newest one included; `None` likewise.
     #[serde(default)]
     pub age: Option<u32>,
+    /// Of an answer with a search: whether an excerpt that it got has the fact. `None` of other answers, and of a
+    /// paraphrase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<bool>,
+}
+
+impl FactOutcome {
+    /// Whether only a search had it: an excerpt has it, and the context does not.
+    pub fn is_found_by_search(&self) -> bool {
+        self.found == Some(true) && matches!(self.class, Some(FactClass::Lost | FactClass::AnsweredElsewhere))
+    }
 }
 
 /// All that is measured of one answer without a judge.
@@ -130,6 +141,16 @@ impl ProbeMeasure {
         presence(context, &self.expected, &self.topic)
     }
 
+    /// For each expected fact whether one of the `excerpts` has it; `None` of paraphrases.
+    pub fn found_in<'t>(&self, excerpts: impl Iterator<Item = &'t str>) -> Option<Vec<bool>> {
+        let mut found = vec![false; self.expected.len()];
+        for excerpt in excerpts {
+            let present = self.presence(&fold_document(excerpt));
+            found.iter_mut().zip(present).for_each(|(found, is_present)| *found |= is_present);
+        }
+        self.literal.then_some(found)
+    }
+
     /// What a context says of the facts beyond that they occur; `None` of paraphrases, and of a probe without facts.
     pub fn in_context(&self, entries: &ContextEntries, folded: &str) -> Option<ContextFacts> {
         (self.literal && !self.expected.is_empty()).then(|| self.in_context.read(entries, folded))
@@ -159,6 +180,7 @@ impl ProbeMeasure {
                 depth: mentions.map(|mentions| mentions.depth),
                 mentions: mentions.map(|mentions| mentions.messages),
                 age: mentions.map(|mentions| mentions.age),
+                found: None,
             }
         };
         let facts = self.names.iter().zip(answered).enumerate().map(fate).collect();
@@ -194,6 +216,25 @@ mod tests {
         let measure = ProbeMeasure::new(&probe, &history, 0, &[2], 2, [Tokens(4), Tokens(12)].into());
         let present = context.map(|context| measure.presence(&fold(context)));
         measure.measure(&history, present.as_deref(), |_| true, answer)
+    }
+
+    #[test]
+    fn what_only_an_excerpt_has_was_found_and_not_kept() {
+        let messages = [Message::text(Role::User, "端口改为8081，报错连接超时")];
+        let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall", "question": "Which port?",
+            "expected_facts": ["8081", "连接超时"]}))
+        .unwrap();
+        let history = History::new(&messages);
+        let measure = ProbeMeasure::new(&probe, &history, 0, &[1], 1, [Tokens(9)].into());
+        let found = measure.found_in(["nothing", "Port 8081 it is"].into_iter());
+        assert_eq!(found, Some(vec![true, false]));
+        assert_eq!(measure.found_in(std::iter::empty()), Some(vec![false, false]), "no search");
+        let fact =
+            |class, found| FactOutcome { class: Some(class), found, ..measured(None, "", true).facts[0].clone() };
+        assert!(fact(FactClass::AnsweredElsewhere, Some(true)).is_found_by_search());
+        assert!(fact(FactClass::Lost, Some(true)).is_found_by_search());
+        assert!(!fact(FactClass::Answered, Some(true)).is_found_by_search(), "the context has it anyway");
+        assert!(!fact(FactClass::AnsweredElsewhere, None).is_found_by_search(), "nobody could search");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub mod html;
 
 /// The version of what reports are made as. Raised when the same rows, contexts and facts would give other report files:
 /// chunks of pages are then compressed again, and no files of an earlier run are taken over.
-pub const REPORTS: u16 = 5;
+pub const REPORTS: u16 = 6;
 
 pub use breakdowns::FigureTable;
 pub use csv::{csv_header, csv_line};

@@ -247,7 +247,7 @@ fn overclaims(method: &MethodSummary, tr: &Translation) -> TableCell {
 /// Why there is no share of overclaims: no context can be read, or the results are older than the measure.
 pub(super) fn unknown_overclaim<'t>(method: &MethodSummary, tr: &'t Translation) -> &'t str {
     let facts = &method.economy.facts;
-    let is_readable = facts.answered + facts.missed + facts.lost + facts.answered_elsewhere > 0;
+    let is_readable = facts.answered + facts.missed + facts.lost + facts.answered_elsewhere + facts.found_by_search > 0;
     if is_readable { tr.not_recorded } else { UNKNOWN }
 }
 

@@ -115,6 +115,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
             depth: None,
             age: None,
             mentions: None,
+            found: None,
         }],
         answer_when_lost: None,
         heading: None,

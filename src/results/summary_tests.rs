@@ -98,6 +98,7 @@ fn facts(row: Row, classes: &[FactClass]) -> Row {
         depth: None,
         age: None,
         mentions: None,
+        found: None,
     };
     Row { facts: classes.iter().enumerate().map(fate).collect(), fact_survival: Some(survival), ..row }
 }
@@ -161,6 +162,7 @@ fn survival_is_shared_out_by_depth_mentions_and_heading() {
         depth,
         mentions,
         age: None,
+        found: None,
     };
     let (kept, gone) = (FactClass::Missed, FactClass::Lost);
     let row = |fixture, heading: &str, facts| Row {

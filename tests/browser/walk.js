@@ -172,6 +172,37 @@
     check(first.matches('.pair') && first.textContent.includes('→'), 'the list has no pairs');
   }
 
+  /** Cells that were answered with a search: what was searched for, and which facts its excerpts have. */
+  async function walkSearches() {
+    const searched = all('#filter-method option').filter((option) => option.textContent.endsWith(' + search'));
+    let [marks, found, beside] = [0, 0, 0];
+    for (const { value, textContent: name } of searched.slice(0, 1)) {
+      filter('method', value);
+      const list = one('#cells .cells');
+      for (let i = 0; i < 4; i += 1) {
+        key(list, 'ArrowDown');
+        key(list, 'Enter');
+        await walkCell('searches');
+        check(one('.searches, .block .note', drawer), `${name}: nothing is said of searches`);
+        all('.searches summary', drawer).forEach((summary) => summary.click());
+        check(all('.searches li', drawer).every((li) => /\d/.test(one('.sub', li).textContent)), `${name}: a search without a count`);
+        check(all('.searches .context', drawer).every((text) => text.textContent.trim()), `${name}: an empty search`);
+        marks += all('.searches mark', drawer).length;
+        found += all('.fact-list .fate-s, .fact-list .fate-u', drawer).length;
+        const select = one('.compare-with', drawer);
+        if (select && !beside) {
+          select.value = name.replace(' + search', '');
+          select.dispatchEvent(new Event('change'));
+          await soon(() => one('#drawer.wide .searches') && one('.criteria.two li', drawer), `${name}: no searches beside the closed answer`);
+          beside += 1;
+        }
+        close();
+      }
+    }
+    filter('method', '');
+    check(!searched.length || (marks && found && beside), `searches say nothing: ${marks} marks, ${found} facts, ${beside} pairs`);
+  }
+
   async function walkSession() {
     one('#cells .cells [role=option]').click();
     await walkCell('session');
@@ -224,6 +255,7 @@
     walkOrders();
     walkFilters();
     walkKeys();
+    await walkSearches();
     walkLayout();
     done({ marks });
   }

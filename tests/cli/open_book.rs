@@ -127,6 +127,15 @@ fn who_searches_when_a_fact_is_missing_answers_as_from_the_whole() {
     }
     assert!(found >= 5, "the search finds nearly all: {found}");
 
+    // What a search brought back is not what the context kept.
+    for row in open.values() {
+        for fact in row["facts"].as_array().unwrap() {
+            let is_in_excerpt = returned(row).contains(fact["fact"].as_str().unwrap());
+            assert_eq!(fact["found"], is_in_excerpt, "{fact} {row}");
+        }
+    }
+    assert!(closed.values().all(|row| row["facts"].as_array().unwrap().iter().all(|fact| fact["found"].is_null())));
+
     // Every step is an action of its own, found again, and methods with equal contexts share it.
     let row = &open[&("nothing".to_owned(), "port".to_owned())];
     assert_eq!(row["open_book"]["steps"].as_array().unwrap().len(), 1);
@@ -147,9 +156,13 @@ fn who_searches_when_a_fact_is_missing_answers_as_from_the_whole() {
     let report = project.read("results/a/report.md");
     assert!(report.contains("Open book") && report.contains("lost: searched / not"), "{report}");
     project.expect(0, "show harbor --label a --method nothing --probe port").stdout_says(&["--open"]);
-    project
-        .expect(0, "show harbor --label a --method nothing --probe port --open")
-        .stdout_says(&["Search 1", "On which listen port", "[message 9 · assistant]"]);
+    project.expect(0, "show harbor --label a --method nothing --probe port --open").stdout_says(&[
+        "Search 1",
+        "On which listen port",
+        "[message 9 · assistant]",
+        "lost in compression; found by searching",
+    ]);
+    assert!(project.read("results/a/report.html").contains("lost in compression, found by searching"));
     project.expect(0, "why harbor --label a --method nothing --probe port --open").stdout_says(&["answer step 2"]);
     let plan = project.expect(0, "plan --runs 1 --json").json();
     assert_eq!(plan["stages"]["answer"]["stale"], 0);

@@ -50,6 +50,8 @@ fn visit(name: &str, page: &str, hash: &str, arguments: &[&str]) -> Option<(serd
     let output = Command::new(chromium()?)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        // The walk opens more cells in a second than a person could.
+        .arg("--disable-ipc-flooding-protection")
         .args(["--enable-logging=stderr", "--window-size=1280,900", "--dump-dom"])
         .args(arguments)
         .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -83,6 +85,14 @@ fn every_mark_opens_its_cells_and_every_cell_opens() {
 #[test]
 fn the_page_works_in_chinese() {
     walk("walk-zh", &SampleOptions { locale: Locale::Zh, fixtures: 2, points: 2, ..SampleOptions::default() });
+}
+
+#[test]
+fn searches_are_shown_with_what_they_found() {
+    let searched =
+        SampleOptions { searched: true, fixtures: 2, points: 2, injection: INJECTION, ..SampleOptions::default() };
+    walk("walk-searched", &searched);
+    walk("walk-searched-zh", &SampleOptions { locale: Locale::Zh, injection: "", ..searched });
 }
 
 #[test]

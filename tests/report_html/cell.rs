@@ -4,7 +4,7 @@ use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Criterion, CriterionScore, Rubric, Scope, grade};
 use compeval::measure::{FactClass, FactOutcome};
 use compeval::probe::{Probe, ProbeType};
-use compeval::results::{Row, RowCost, RowKeys};
+use compeval::results::{OpenBook, Row, RowCost, RowKeys, RowSearch};
 
 use super::sample::{METHODS, SampleOptions, Xorshift};
 
@@ -42,6 +42,7 @@ fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut 
             depth: None,
             mentions: None,
             age: None,
+            found: None,
         });
     }
     answer.push_str(at.options.injection);
@@ -98,6 +99,53 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
         context_facts: None,
         is_constraint: false,
         facts,
+    }
+}
+
+/// The same question answered with a search, which finds most of what the context lost.
+pub(crate) fn with_search(at: CellPosition<'_>, closed: &Row, random: &mut Xorshift) -> Row {
+    let injection = at.options.injection;
+    let mut facts = closed.facts.clone();
+    let (mut found, mut answer) = (Vec::new(), closed.answer.clone());
+    for fact in &mut facts {
+        let is_lost = fact.class == Some(FactClass::Lost);
+        let is_found = is_lost && random.next() < 0.7;
+        fact.found = Some(is_found);
+        if is_found {
+            found.push(format!("[message {} · tool]\nThe log says: {}{injection}", found.len() + 3, fact.fact));
+            fact.answered = random.next() < 0.8;
+        }
+        if is_found && fact.answered {
+            fact.class = Some(FactClass::AnsweredElsewhere);
+            answer.push_str(&format!("{}; ", fact.fact));
+        }
+    }
+    let messages: Vec<usize> = (3..3 + found.len()).collect();
+    let returned = if found.is_empty() { "No message matches.".to_owned() } else { found.join("\n\n") };
+    let is_searched = facts.iter().any(|fact| fact.class != Some(FactClass::Answered));
+    let misused = RowSearch {
+        query: String::new(),
+        messages: Vec::new(),
+        returned: format!("Error: the query is empty.{injection}"),
+    };
+    let search = RowSearch { query: format!("{}{injection}", closed.question), messages, returned };
+    let searches = if is_searched { vec![search, misused] } else { Vec::new() };
+    let key = ActionKey(Digest::hash(format!("{} with a search", closed.keys.answer)));
+    let open_book = OpenBook {
+        closed: closed.answerer.clone(),
+        steps: Vec::new(),
+        searches,
+        tokens: 300,
+        gold_found: is_searched.then_some(!found.is_empty()),
+        own_archive: false,
+    };
+    Row {
+        answerer: format!("{}+search", closed.answerer),
+        keys: RowKeys { answer: key, judge: ActionKey(Digest::hash(format!("grade of {key}"))), ..closed.keys.clone() },
+        facts,
+        answer,
+        open_book: Some(open_book),
+        ..closed.clone()
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::locale::Locale;
 use compeval::action::{ActionKey, Digest};
+use compeval::answer::SearchProtocol;
 use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
@@ -15,12 +16,12 @@ use compeval::report::html::{
 };
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
-    ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
+    RecoveryInfo, ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
 };
 use models::Settings;
 use sessions::transcript::{Message, Role};
 
-use super::cell::{CellPosition, row};
+use super::cell::{CellPosition, row, with_search};
 
 /// Name, strategy, share of facts kept, tokens kept.
 pub(crate) const METHODS: [(&str, &str, f64, u64); 6] = [
@@ -44,11 +45,22 @@ pub(crate) struct SampleOptions {
     pub(crate) injection: &'static str,
     /// Whether it is compared with a baseline.
     pub(crate) compared: bool,
+    /// Whether each question is answered a second time with a search.
+    pub(crate) searched: bool,
 }
 
 impl Default for SampleOptions {
     fn default() -> SampleOptions {
-        SampleOptions { fixtures: 4, points: 3, probes: 8, runs: 3, locale: Locale::En, injection: "", compared: true }
+        SampleOptions {
+            fixtures: 4,
+            points: 3,
+            probes: 8,
+            runs: 3,
+            locale: Locale::En,
+            injection: "",
+            compared: true,
+            searched: false,
+        }
     }
 }
 
@@ -330,6 +342,8 @@ fn rows(
                 );
                 for probe in asked {
                     rows.push(row(at, probe, random, &mut text));
+                    let searched = rows.last().filter(|_| options.searched && name != "full");
+                    rows.extend(searched.map(|closed| with_search(at, closed, random)));
                 }
                 if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
                     contexts.insert(
@@ -358,6 +372,10 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
     }
 }
 
+fn recovery() -> RecoveryInfo {
+    RecoveryInfo { calls: 2, results: 4, excerpt_tokens: 600, protocol: SearchProtocol::Tool, program: None }
+}
+
 fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
     let rubric = Rubric::built_in(options.locale);
     let weight =
@@ -383,7 +401,7 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         judge_context: true,
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),
-        answerers: vec![asked("agent", options.injection)],
+        answerers: vec![ModelInfo { recovery: options.searched.then(recovery), ..asked("agent", options.injection) }],
         judges: vec![asked("judge", options.injection)],
         rubric: RubricInfo {
             digest: rubric.digest(),

@@ -16,7 +16,7 @@ use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::judge::Dimension;
-use crate::measure::FactClass;
+use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Preparer, RawBody};
 use crate::probe::Probe;
@@ -213,7 +213,7 @@ impl Page<'_> {
         }
         let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
         for fact in &row.facts {
-            let (mark, style, what) = fate(fact.class, fact.answered);
+            let (mark, style, what) = fate(fact);
             let _ = writeln!(text, "  {} {:width$}  {}", self.paint(style, mark), fact.fact, self.paint(style, what));
         }
     }
@@ -371,18 +371,30 @@ impl Page<'_> {
     }
 }
 
-/// What became of a fact: a mark, what it means, in words.
-fn fate(class: Option<FactClass>, answered: bool) -> (&'static str, TextStyle, &'static str) {
-    match class {
+/// What became of a fact: a mark, what it means, in words. What a search brought back was not kept.
+fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
+    let found = fact.is_found_by_search();
+    match fact.class {
         Some(FactClass::Answered) => ("✓", TextStyle::Good, word("answered from the context", "依据上下文作答")),
         Some(FactClass::Missed) => {
             ("✗", TextStyle::Warning, word("in the context, missed by the answerer", "在上下文中，作答模型遗漏"))
         }
+        Some(FactClass::Lost) if found => (
+            "✗",
+            TextStyle::Warning,
+            word(
+                "lost in compression; found by searching, missed by the answerer",
+                "压缩中丢失；检索已找到，作答模型遗漏",
+            ),
+        ),
         Some(FactClass::Lost) => ("✗", TextStyle::Bad, word("lost in compression", "压缩中丢失")),
+        Some(FactClass::AnsweredElsewhere) if found => {
+            ("✓", TextStyle::Good, word("lost in compression; found by searching", "压缩中丢失；经检索找到"))
+        }
         Some(FactClass::AnsweredElsewhere) => {
             ("✓", TextStyle::Warning, word("answered, but not literally in the context", "答出，但上下文中没有原文"))
         }
-        None if answered => ("✓", TextStyle::Good, word("answered", "已答出")),
+        None if fact.answered => ("✓", TextStyle::Good, word("answered", "已答出")),
         None => ("✗", TextStyle::Bad, word("not answered", "未答出")),
     }
 }

@@ -11,7 +11,7 @@ use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    Headings, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio, share,
+    FactOutcome, Headings, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
@@ -113,7 +113,8 @@ impl<'e> RowBuilder<'e> {
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
         let present = context.folded().map(|folded| measure.presence(folded));
         let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
-        let measured = measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text);
+        let mut measured = measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text);
+        self.mark_found(task, &measure, &mut measured.facts);
         let open_book = self.open_book(task, &measures, &measure, present.as_deref(), context);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
@@ -162,6 +163,17 @@ impl<'e> RowBuilder<'e> {
             open_book,
             answer: answer.text.to_string(),
         })
+    }
+
+    /// Notes of each fact whether a search returned it, where the answerer could search.
+    fn mark_found(&self, task: &JudgeTask, measure: &ProbeMeasure, facts: &mut [FactOutcome]) {
+        if self.preparer.pipeline().answerer(task.cell.answer.answerer).recovery.is_none() {
+            return;
+        }
+        let found = measure.found_in(task.exchange.excerpts().map(|excerpt| excerpt.text.as_str()));
+        for (fact, found) in facts.iter_mut().zip(found.into_iter().flatten()) {
+            fact.found = Some(found);
+        }
     }
 
     /// What the answerer searched for, if it could.

@@ -13,7 +13,7 @@ use super::chunks::{FactMatcher, Mark, chunk, json};
 use super::input::{ChunkCache, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder, memo_key};
 use crate::report::REPORTS;
-use crate::results::{ListedRow, Row, RowError};
+use crate::results::{ListedRow, Row, RowError, RowSearch};
 
 /// A chunk with fewer cells than this goes on.
 const FEWEST: usize = 128;
@@ -32,22 +32,44 @@ struct CellText<'r> {
     stale: &'r [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     invented: &'r [String],
-    /// Searches, with what they returned.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    searches: Vec<(&'r str, &'r str)>,
+    /// Searches; absent where the answerer could not search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    searches: Option<Vec<SearchText<'r>>>,
     keys: [String; 3],
+}
+
+/// A search of a cell.
+#[derive(Debug, Serialize)]
+struct SearchText<'r> {
+    query: &'r str,
+    returned: &'r str,
+    /// How many messages it returned; of an archive of the method's own none is known.
+    messages: usize,
+    marks: Vec<Mark>,
+}
+
+impl<'r> SearchText<'r> {
+    fn new(search: &'r RowSearch, matcher: Option<&FactMatcher>) -> SearchText<'r> {
+        SearchText {
+            query: &search.query,
+            returned: &search.returned,
+            messages: search.messages.len(),
+            marks: matcher.map(|matcher| matcher.marks_in(&search.returned)).unwrap_or_default(),
+        }
+    }
 }
 
 impl<'r> CellText<'r> {
     fn new(row: &'r Row, matcher: Option<&FactMatcher>) -> CellText<'r> {
         let short = |key: &ActionKey| key.to_string().chars().take(KEY_DIGITS).collect();
+        let search = |search: &'r RowSearch| SearchText::new(search, matcher);
         CellText {
             answer: &row.answer,
             marks: matcher.map(|matcher| matcher.marks_in(&row.answer)).unwrap_or_default(),
             criteria: row.criteria.iter().map(|c| (&*c.criterion.0, c.points(), c.reasoning.as_str())).collect(),
             stale: &row.stale_facts,
             invented: &row.invented,
-            searches: row.open_book.iter().flat_map(|open| &open.searches).map(|s| (&*s.query, &*s.returned)).collect(),
+            searches: row.open_book.as_ref().map(|open| open.searches.iter().map(search).collect()),
             keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
         }
     }

@@ -195,6 +195,8 @@ fn hundredths(value: Option<f64>) -> Option<i64> {
 
 fn letter(fate: &FactOutcome) -> char {
     match (fate.class, fate.answered) {
+        (Some(FactClass::Lost), _) if fate.is_found_by_search() => 'u',
+        (Some(FactClass::AnsweredElsewhere), _) if fate.is_found_by_search() => 's',
         (Some(FactClass::Answered), _) => 'a',
         (Some(FactClass::Missed), _) => 'm',
         (Some(FactClass::Lost), _) => 'l',

@@ -23,8 +23,10 @@ pub struct FactCounts {
     pub missed: u64,
     /// Lost in compression.
     pub lost: u64,
-    /// Answered though not literally in the context.
+    /// Answered though not literally in the context, nor found by searching.
     pub answered_elsewhere: u64,
+    /// Not in the context; found by searching, and answered.
+    pub found_by_search: u64,
     /// Of contexts that cannot be read: answered.
     pub unreadable_answered: u64,
     /// Of contexts that cannot be read: not answered.
@@ -206,6 +208,7 @@ impl FactCounts {
                 (Some(FactClass::Answered), _) => &mut counts.answered,
                 (Some(FactClass::Missed), _) => &mut counts.missed,
                 (Some(FactClass::Lost), _) => &mut counts.lost,
+                (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search => &mut counts.found_by_search,
                 (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,
                 (None, true) => &mut counts.unreadable_answered,
                 (None, false) => &mut counts.unreadable_missed,

@@ -96,12 +96,14 @@ pub(in crate::results) struct MeasuredFact {
     pub depth: Option<Depth>,
     pub mentions: Option<u32>,
     pub age: Option<u32>,
+    /// Whether only a search had it.
+    pub is_found_by_search: bool,
 }
 
 impl MeasuredFact {
     fn from_fate(fate: &FactOutcome) -> MeasuredFact {
         let FactOutcome { answered, class, depth, mentions, age, .. } = *fate;
-        MeasuredFact { answered, class, depth, mentions, age }
+        MeasuredFact { answered, class, depth, mentions, age, is_found_by_search: fate.is_found_by_search() }
     }
 
     /// Whether it occurs in the context; `None` where that is unknown.
