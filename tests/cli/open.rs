@@ -65,3 +65,24 @@ fn with_two_result_sets_the_page_switches_between_them() {
         assert!(page.contains(option), "{page}");
     }
 }
+
+#[test]
+fn removing_a_label_takes_it_from_the_page_that_switches() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    for label in ["first", "second", "third"] {
+        project.expect(0, &format!("run --label {label} --quiet"));
+    }
+    project.expect(0, "labels rm third");
+    assert!(!project.exists("results/index.html"), "nobody asked for it yet");
+    project.expect(0, "run --label third --quiet");
+    project.expect(0, "report --open third");
+    project.expect(0, "labels rm third");
+    let page = project.read("results/index.html");
+    assert!(
+        !page.contains("third/report.html") && page.contains("<option value=\"second/report.html\" selected>"),
+        "{page}"
+    );
+    project.expect(0, "labels rm second");
+    assert!(!project.exists("results/index.html"), "there is nothing left to switch to");
+}

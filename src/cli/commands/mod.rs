@@ -17,6 +17,7 @@ mod plan;
 mod power;
 mod probes;
 mod report;
+mod result_index;
 mod run;
 mod schema;
 mod show;

@@ -1,6 +1,6 @@
 //! `compeval report`: writes report.md and report.html of a label again, or opens its page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -8,15 +8,15 @@ use serde::Serialize;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::browser::open_in_browser;
 use crate::cli::commands::cell::note_partial;
+use crate::cli::commands::result_index::write_result_index;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
-use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference_table};
-use crate::results::{ResultsFolder, SetError, find_results, labels, lock_reports, names};
+use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
 use base::files::write_whole;
 use base::locale::{Locale, word};
 use base::say;
@@ -104,7 +104,7 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
         return Err(Failure::input(say!("the results `{label}` have no {}", "结果 `{label}` 没有 {}", names::HTML))
             .hinted(say!("compeval report {}   writes it", "compeval report {}   写出该文件", shell_word(&label))));
     }
-    let shown = with_switcher(&paths.results, &folder).unwrap_or(page);
+    let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
     let opened = open_in_browser(shown.as_os_str());
     let page = shown.display().to_string();
     console.report(&OpenJson { page: page.clone(), opened }, || console.print(&page));
@@ -115,31 +115,6 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
         ));
     }
     Ok(Exit::Done)
-}
-
-/// A page that shows the set and switches to the others; `None` where there is no other, or none can be written.
-fn with_switcher(results: &Path, chosen: &ResultsFolder) -> Option<PathBuf> {
-    const INDEX: &str = "index.html";
-    let locale = chosen.manifest().ok()?.design.locale;
-    let mut sets: Vec<SetLink> = Vec::new();
-    for label in labels(results).ok()? {
-        let folder = ResultsFolder::new(results, &label);
-        let page = folder.file(names::HTML);
-        if let Ok(manifest) = folder.manifest()
-            && page.is_file()
-        {
-            let page = format!("{label}/{}", names::HTML);
-            sets.push(SetLink { label: label.to_string(), started: manifest.started, page });
-        }
-    }
-    sets.sort_by(|a, b| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
-    let label = chosen.label();
-    if sets.len() < 2 || !sets.iter().any(|set| set.label == label) {
-        return None;
-    }
-    let path = results.join(INDEX);
-    write_whole(&path, sets_page(locale, &sets, &label)).ok()?;
-    Some(path)
 }
 
 /// The cells as they are read: a result set may be larger than memory.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::action::Digest;
 use crate::cli::args::Common;
+use crate::cli::commands::result_index::refresh_result_index;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{left, right};
 use crate::cli::project::project_paths_of;
@@ -208,6 +209,9 @@ fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, 
             error => error.into(),
         })?;
         console.inform(&say!("Removed {}.", "已删除 {}。", folder.label()));
+    }
+    if let Err(error) = refresh_result_index(results) {
+        console.warn(word("the page of all result sets is out of date:", "结果集总页已过时："), error);
     }
     Ok(Exit::Done)
 }
