@@ -35,7 +35,10 @@ pub use screen::{note_count, screen};
 pub use styled::{Span, StyledText, TextStyle};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
-pub use trend::{TrendPoint, TrendScore, score_text, short_commit, trend_dimensions, trend_methods, trend_page};
+pub use trend::{
+    TrendPoint, TrendScore, incomplete, score_text, short_commit, trend_dimension_name, trend_dimensions,
+    trend_methods, trend_page,
+};
 
 #[cfg(test)]
 mod tests;

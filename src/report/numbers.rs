@@ -2,6 +2,7 @@
 
 use super::translation::{Translation, fill};
 use crate::results::Share;
+use base::say;
 use base::text::grouped;
 use stats::{DifferenceTest, Interval, Verdict};
 
@@ -87,4 +88,11 @@ pub(super) fn verdict_mark(verdict: Verdict) -> &'static str {
 /// `2026-01-02 03:04`, of a time in RFC 3339.
 pub fn short_time(time: &str) -> String {
     time.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}
+
+/// A number with its noun in the language that is printed: `1 session`, `3 sessions`; `3 个会话`.
+pub(super) fn counted<N: TryInto<u64>>(number: N, [one, many]: [&str; 2], chinese: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let noun = if number == 1 { one } else { many };
+    say!("{} {noun}", "{} {chinese}", grouped(number))
 }

@@ -6,8 +6,10 @@ use indexmap::IndexSet;
 use serde::Serialize;
 
 use super::html::{Mark, document, escape};
-use super::numbers::short_time;
-use base::locale::Locale;
+use super::numbers::{counted, short_time};
+use super::translation::translation;
+use crate::results::OVERALL;
+use base::locale::{Locale, word};
 
 /// A score with its 95% interval over fixtures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,9 +57,20 @@ pub fn trend_dimensions(points: &[TrendPoint]) -> Vec<&str> {
     dimensions.collect::<IndexSet<_>>().into_iter().collect()
 }
 
+/// The name of a dimension, or of their mean, in the language that is printed.
+pub fn trend_dimension_name(dimension: &str) -> String {
+    let tr = translation(Locale::printed());
+    if dimension == OVERALL { tr.overall.to_owned() } else { tr.dimension_label(dimension) }
+}
+
 /// The first ten digits of a commit.
 pub fn short_commit(point: &TrendPoint) -> String {
     point.commit.as_ref().map_or_else(|| "–".to_owned(), |commit| commit.chars().take(10).collect())
+}
+
+/// What stands behind the label of a result set that is not complete.
+pub fn incomplete(point: &TrendPoint) -> &'static str {
+    if point.complete { "" } else { word(" (incomplete)", "（不完整）") }
 }
 
 /// `3.87 [3.55, 4.19]`; a dash where nothing was measured.
@@ -80,27 +93,29 @@ fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
     methods.iter().map(mark).collect()
 }
 
-/// One page that needs no network and no script: a chart and a table for `overall` and each dimension.
+/// One page in the language that is printed, which needs no network and no script: a chart and a table for `overall` and each dimension.
 pub fn trend_page(points: &[TrendPoint]) -> String {
     let methods = trend_methods(points);
     let marked: Vec<(&str, Mark)> = methods.iter().copied().zip(marks(points, &methods)).collect();
-    let mut body = format!(
-        "<h1>{} result sets</h1>\n<p class=\"lead\">Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the \
-         fixtures, the questions, the rubric, the answerer or the judge changed, and scores before and after cannot be \
-         compared.</p>\n<ul class=\"legend\">",
-        points.len()
+    let lead = word(
+        "Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the fixtures, the questions, the rubric, the \
+         answerer or the judge changed, and scores before and after cannot be compared.",
+        "得分为 0 至 5，附样本间的 95% 区间。虚线：样本、问题、评分细则、作答模型或评审有变，前后的得分不能比较。",
     );
+    let title = counted(points.len(), ["result set", "result sets"], "个结果集");
+    let mut body = format!("<h1>{title}</h1>\n<p class=\"lead\">{lead}</p>\n<ul class=\"legend\">");
     for (method, mark) in &marked {
         // Writing to a string cannot fail.
         let _ = write!(body, "<li>{}{}</li>", mark.icon(), escape(method));
     }
     body.push_str("</ul>\n");
     for dimension in trend_dimensions(points) {
-        let _ = writeln!(body, "<section><h2>{}</h2>\n{}", escape(dimension), chart(points, &marked, dimension));
+        let name = escape(&trend_dimension_name(dimension));
+        let _ = writeln!(body, "<section><h2>{name}</h2>\n{}", chart(points, &marked, dimension));
         body.push_str(&table(points, &methods, dimension));
         body.push_str("</section>\n");
     }
-    document(Locale::En, "compeval: trend", &body)
+    document(Locale::printed(), word("compeval: trend", "compeval：走势"), &body)
 }
 
 const WIDTH: f64 = 960.0;
@@ -116,7 +131,10 @@ fn y(value: f64) -> f64 {
 fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> String {
     let step = (WIDTH - LEFT) / points.len().max(1) as f64;
     let x = |at: usize| LEFT + step * (at as f64 + 0.5);
-    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n", escape(dimension));
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
+        escape(&trend_dimension_name(dimension))
+    );
     for score in 0..=5u8 {
         let y = y(f64::from(score));
         let _ = writeln!(
@@ -186,13 +204,15 @@ fn line(points: &[TrendPoint], (method, dimension): (&str, &str), mark: Mark, x:
 }
 
 fn table(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
-    let mut html = "<div class=\"wide\"><table><thead><tr><th>label</th><th>began (UTC)</th><th>commit</th>".to_owned();
+    let columns = [word("label", "标签"), word("began (UTC)", "开始（UTC）"), word("commit", "提交")];
+    let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
+    let mut html = format!("<div class=\"wide\"><table><thead><tr>{columns}");
     for method in methods {
         let _ = write!(html, "<th>{}</th>", escape(method));
     }
     html.push_str("</tr></thead><tbody>\n");
     for point in points {
-        let note = if point.complete { "" } else { " (incomplete)" };
+        let note = incomplete(point);
         let _ = write!(
             html,
             "<tr><td>{}{note}</td><td>{}</td><td>{}</td>",

@@ -16,12 +16,12 @@ const NAMES: &[&str] = &[
 ];
 
 /// Words of three letters or more that are in no list of names, and not in what the user wrote.
-fn english(text: &str, own: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn english(text: &str, own: &BTreeSet<String>) -> Vec<String> {
     let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 2).map(str::to_lowercase);
     words.filter(|word| !NAMES.contains(&word.as_str()) && !own.contains(word)).collect()
 }
 
-fn words_of(text: &str) -> BTreeSet<String> {
+pub(super) fn words_of(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_lowercase).collect()
 }
 
@@ -133,6 +133,31 @@ fn everyday_commands_print_no_english_words() {
         left.extend((!words.is_empty()).then(|| format!("compeval {command}: {}\n{text}", words.join(" "))));
     }
     assert!(left.is_empty(), "{}", left.join("\n"));
+}
+
+/// What a page without a script says: its text without style and tags.
+pub(super) fn text_of_page(page: &str) -> String {
+    let body = page.split_once("<body>").map_or(page, |(_, body)| body);
+    let texts = body.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    let labels = page.split("aria-label=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    texts.chain(labels).collect::<Vec<&str>>().join(" ")
+}
+
+#[test]
+fn the_page_of_a_trend_has_no_english_words() {
+    let (project, _) = project();
+    let own = facts(&project);
+    project.expect(0, "run --label a --runs 1");
+    project.expect(0, "run --label b --runs 1");
+    project.expect(0, "labels trend --html trend.html");
+    let page = project.read("trend.html");
+    let text = text_of_page(&page);
+    assert_eq!(english(&text, &own), Vec::<String>::new(), "{text}");
+    assert!(page.contains("lang=\"zh-Hans\"") && text.contains("2 个结果集") && text.contains("总分"), "{text}");
+    let terminal = project.expect(0, "labels trend --method anchored").stdout;
+    assert_eq!(english(&terminal, &own), Vec::<String>::new(), "{terminal}");
+    project.expect(0, "labels trend a --html trend.html --locale en");
+    assert!(project.read("trend.html").contains("<h1>1 result set</h1>"));
 }
 
 #[test]

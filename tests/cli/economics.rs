@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::chinese::{english, text_of_page, words_of};
 use super::project::{Ended, Project};
 
 /// What a log lacks.
@@ -175,6 +176,9 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     assert_eq!(economics(&project, "midway")["sessions"], 1, "a log from the middle counts from there");
     project.write("odd/a.jsonl", &session(25, MODEL, Lacking { cache: true, ..lacking }));
     let odd = project.expect(0, "observe --economics odd");
+    let html = project.expect(0, "observe --economics odd --html odd.html");
+    drop(html);
+    assert!(project.read("odd.html").contains("in the median of 1 session, so nothing is said of these"));
     shows(&odd, &["so nothing is said of these", "more than 10% off the logged one", "0 of"]);
     assert!(!odd.stdout.contains("Cost against threshold"), "{}", odd.stdout);
     project.write("talk/readme.txt", "nothing");
@@ -183,4 +187,48 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
         shows(&project.expect(2, &format!("observe --economics midway {wrong}")), &["expected"]);
     }
     shows(&project.expect(2, "observe midway --trigger 20k"), &["--economics"]);
+}
+
+#[test]
+fn a_clock_that_went_back_is_said() {
+    let project = Project::offline();
+    let log = session(25, MODEL, Lacking::default());
+    // One request is written an hour early, as after a change of the machine's clock.
+    project.write("logs/a.jsonl", &log.replace("T10:01:25Z", "T09:01:25Z"));
+    let found = economics(&project, "logs");
+    assert_eq!(found["clock_faults"], json!({"sessions": 1, "requests": 2}), "{found}");
+    assert_eq!(found["as_recorded"]["expiries"], 0, "an hour that never passed expires nothing");
+    let said = "In 1 session the clock went back: how long 2 requests came after the one before is not known";
+    shows(&project.expect(0, "observe --economics logs --html page.html"), &[said]);
+    assert!(project.read("page.html").contains(said));
+    project.write("right/a.jsonl", &log);
+    assert!(!project.expect(0, "observe --economics right").stdout.contains("clock"));
+}
+
+#[test]
+fn the_bill_and_its_page_are_in_chinese_where_that_was_chosen() {
+    let project = Project::offline();
+    let lacking = Lacking::default();
+    for number in 0..8 {
+        project.write(&format!("logs/{number}.jsonl"), &session(30 + number, MODEL, lacking));
+    }
+    project.write("logs/8.jsonl", &session(12, MODEL, Lacking { counters: true, ..lacking }));
+    project.write("logs/9.jsonl", &session(13, MODEL, Lacking { times: true, ..lacking }));
+    project.write("logs/91.jsonl", &session(14, "mystery", lacking));
+    project.write("back/a.jsonl", &session(25, MODEL, lacking).replace("T10:01:25Z", "T09:01:25Z"));
+    project.write("odd/a.jsonl", &session(25, MODEL, Lacking { cache: true, ..lacking }));
+    project.write("short/a.jsonl", &session(9, MODEL, lacking));
+    let path = project.path(".").display().to_string();
+    // Names of flags and models, and what the logs quote.
+    let own =
+        words_of(&format!("{path} price contexts trigger model mystery opus summary logs back odd short the page"));
+    for (folder, flags) in [("logs", "--trigger 30k"), ("back", ""), ("odd", ""), ("short", "")] {
+        let ended = project.expect(0, &format!("observe --economics {folder} {flags} --html page.html --locale zh"));
+        let terminal = format!("{} {}", ended.stdout, ended.stderr);
+        assert_eq!(english(&terminal, &own), Vec::<String>::new(), "{terminal}");
+        let page = project.read("page.html");
+        let text = text_of_page(&page);
+        assert_eq!(english(&text, &own), Vec::<String>::new(), "{folder}: {text}");
+        assert!(page.contains("lang=\"zh-Hans\"") && text.contains("个会话"), "{text}");
+    }
 }

@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use super::chunks::escape;
+use crate::report::numbers::counted;
+use base::locale::word;
+use base::say;
 use base::text::grouped;
-use sessions::economics::{CostCurve, CostPoint, Economics, MethodEconomics};
+use sessions::economics::{AS_RECORDED, ClockFaults, CostCurve, CostPoint, Economics, MethodEconomics};
 
 /// Of a plot, in pixels.
 const WIDTH: f64 = 720.0;
@@ -16,48 +19,87 @@ const TOP: f64 = 10.0;
 /// The sections; the first says what nothing may be concluded from.
 pub(super) fn economics_sections(economics: &Economics) -> String {
     let bill = &economics.bill;
-    let mut out = format!(
-        "<section id=\"economics\"><h2>What the sessions cost</h2>\n<p>{} sessions, {} requests: ${:.2} at list prices. \
-         Tokens written to the prompt cache: {}, read from it: {}, other input: {}, output: {}.</p>\n",
-        economics.sessions,
-        bill.requests,
+    let of = say!(
+        "{}, {}: ${:.2} at list prices. Tokens written to the prompt cache: {}, read from it: {}, other input: {}, output: {}.",
+        "{}，{}：按标价 ${:.2}。写入提示缓存的词元 {}，从中读取 {}，其他输入 {}，输出 {}。",
+        sessions(economics.sessions),
+        counted(bill.requests, ["request", "requests"], "次请求"),
         bill.total_usd(),
         grouped(bill.cache_write),
         grouped(bill.cache_read),
         grouped(bill.input),
         grouped(bill.output),
     );
+    let title = word("What the sessions cost", "这些会话的费用");
+    let mut out = format!("<section id=\"economics\"><h2>{title}</h2>\n<p>{of}</p>\n");
     out.push_str(&back_test(economics));
+    out.extend(clock_faults(economics.clock_faults));
     if let Some(why) = &economics.withheld {
-        let _ = writeln!(out, "<p>Nothing is said of other policies: {}.</p>", escape(why));
+        let said = say!("Nothing is said of other policies: {}.", "对其他策略不作判断：{}。", why.message());
+        let _ = writeln!(out, "<p>{}</p>", escape(&said));
     }
     economics.methods.iter().for_each(|method| out.push_str(&method_figure(method)));
     if !economics.methods.is_empty() {
-        out.push_str("<p>Accounting only: an agent that is compacted elsewhere acts differently afterwards.");
-        out.push_str(if economics.partial_output { " Logs of Claude Code count output in part only." } else { "" });
-        out.push_str("</p>\n");
+        let accounting = word(
+            "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
+            "仅为核算：在别处压缩的代理之后的行为会不同。",
+        );
+        let partial = word(" Logs of Claude Code count output in part only.", "Claude Code 的日志只计部分输出。");
+        let _ = writeln!(out, "<p>{accounting}{}</p>", if economics.partial_output { partial } else { "" });
     }
     out.push_str("</section>\n");
     out
+}
+
+fn sessions(number: usize) -> String {
+    counted(number, ["session", "sessions"], "个会话")
+}
+
+/// What is not known because clocks went back.
+fn clock_faults(faults: ClockFaults) -> Option<String> {
+    (faults.requests > 0).then(|| {
+        let said = say!(
+            "In {} the clock went back: how long {} came after the one before is not known, and the cache is taken to have \
+             been kept there.",
+            "{} 的时钟曾倒退：{} 距前一次多久不得而知，此处视为缓存未过期。",
+            sessions(faults.sessions),
+            counted(faults.requests, ["request", "requests"], "次请求"),
+        );
+        format!("<p>{said}</p>\n")
+    })
 }
 
 fn back_test(economics: &Economics) -> String {
     const LISTED: usize = 20;
     let mut table = String::new();
     for one in &economics.back_test.formats {
-        let _ = writeln!(
-            table,
-            "<p>Back-test, {}: input computed from sizes, times and compactions is {:.1}% off the logged bill in the \
-             median of {} sessions{}.</p>",
+        let said = say!(
+            "Back-test, {}: input computed from sizes, times and compactions is {:.1}% off the logged bill in the median of \
+             {}",
+            "回测，{}：由大小、时间与压缩算出的输入与记录账单相差 {:.1}%（中位数，{}）",
             escape(one.format),
             100.0 * one.median_error,
-            one.sessions,
-            if one.holds { "" } else { ", so nothing is said of these" }
+            sessions(one.sessions),
         );
+        let consequence = match one.holds {
+            true => word(".", "。"),
+            false => word(", so nothing is said of these.", "，因此对其不作判断。"),
+        };
+        let _ = writeln!(table, "<p>{said}{consequence}</p>");
     }
-    table.push_str(
-        "<details><summary>Error of each session</summary><table><thead><tr><th>session</th><th>read from the cache, \
-         logged</th><th>computed</th><th>not read from it, logged</th><th>computed</th><th>error</th></tr></thead><tbody>\n",
+    let columns = [
+        word("session", "会话"),
+        word("read from the cache, logged", "读自缓存，记录"),
+        word("computed", "算出"),
+        word("not read from it, logged", "未读自缓存，记录"),
+        word("computed", "算出"),
+        word("error", "误差"),
+    ];
+    let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
+    let summary = word("Error of each session", "每个会话的误差");
+    let _ = writeln!(
+        table,
+        "<details><summary>{summary}</summary><div class=\"wide\"><table><thead><tr>{columns}</tr></thead><tbody>"
     );
     for one in economics.back_test.sessions.iter().take(LISTED) {
         let cells = one.cache_read.iter().chain(&one.uncached).map(|tokens| grouped(*tokens));
@@ -65,33 +107,38 @@ fn back_test(economics: &Economics) -> String {
         let cells: String = cells.map(|cell| format!("<td>{cell}</td>")).collect();
         let _ = writeln!(table, "<tr><td>{}</td>{cells}</tr>", escape(&one.session));
     }
-    table.push_str("</tbody></table></details>\n");
+    table.push_str("</tbody></table></div></details>\n");
     table
 }
 
 fn method_figure(method: &MethodEconomics) -> String {
     let flat = method.curve.flat;
-    let to = flat.to.map_or_else(|| "any larger size".to_owned(), grouped);
-    let mut out = format!(
-        "<figure><figcaption><b>{}</b>: cost against threshold; flat from {} to {to} tokens, within 2% of ${:.2}.",
-        escape(&method.method),
+    let to = flat.to.map_or_else(|| word("any larger size", "任意更大").to_owned(), grouped);
+    let name = if method.method == AS_RECORDED { word(AS_RECORDED, "按记录") } else { &method.method };
+    let mut caption = say!(
+        "<b>{}</b>: cost against threshold; flat from {} to {to} tokens, within 2% of ${:.2}.",
+        "<b>{}</b>：费用与触发大小的关系；平坦区自 {} 至 {to} 词元，与 ${:.2} 相差不到 2%。",
+        escape(name),
         grouped(flat.from),
         flat.least_usd,
     );
     if let Some(life) = method.life {
-        let cycles = life.cycles.map(|cycles| format!(", which reaches the threshold after {cycles} compactions"));
-        let _ = write!(
-            out,
-            " In the middle of it a compaction frees {} tokens and leaves {}{}.",
+        caption.push_str(&say!(
+            " In the middle of it a compaction frees {} tokens and leaves {}",
+            "在其中部，一次压缩释放 {} 词元，留下 {}",
             grouped(life.freed as u64),
             grouped(life.floor as u64),
-            cycles.unwrap_or_default()
-        );
+        ));
+        caption.extend(life.cycles.map(|cycles| {
+            say!(
+                ", which reaches the threshold after {}",
+                "，{}后达到触发大小",
+                counted(cycles, ["compaction", "compactions"], "次压缩")
+            )
+        }));
+        caption.push_str(word(".", "。"));
     }
-    out.push_str("</figcaption>\n");
-    out.push_str(&plot(&method.curve));
-    out.push_str("</figure>\n");
-    out
+    format!("<figure><figcaption>{caption}</figcaption>\n{}</figure>\n", plot(&method.curve))
 }
 
 /// Where values lie on a plot: thresholds by their logarithm, dollars from 0.
@@ -130,10 +177,11 @@ fn plot(curve: &CostCurve) -> String {
         .map(|point| format!("{:.1},{:.1}", axes.x(point.threshold), axes.y(point.cost.usd)))
         .collect();
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"cost against threshold\">\n\
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"{}\">\n\
          <rect x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" class=\"flat\"/>\n\
          <polyline points=\"{}\" class=\"m0 line\"/>\n\
          <line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{WIDTH}\" y2=\"{floor}\" class=\"grid\"/>\n",
+        word("cost against threshold", "费用与触发大小"),
         (to - from).max(2.0),
         floor - TOP,
         line.join(" "),

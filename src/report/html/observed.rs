@@ -5,25 +5,31 @@ use std::fmt::Write as _;
 use super::chunks::escape;
 use super::document::document;
 use super::economics::economics_sections;
-use base::locale::Locale;
+use crate::report::numbers::counted;
+use base::locale::{Locale, word};
+use base::say;
 use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
-/// The page; `cases` are places in `observation.compactions`, the worst first.
+/// The page, in the language that is printed; `cases` are places in `observation.compactions`, the worst first.
 pub fn observed_page(observation: &SessionObservation, cases: &[usize], economics: Option<&Economics>) -> String {
-    let mut body = format!(
-        "<h1>After {} compactions</h1>\n<p class=\"lead\">{} sessions; {} of {} counted compactions have a control on both \
-         sides. Worst first; counts are of the 20 turns after each compaction.</p>\n",
-        observation.compactions.len(),
-        observation.sessions.len(),
-        observation.coverage.with_controls,
-        observation.coverage.counted,
+    let compactions = observation.compactions.len();
+    let title = say!("After {}", "{}之后", counted(compactions, ["compaction", "compactions"], "次压缩"));
+    let sessions = counted(observation.sessions.len(), ["session", "sessions"], "个会话");
+    let coverage = observation.coverage;
+    let lead = say!(
+        "{sessions}; {} of {} counted compactions have a control on both sides. Worst first; counts are of the 20 turns after \
+         each compaction.",
+        "{sessions}；计入的压缩中有 {}/{} 次两侧都有对照。最差的在前；计数取自每次压缩之后的 20 轮。",
+        coverage.with_controls,
+        coverage.counted,
     );
+    let mut body = format!("<h1>{title}</h1>\n<p class=\"lead\">{lead}</p>\n");
     let shown: Vec<&ObservedCompaction> = cases.iter().filter_map(|at| observation.compactions.get(*at)).collect();
     body.push_str(&overview(&shown));
     body.extend(economics.map(economics_sections));
     shown.iter().enumerate().for_each(|(number, case)| body.push_str(&section(number + 1, case)));
-    document(Locale::En, "compeval observe", &body)
+    document(Locale::printed(), "compeval observe", &body)
 }
 
 fn number<T: ToString>(value: Option<T>) -> String {
@@ -31,10 +37,20 @@ fn number<T: ToString>(value: Option<T>) -> String {
 }
 
 fn overview(cases: &[&ObservedCompaction]) -> String {
-    let mut table = String::from(
-        "<div class=\"wide\"><table class=\"names\"><thead><tr><th>session</th><th>at</th><th>tokens before</th><th>after</th><th>turns</th><th>reads</th>\
-         <th>re-reads</th><th>repeated failures</th><th>turns to edit</th><th>fetched again</th></tr></thead><tbody>\n",
-    );
+    let columns = [
+        word("session", "会话"),
+        word("at", "位置"),
+        word("tokens before", "之前词元"),
+        word("after", "之后"),
+        word("turns", "轮"),
+        word("reads", "读取"),
+        word("re-reads", "重读"),
+        word("repeated failures", "重复失败"),
+        word("turns to edit", "至编辑的轮数"),
+        word("fetched again", "重新取得"),
+    ];
+    let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
+    let mut table = format!("<div class=\"wide\"><table class=\"names\"><thead><tr>{columns}</tr></thead><tbody>\n");
     for (at, case) in cases.iter().enumerate() {
         let figures = &case.figures;
         let share = case.fetched_again_share.map(|share| format!("{:.0}%", share * 100.0));
@@ -59,40 +75,48 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
 }
 
 fn section(number: usize, case: &ObservedCompaction) -> String {
-    let time = case.time.as_ref().map(|time| format!(", {}", escape(time))).unwrap_or_default();
-    let mut out = format!(
-        "<section id=\"case-{number}\"><h2>{}</h2><p>{}, before message {}{time}</p>\n",
-        escape(&case.session),
-        escape(case.format),
-        case.at
-    );
+    let time = case.time.as_ref().map(|time| format!("{}{}", word(", ", "，"), escape(time))).unwrap_or_default();
+    let place = say!("{}, before message {}{time}", "{}，在第 {} 条消息之前{time}", escape(case.format), case.at);
+    let mut out = format!("<section id=\"case-{number}\"><h2>{}</h2><p>{place}</p>\n", escape(&case.session));
     if let Some(reason) = case.not_counted {
-        out.push_str(&format!("<p>Not counted: {}.</p>\n", escape(reason)));
+        let said = say!("Not counted: {}.", "未计入：{}。", reason.message());
+        let _ = writeln!(out, "<p>{}</p>", escape(&said));
     }
-    let lines = |lines: Option<[u64; 2]>| lines.map(|[a, b]| format!(", lines {a} to {b}")).unwrap_or_default();
+    let lines = |lines: Option<[u64; 2]>| {
+        lines.map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行")).unwrap_or_default()
+    };
+    let turn = |turn: usize| say!(" (turn {turn})", "（第 {turn} 轮）");
     let read = case.re_read.iter().map(|one| {
-        let named = named(case, &one.path).map_or("", |is_named| if is_named { NAMED } else { NOT_NAMED });
-        format!("{}{} (turn {}){named}", escape(&one.path), lines(one.lines), one.turn)
+        let named = named(case, &one.path).map_or_else(String::new, naming);
+        format!("{}{}{}{named}", escape(&one.path), lines(one.lines), turn(one.turn))
     });
-    out.push_str(&list("Read again, unchanged", read));
+    out.push_str(&list(word("Read again, unchanged", "未变而重读"), read));
     let failed =
-        case.repeated.iter().map(|one| format!("{}: {} (turn {})", escape(&one.command), escape(&one.error), one.turn));
-    out.push_str(&list("Failed again with the same error", failed));
+        case.repeated.iter().map(|one| format!("{}: {}{}", escape(&one.command), escape(&one.error), turn(one.turn)));
+    out.push_str(&list(word("Failed again with the same error", "以同样的错误再次失败"), failed));
     if !case.corrections.is_empty() {
-        out.push_str("<h3>May be corrections by the user</h3>\n");
+        let _ = writeln!(out, "<h3>{}</h3>", word("May be corrections by the user", "可能是用户的更正"));
         case.corrections.iter().for_each(|text| out.push_str(&format!("<blockquote>{}</blockquote>\n", escape(text))));
     }
-    out.push_str("<h3>What the summary said</h3>\n");
+    let _ = writeln!(out, "<h3>{}</h3>", word("What the summary said", "摘要的内容"));
     match &case.summary {
         Some(summary) => out.push_str(&format!("<pre>{}</pre>\n", marked(summary, case))),
-        None => out.push_str("<p>The log has no readable summary.</p>\n"),
+        None => {
+            let none = word("The log has no readable summary.", "日志中没有可读的摘要。");
+            let _ = writeln!(out, "<p>{none}</p>");
+        }
     }
     out.push_str("</section>\n");
     out
 }
 
-const NAMED: &str = " <span class=\"kept\">✓ named in the summary</span>";
-const NOT_NAMED: &str = " <span class=\"lost\">× not named in the summary</span>";
+/// Whether the summary names a file, as markup.
+fn naming(is_named: bool) -> String {
+    match is_named {
+        true => format!(" <span class=\"kept\">✓ {}</span>", word("named in the summary", "摘要中提到")),
+        false => format!(" <span class=\"lost\">× {}</span>", word("not named in the summary", "摘要中未提到")),
+    }
+}
 
 /// Whether the summary names the file, by its path or by its last part; `None` where no summary can be read.
 fn named(case: &ObservedCompaction, path: &str) -> Option<bool> {

@@ -7,12 +7,10 @@ use serde::Serialize;
 
 use super::prices::{Dollars, RequestTokens};
 use super::prompt_cache::{PromptCache, Request};
+use super::reasons::MOST_ERROR;
 use super::steps::{PricedSession, SessionSteps, StepCompaction};
 use crate::import::Format;
 use stats::median;
-
-/// With a larger median error over sessions, nothing is advised.
-pub const MOST_ERROR: f64 = 0.10;
 
 /// Tokens and dollars of the requests that logs count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::steps::PricedSession;
 use stats::median;
 
+/// The name of the method that compacts as the sessions' own compactions did.
+pub const AS_RECORDED: &str = "as recorded";
+
 /// How large the context is that a method leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ContextSize {
@@ -86,7 +89,7 @@ impl CompactionMethod {
         let size = median(&sizes)?;
         let output = median(&outputs).unwrap_or(ASSUMED_OUTPUT);
         Some(CompactionMethod {
-            name: "as recorded".to_owned(),
+            name: AS_RECORDED.to_owned(),
             size: ContextSize::Whole(size as u64),
             cost: RequestCost::Priced { output: output as u64 },
             seconds: None,

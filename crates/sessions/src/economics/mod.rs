@@ -16,17 +16,23 @@ mod history;
 mod method;
 mod prices;
 mod prompt_cache;
+mod reasons;
 mod report;
 mod simulate;
 mod steps;
 
 pub use curve::{CostCurve, CostPoint, FlatRegion};
-pub use history::{BackTest, FormatError, MOST_ERROR, Rewrite, SessionError, TokenBill};
-pub use method::{CompactionMethod, ContextSize, LifeCycle, MeasuredContext, RequestCost, measured_methods};
+pub use history::{BackTest, FormatError, Rewrite, SessionError, TokenBill};
+pub use method::{
+    AS_RECORDED, CompactionMethod, ContextSize, LifeCycle, MeasuredContext, RequestCost, measured_methods,
+};
 pub use prices::{ModelPrice, Rates};
-pub use report::{Economics, LeftOutSession, LogSteps, MethodEconomics, PolicySettings, economics, without_copies};
+pub use reasons::{LeftOut, MOST_ERROR, Withheld};
+pub use report::{
+    ClockFaults, Economics, LeftOutSession, LogSteps, MethodEconomics, PolicySettings, economics, without_copies,
+};
 pub use simulate::{Policy, SimulatedSession, Trigger, simulate};
-pub use steps::{LeftOut, PricedSession, SessionSteps, Step};
+pub use steps::{PricedSession, SessionSteps, Step};
 
 use crate::import::Format;
 

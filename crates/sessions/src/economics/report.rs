@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::curve::{CostCurve, CostPoint, thresholds};
-use super::history::{BackTest, MOST_ERROR, Rewrite, TokenBill, back_test, rewrites};
+use super::history::{BackTest, Rewrite, TokenBill, back_test, rewrites};
 use super::method::{CompactionMethod, LifeCycle};
 use super::prices::ModelPrice;
+use super::reasons::{LeftOut, Withheld};
 use super::simulate::{Policy, SimulatedSession, Trigger, simulate};
-use super::steps::{LeftOut, PricedSession, SessionSteps};
+use super::steps::{PricedSession, SessionSteps};
 use crate::import::Format;
 use crate::observe::{ObservedCompaction, SESSIONS_FOR_INTERVAL};
 use stats::{Estimate, interval, mean};
@@ -68,6 +69,16 @@ pub struct MethodEconomics {
     pub largest_measured: Option<u64>,
 }
 
+/// Requests before which a clock went back, or came back to where it had been: how long they came after the one before is
+/// not known, and the cache is taken to have been kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClockFaults {
+    /// Sessions with such a request.
+    pub sessions: usize,
+    /// The requests.
+    pub requests: usize,
+}
+
 /// What logs cost, and what they would have cost.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Economics {
@@ -91,7 +102,9 @@ pub struct Economics {
     /// Methods, unless nothing may be said.
     pub methods: Vec<MethodEconomics>,
     /// Why nothing is said of other policies.
-    pub withheld: Option<String>,
+    pub withheld: Option<Withheld>,
+    /// Clocks that went back.
+    pub clock_faults: ClockFaults,
     /// Whether output is counted in part only, as in logs of Claude Code.
     pub partial_output: bool,
 }
@@ -125,6 +138,7 @@ pub fn economics(
     found.rewrites.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
     found.sessions = sessions.len();
     sessions.iter().for_each(|session| found.bill.add(session));
+    found.clock_faults = clock_faults(&sessions);
     found.partial_output = sessions.iter().any(|session| session.steps.format == Format::ClaudeCode);
     let tested = sessions.iter().zip(&files).filter_map(|(one, file)| back_test(file, one, settings.lifetime));
     found.back_test = BackTest::new(tested.collect());
@@ -175,22 +189,26 @@ impl Economics {
 }
 
 /// Why nothing is said of other policies.
-fn withheld(found: &Economics, simulation: &Simulation, has_no_contexts: bool) -> Option<String> {
+fn withheld(found: &Economics, simulation: &Simulation, has_no_contexts: bool) -> Option<Withheld> {
     if found.sessions == 0 {
-        Some("no session has counters, times and prices".to_owned())
+        Some(Withheld::NoSession)
     } else if simulation.sessions.is_empty() {
-        Some(format!(
-            "in the median session of each format the computed bill is more than {:.0}% off the logged one, so the prompt \
-             cache did not work as is assumed here, or other requests came in between",
-            100.0 * MOST_ERROR
-        ))
+        Some(Withheld::BackTest)
     } else if simulation.recorded.is_none() && has_no_contexts {
-        Some("no log records a compaction, and --contexts names no methods".to_owned())
+        Some(Withheld::NoMethod)
     } else if thresholds(&simulation.sessions).is_empty() {
-        Some("no session grows much beyond its system prompt and tools".to_owned())
+        Some(Withheld::NoGrowth)
     } else {
         None
     }
+}
+
+fn clock_faults(sessions: &[PricedSession]) -> ClockFaults {
+    let faults = sessions.iter().map(|session| session.steps.clock_faults()).filter(|requests| *requests > 0);
+    faults.fold(ClockFaults::default(), |all, requests| ClockFaults {
+        sessions: all.sessions + 1,
+        requests: all.requests + requests,
+    })
 }
 
 /// The mean excess of tokens read again in the windows after compactions over their controls; at least 0.

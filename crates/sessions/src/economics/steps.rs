@@ -2,47 +2,21 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde::Serialize;
+use jiff::Timestamp;
 
 use super::prices::{Dollars, ModelPrice, RequestTokens};
+use super::reasons::LeftOut;
 use crate::import::{Conversation, Format, ModelStep};
 use stats::median;
-
-/// Why the bill of a session cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LeftOut {
-    /// No request has counters.
-    #[error("its log counts no tokens")]
-    NoCounters,
-    /// Some requests lack the count of the tokens that the cache served, or of the output.
-    #[error("its log does not count cache reads and output of every request")]
-    NoCacheCounters,
-    /// One request has nothing before it that a cache could serve.
-    #[error("it has fewer than 2 requests with counters")]
-    TooShort,
-    /// It is not known when the cache expired.
-    #[error("its log has no times, so it is not known when the cache expired")]
-    NoTimes,
-    /// It is not known what a model costs.
-    #[error("no price is known for `{0}`; price it as another with --price-as MODEL")]
-    NoPrice(String),
-    /// The log names no model.
-    #[error("its log names no model; price it with --price-as MODEL")]
-    NoModel,
-}
-
-impl Serialize for LeftOut {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     pub(super) tokens: RequestTokens,
-    /// Seconds since the request before; `None` for the first, and where one of them has no time.
+    /// Seconds since the request before, never below 0; `None` for the first, and where the times do not say.
     pub(super) gap: Option<f64>,
+    /// Whether the times do not say because the clock went back, or came back after it had.
+    pub(super) is_clock_off: bool,
     /// The place of its model among those of the session.
     pub(super) model: usize,
     /// The same in all copies of the session.
@@ -95,15 +69,15 @@ impl SessionSteps {
             begins_midway: conversation.begins_midway,
             models: Vec::new(),
         };
-        let mut before: Option<&ModelStep> = None;
+        let mut clock = Clock::default();
         for step in &conversation.steps {
             let tokens = step.usage.cached_input.and_then(|_| RequestTokens::new(&step.usage));
             let tokens = tokens.ok_or(LeftOut::NoCacheCounters)?;
             let model = session.model_index(step.model.as_deref().ok_or(LeftOut::NoModel)?);
-            let times = before.and_then(|before| before.time).zip(step.time);
-            let gap = times.map(|(before, now)| now.duration_since(before).as_secs_f64().max(0.0));
-            session.steps.push(Step { tokens, gap, model, identity: identity(step) });
-            before = Some(step);
+            let gap = clock.gap(step.time);
+            let is_clock_off = gap == Some(Gap::ClockOff);
+            let gap = gap.and_then(Gap::seconds);
+            session.steps.push(Step { tokens, gap, is_clock_off, model, identity: identity(step) });
         }
         if session.steps.len() < 2 { Err(LeftOut::TooShort) } else { Ok(session) }
     }
@@ -123,8 +97,13 @@ impl SessionSteps {
         self.compactions.retain(|one| one.step > count);
         self.compactions.iter_mut().for_each(|one| one.step -= count);
         if let Some(first) = self.steps.first_mut() {
-            first.gap = None;
+            (first.gap, first.is_clock_off) = (None, false);
         }
+    }
+
+    /// Requests whose distance from the one before is unknown because the clock went back.
+    pub(super) fn clock_faults(&self) -> usize {
+        self.steps.iter().filter(|step| step.is_clock_off).count()
     }
 
     /// The prices of its models.
@@ -140,6 +119,48 @@ impl SessionSteps {
     pub(super) fn compaction_before(&self, step: usize) -> Option<&StepCompaction> {
         let at = self.compactions.binary_search_by_key(&step, |one| one.step).ok()?;
         self.compactions.get(at)
+    }
+}
+
+/// What the times of two requests say of the time between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Gap {
+    Seconds(f64),
+    /// The clock was set back, or came back to where it had been: either makes a difference that never passed.
+    ClockOff,
+}
+
+impl Gap {
+    fn seconds(self) -> Option<f64> {
+        match self {
+            Gap::Seconds(seconds) => Some(seconds),
+            Gap::ClockOff => None,
+        }
+    }
+}
+
+/// The clock of a log, read request by request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    before: Option<Timestamp>,
+    /// The latest time that it has shown.
+    latest: Option<Timestamp>,
+}
+
+impl Clock {
+    /// Records that overlap are written in another order than they happened, by less than this.
+    const JITTER: f64 = 1.0;
+
+    /// The gap before a request; `None` where it or the one before has no time.
+    fn gap(&mut self, now: Option<Timestamp>) -> Option<Gap> {
+        let before = std::mem::replace(&mut self.before, now)?;
+        let (now, latest) = (now?, self.latest.unwrap_or(before).max(before));
+        self.latest = Some(latest.max(now));
+        let seconds = now.duration_since(before).as_secs_f64();
+        let is_behind = latest.duration_since(before).as_secs_f64() > Clock::JITTER;
+        let has_returned = is_behind && now >= latest;
+        let is_off = seconds < -Clock::JITTER || has_returned;
+        Some(if is_off { Gap::ClockOff } else { Gap::Seconds(seconds.max(0.0)) })
     }
 }
 

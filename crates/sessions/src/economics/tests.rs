@@ -96,7 +96,7 @@ fn the_bill_is_by_kind_of_token_and_the_back_test_finds_it_again() {
     assert_eq!((found.bill.cache_write, found.bill.cache_read, found.bill.output), (40_000, 60_000, 400));
     assert!(close(found.bill.total_usd(), 0.5 + 0.06 + 0.02));
     assert_eq!(found.back_test.sessions[0].error, 0.0);
-    assert_eq!(found.withheld.as_deref(), Some("no log records a compaction, and --contexts names no methods"));
+    assert_eq!(found.withheld, Some(Withheld::NoMethod));
 }
 
 #[test]
@@ -111,6 +111,32 @@ fn a_pause_costs_a_rewrite_where_the_log_shows_how_long_a_prefix_is_kept() {
         step.usage.cache_write_hour = step.usage.cache_write;
     }
     assert!(found(vec![log("a", &idle)]).back_test.sessions[0].error > 0.3, "kept for an hour it would have been read");
+}
+
+#[test]
+fn a_clock_that_goes_back_says_nothing_of_the_time_between_requests() {
+    let gaps = |seconds: [i64; 5]| -> Vec<Option<f64>> {
+        let mut session = growing(5);
+        for (step, second) in session.steps.iter_mut().zip(seconds) {
+            step.time = Timestamp::from_second(second).ok();
+        }
+        steps_of(&session).unwrap().steps.iter().map(|step| step.gap).collect()
+    };
+    let ten = Some(10.0);
+    assert_eq!(gaps([0, 10, 20, 30, 40]), [None, ten, ten, ten, ten]);
+    assert_eq!(
+        gaps([4000, 4010, 400, 4020, 4030]),
+        [None, ten, None, None, ten],
+        "one wrong time makes two wrong gaps"
+    );
+    assert_eq!(gaps([4000, 4010, 400, 410, 420]), [None, ten, None, ten, ten], "a clock that was set right goes on");
+    assert_eq!(gaps([10, 20, 19, 29, 39]), [None, ten, Some(0.0), ten, ten], "records written in another order");
+
+    let mut back = growing(5);
+    back.steps[2].time = Timestamp::from_second(-4000).ok();
+    let found = found(vec![log("a", &back), log("b", &growing(4))]);
+    assert_eq!(found.clock_faults, ClockFaults { sessions: 1, requests: 2 });
+    assert_eq!(found.back_test.sessions[0].error, 0.0, "nothing expired in between");
 }
 
 #[test]
@@ -176,7 +202,7 @@ fn a_cache_that_does_not_do_as_assumed_is_not_simulated() {
     }
     let alone = found(vec![log("odd", &odd)]);
     assert!(alone.back_test.formats[0].median_error > 0.5 && !alone.back_test.formats[0].holds);
-    assert!(alone.methods.is_empty() && alone.withheld.unwrap().contains("more than 10% off"));
+    assert!(alone.methods.is_empty() && alone.withheld == Some(Withheld::BackTest));
     assert_eq!(alone.rewrites.len(), 2, "what is logged is shown all the same");
 }
 
@@ -208,7 +234,7 @@ fn what_is_unknown_leaves_a_session_out_with_a_reason() {
     let left = economics(vec![log("a", &compacted(12))], Vec::new(), &[], PolicySettings::default(), &|_| None);
     assert_eq!(left.left_out[0].why, LeftOut::NoPrice("m".to_owned()));
     assert_eq!((left.rewrites[0].tokens, left.rewrites[0].usd), (15_000, None), "tokens need no price");
-    assert_eq!(left.withheld.as_deref(), Some("no session has counters, times and prices"));
+    assert_eq!(left.withheld, Some(Withheld::NoSession));
 }
 
 #[test]

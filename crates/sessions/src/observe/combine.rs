@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::difference::{LocalDifference, local_difference};
+use super::reasons::SessionNote;
 use super::session::{ObservedCompaction, SessionFindings};
 use super::window::SurroundedWindow;
 
@@ -26,7 +27,7 @@ pub struct ObservedSession {
     /// The log of which it is a copy.
     pub copy_of: Option<String>,
     /// Why it is not counted.
-    pub note: Option<&'static str>,
+    pub note: Option<SessionNote>,
 }
 
 /// How many of the compactions that count have a control on both sides.

@@ -13,12 +13,14 @@ mod combine;
 mod difference;
 mod errors;
 mod fetched;
+mod reasons;
 mod session;
 mod window;
 
 pub use combine::{ControlCoverage, ObservedSession, SessionObservation, combine};
 pub use difference::{LocalDifference, RateDifference, SESSIONS_FOR_INTERVAL, SideDifference, local_difference};
 pub use fetched::ReferenceUses;
+pub use reasons::{NotCounted, SessionNote};
 pub use session::{ObservedCompaction, SessionFindings, observe};
 pub use window::{ReRead, RepeatedFailure, SurroundedWindow, WINDOW_TURNS, WindowFigures};
 

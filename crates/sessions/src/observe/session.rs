@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::actions::SessionActions;
 use super::fetched::{ReferenceUses, reference_uses};
+use super::reasons::{NotCounted, SessionNote};
 use super::window::{
     FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings, identity, placebos,
     surrounded,
@@ -51,7 +52,7 @@ pub struct ObservedCompaction {
     /// What failed again in the window.
     pub repeated: Vec<RepeatedFailure>,
     /// Why it is listed and not counted.
-    pub not_counted: Option<&'static str>,
+    pub not_counted: Option<NotCounted>,
     /// The summary, where the log has one that can be read.
     #[serde(skip)]
     pub summary: Option<String>,
@@ -74,7 +75,7 @@ pub struct SessionFindings {
     /// Windows at which nothing happened, with their controls.
     pub placebos: Vec<SurroundedWindow>,
     /// Why there is little to see in it.
-    pub note: Option<&'static str>,
+    pub note: Option<SessionNote>,
     /// The same for copies of the whole session.
     pub(super) digest: u64,
 }
@@ -162,7 +163,7 @@ impl Session<'_> {
         }
     }
 
-    fn reason_not_to_count(&self, recorded: &RecordedCompaction, figures: WindowFigures) -> Option<&'static str> {
+    fn reason_not_to_count(&self, recorded: &RecordedCompaction, figures: WindowFigures) -> Option<NotCounted> {
         /// A log that holds less than one part in this many of the recorded tokens lacks most of what was compacted.
         const PARTS: u64 = 10;
         let earlier = self
@@ -174,15 +175,15 @@ impl Session<'_> {
         let start = earlier.map_or(0, |one| one.message);
         let tokens = tokens_in(self.conversation.messages.get(start..recorded.message).unwrap_or_default());
         if recorded.kind == CompactionKind::Clearing {
-            Some("cleared old tool results, no summary")
+            Some(NotCounted::Clearing)
         } else if self.conversation.begins_midway {
-            Some("the log begins in the middle of the session")
+            Some(NotCounted::BeginsMidway)
         } else if recorded.tokens_before.is_some_and(|before| tokens * PARTS < before) {
-            Some("the log holds less than a tenth of the tokens that were compacted")
+            Some(NotCounted::MostMissing)
         } else if figures.turns < FEWEST_TURNS {
-            Some("fewer than 10 turns follow")
+            Some(NotCounted::FewTurns)
         } else if figures.reads.is_none() {
-            Some("it is not known what the calls after it do")
+            Some(NotCounted::UnknownCalls)
         } else {
             None
         }
@@ -198,13 +199,13 @@ fn tokens_in(messages: &[Message]) -> u64 {
     characters.sum::<usize>() as u64 / 4
 }
 
-fn note(conversation: &Conversation, actions: &SessionActions) -> Option<&'static str> {
+fn note(conversation: &Conversation, actions: &SessionActions) -> Option<SessionNote> {
     let calls: usize = actions.calls.iter().map(|(made, _)| made).sum();
     match actions.turns.len() {
-        0 => Some("there is no turn of the assistant in it"),
-        1 => Some("it has only one turn of the assistant"),
-        _ if calls == 0 => Some("it has no tool calls"),
-        _ if conversation.begins_midway => Some("it begins in the middle of a session"),
+        0 => Some(SessionNote::NoTurn),
+        1 => Some(SessionNote::OneTurn),
+        _ if calls == 0 => Some(SessionNote::NoCalls),
+        _ if conversation.begins_midway => Some(SessionNote::BeginsMidway),
         _ => None,
     }
 }

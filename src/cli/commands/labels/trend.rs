@@ -14,7 +14,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, render_table};
 use crate::report::{
-    TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
+    TrendPoint, TrendScore, incomplete, score_text, short_commit, short_time, trend_dimension_name, trend_dimensions,
+    trend_methods, trend_page,
 };
 use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 use base::files::{FileError, read_text, write_whole};
@@ -226,8 +227,7 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
 /// Label, time and commit.
 fn start(point: &TrendPoint) -> Vec<String> {
     let mark = if point.measured_otherwise { "≠ " } else { "" };
-    let note = if point.complete { "" } else { " (incomplete)" };
-    vec![format!("{mark}{}{note}", point.label), short_time(&point.started), short_commit(point)]
+    vec![format!("{mark}{}{}", point.label, incomplete(point)), short_time(&point.started), short_commit(point)]
 }
 
 /// Columns of scores under their headings: of all methods, or of the dimensions of one.
@@ -237,7 +237,9 @@ fn score_columns(points: &[TrendPoint], method: Option<&str>) -> Vec<Vec<String>
         [heading.to_owned()].into_iter().chain(scores).collect()
     };
     match method {
-        Some(method) => trend_dimensions(points).into_iter().map(|name| column(name, method, name)).collect(),
+        Some(method) => {
+            trend_dimensions(points).into_iter().map(|name| column(&trend_dimension_name(name), method, name)).collect()
+        }
         None => trend_methods(points).into_iter().map(|method| column(method, method, OVERALL)).collect(),
     }
 }

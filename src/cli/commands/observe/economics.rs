@@ -9,7 +9,9 @@ use base::locale::word;
 use base::say;
 use base::text::grouped;
 use base::units::Usd;
-use sessions::economics::{Economics, FlatRegion, FormatError, MOST_ERROR, MethodEconomics, Rewrite, SessionError};
+use sessions::economics::{
+    AS_RECORDED, ClockFaults, Economics, FlatRegion, FormatError, MOST_ERROR, MethodEconomics, Rewrite, SessionError,
+};
 use sessions::observe::SESSIONS_FOR_INTERVAL;
 
 /// Compactions that are listed; `--json` has all.
@@ -21,8 +23,11 @@ pub(super) fn text(economics: &Economics, others: usize, console: &Console) -> S
     let mut paragraphs = vec![bill(economics, others)];
     paragraphs.extend(rewrites(economics, console));
     paragraphs.extend(back_test(economics));
+    paragraphs.extend(clock_faults(economics));
     match &economics.withheld {
-        Some(why) => paragraphs.push(say!("Nothing is said of other policies: {why}.", "对其他策略不作判断：{why}。")),
+        Some(why) => {
+            paragraphs.push(say!("Nothing is said of other policies: {}.", "对其他策略不作判断：{}。", why.message()))
+        }
         None => {
             paragraphs.push(methods(economics, console));
             paragraphs.push(notes(economics));
@@ -109,7 +114,7 @@ fn back_test(economics: &Economics) -> Option<String> {
         let use_of = if one.holds { "" } else { word(", so nothing is said of these", "，因此对其不作判断") };
         say!(
             "  {}: {} in {}{use_of}",
-            "  {}：{} 处，见于 {}{use_of}",
+            "  {}：{}，{}{use_of}",
             one.format,
             percent(Some(one.median_error)),
             count(one.sessions, Noun::Session)
@@ -131,6 +136,20 @@ fn back_test(economics: &Economics) -> Option<String> {
     (!formats.is_empty()).then(|| {
         say!("Back-test: how far input computed from sizes, times and compactions is off the logged bill, as a median\n{}{worst}", "回测：由大小、时间与压缩算出的输入与记录账单的偏差（中位数）\n{}{worst}",
             formats.join("\n")
+        )
+    })
+}
+
+/// What is not known because clocks went back.
+fn clock_faults(economics: &Economics) -> Option<String> {
+    let ClockFaults { sessions, requests } = economics.clock_faults;
+    (requests > 0).then(|| {
+        say!(
+            "In {} the clock went back: how long {} came after the one before is not known, and the cache is taken to have \
+             been kept there.",
+            "{} 的时钟曾倒退：{} 距前一次多久不得而知，此处视为缓存未过期。",
+            count(sessions, Noun::Session),
+            count(requests, Noun::Request)
         )
     })
 }
@@ -170,9 +189,9 @@ fn row(one: &MethodEconomics) -> Vec<String> {
         },
     );
     vec![
-        one.method.clone(),
+        method_name(one).to_owned(),
         short(Some(from)),
-        to.map_or_else(|| "any".to_owned(), |to| short(Some(to))),
+        to.map_or_else(|| word("any", "不限").to_owned(), |to| short(Some(to))),
         money(Some(Usd(least_usd))),
         middle.map_or_else(|| "–".to_owned(), |cost| cost.compactions.to_string()),
         short(middle.map(|cost| cost.rewritten)),
@@ -183,13 +202,18 @@ fn row(one: &MethodEconomics) -> Vec<String> {
     ]
 }
 
+/// The name of a method; that of the sessions' own compactions in words.
+fn method_name(one: &MethodEconomics) -> &str {
+    if one.method == AS_RECORDED { word(AS_RECORDED, "按记录") } else { &one.method }
+}
+
 fn at_trigger(one: &MethodEconomics) -> Option<String> {
     let cost = one.at_trigger?;
     let above = cost.usd / one.curve.flat.least_usd - 1.0;
     Some(say!(
         "At your trigger {}: {}, {:+.1}% of the least, {}",
         "在您的触发大小 {}：{}，比最低高 {:+.1}%，{}",
-        one.method,
+        method_name(one),
         money(Some(Usd(cost.usd))),
         100.0 * above,
         count(cost.compactions, Noun::Compaction),
@@ -239,7 +263,7 @@ fn notes(economics: &Economics) -> String {
             grouped(tokens)
         ));
     }
-    let lowest = economics.methods.iter().filter(|one| one.curve.is_least_at_lowest()).map(|one| one.method.as_str());
+    let lowest = economics.methods.iter().filter(|one| one.curve.is_least_at_lowest()).map(method_name);
     let lowest: Vec<&str> = lowest.collect();
     if !lowest.is_empty() {
         lines.push(say!("Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.", "在模拟的最低触发大小处最便宜：{}。每次压缩丢失的内容在此没有计价。",
@@ -268,7 +292,7 @@ fn notes(economics: &Economics) -> String {
 fn left_out(economics: &Economics) -> Option<String> {
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for one in &economics.left_out {
-        by_reason.entry(one.why.to_string()).or_default().push(&one.session);
+        by_reason.entry(one.why.message()).or_default().push(&one.session);
     }
     let line = |(why, sessions): (&String, &Vec<&str>)| {
         let named = sessions.iter().take(NAMED).copied().collect::<Vec<&str>>().join(", ");

@@ -25,8 +25,8 @@ use base::threads::each;
 use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
 use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
 use sessions::observe::{
-    FORMATS, LocalDifference, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
-    SessionObservation, SideDifference, WindowFigures, combine, observe,
+    FORMATS, LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
+    SessionNote, SessionObservation, SideDifference, WindowFigures, combine, observe,
 };
 
 #[derive(Debug, Args)]
@@ -249,7 +249,7 @@ fn looked_for(observation: &SessionObservation) -> String {
                     of Claude Code, `compacted` records of Codex, `compaction` entries of pi.", "没有发现压缩。查找的是：Claude Code 会话中的 `compact_boundary` 与 `microcompact_boundary` 记录、Codex 的 `compacted` 记录、pi 的 `compaction` 条目。")
             .to_owned();
     for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
-        text.push_str(&format!("\n{}: {}", session.file, session.note.unwrap_or_default()));
+        text.push_str(&format!("\n{}: {}", session.file, session.note.map_or("", SessionNote::message)));
     }
     text
 }
@@ -298,7 +298,7 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
 
 /// Why compactions with a star are not counted.
 fn reasons(observation: &SessionObservation) -> Option<String> {
-    let mut by_reason: Vec<(&str, usize)> = Vec::new();
+    let mut by_reason: Vec<(NotCounted, usize)> = Vec::new();
     for reason in observation.compactions.iter().filter_map(|one| one.not_counted) {
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,
@@ -307,7 +307,7 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
     }
     let lines: Vec<String> = by_reason
         .iter()
-        .map(|(reason, count)| say!("* not counted ({count}): {reason}", "* 未计入（{count}）：{reason}"))
+        .map(|(reason, count)| say!("* not counted ({count}): {}", "* 未计入（{count}）：{}", reason.message()))
         .collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

@@ -1,0 +1,98 @@
+//! Why nothing is said: of a session, and of other policies. In JSON these are English; messages are in the language that is
+//! printed.
+
+use base::say;
+use serde::Serialize;
+
+/// With a larger median error over sessions, nothing is advised.
+pub const MOST_ERROR: f64 = 0.10;
+
+/// Why the bill of a session cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeftOut {
+    /// No request has counters.
+    #[error("its log counts no tokens")]
+    NoCounters,
+    /// Some requests lack the count of the tokens that the cache served, or of the output.
+    #[error("its log does not count cache reads and output of every request")]
+    NoCacheCounters,
+    /// One request has nothing before it that a cache could serve.
+    #[error("it has fewer than 2 requests with counters")]
+    TooShort,
+    /// It is not known when the cache expired.
+    #[error("its log has no times, so it is not known when the cache expired")]
+    NoTimes,
+    /// It is not known what a model costs.
+    #[error("no price is known for `{0}`; price it as another with --price-as MODEL")]
+    NoPrice(String),
+    /// The log names no model.
+    #[error("its log names no model; price it with --price-as MODEL")]
+    NoModel,
+}
+
+impl LeftOut {
+    /// The reason in the language that is printed.
+    pub fn message(&self) -> String {
+        match self {
+            LeftOut::NoCounters => say!("{self}", "其日志未统计词元"),
+            LeftOut::NoCacheCounters => say!("{self}", "其日志未统计每次请求的缓存读取与输出"),
+            LeftOut::TooShort => say!("{self}", "带计数的请求不足 2 次"),
+            LeftOut::NoTimes => say!("{self}", "其日志没有时间，因此不知缓存何时过期"),
+            LeftOut::NoPrice(model) => {
+                say!("{self}", "`{model}` 的价格未知；可用 --price-as MODEL 按另一模型计价")
+            }
+            LeftOut::NoModel => say!("{self}", "其日志未写模型名；可用 --price-as MODEL 计价"),
+        }
+    }
+}
+
+impl Serialize for LeftOut {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Why nothing is said of other policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Withheld {
+    /// No session can be priced.
+    #[error("no session has counters, times and prices")]
+    NoSession,
+    /// The back-test holds for no format.
+    #[error(
+        "in the median session of each format the computed bill is more than {:.0}% off the logged one, so the prompt cache \
+         did not work as is assumed here, or other requests came in between",
+        100.0 * MOST_ERROR
+    )]
+    BackTest,
+    /// There is no method to simulate.
+    #[error("no log records a compaction, and --contexts names no methods")]
+    NoMethod,
+    /// Nothing would ever be compacted.
+    #[error("no session grows much beyond its system prompt and tools")]
+    NoGrowth,
+}
+
+impl Withheld {
+    /// The reason in the language that is printed.
+    pub fn message(self) -> String {
+        match self {
+            Withheld::NoSession => say!("{self}", "没有同时带计数、时间与价格的会话"),
+            Withheld::BackTest => {
+                let most = 100.0 * MOST_ERROR;
+                say!(
+                    "{self}",
+                    "每种格式的中位会话，算出的账单与记录的相差都超过 {most:.0}%：提示缓存并未如此处假定的那样工作，或其间另有请求"
+                )
+            }
+            Withheld::NoMethod => say!("{self}", "没有日志记录过压缩，--contexts 也未给出方法"),
+            Withheld::NoGrowth => say!("{self}", "没有会话明显超出其系统提示与工具的大小"),
+        }
+    }
+}
+
+impl Serialize for Withheld {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
