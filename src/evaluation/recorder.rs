@@ -181,6 +181,7 @@ impl Listener for RunCounts {
                 self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
             }
             Event::Started { .. }
+            | Event::AnotherStep { .. }
             | Event::Estimated(_)
             | Event::Context { .. }
             | Event::Judged { .. }

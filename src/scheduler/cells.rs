@@ -88,6 +88,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             }
         };
         if let TaskOutcome::Searched(_) = outcome {
+            stats.emit(&Event::AnotherStep { stage: task.stage() })?;
             self.frontier.resolve(task, outcome);
             return Ok(());
         }

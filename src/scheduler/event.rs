@@ -40,6 +40,8 @@ pub enum Event<'a> {
         /// Whether the output is that of the earlier action in this place.
         unchanged: bool,
     },
+    /// An answer that may search takes one more step, which is an action of its own.
+    AnotherStep { stage: StageName },
     /// An action has no output.
     Failed(&'a FailedAction),
     /// A cell whose action is stale is not begun.

@@ -90,6 +90,7 @@ impl ProgressModel {
         match event {
             Event::Cached { stage, .. } => progress(*stage, |t| &mut t.cached, 1),
             Event::Completed { stage, .. } | Event::Shared { stage } => progress(*stage, |t| &mut t.done, 1),
+            Event::AnotherStep { stage } => progress(*stage, |t| &mut t.total, 1),
             Event::Failed(failure) => progress(failure.stage, |t| &mut t.failed, 1),
             Event::Skipped { stage, .. } | Event::SharedFailure { stage } => progress(*stage, |t| &mut t.left_out, 1),
             Event::Blocked(MatrixCounts { compress, answer, judge }) => {

@@ -168,3 +168,14 @@ fn cells_below_a_failure_are_no_longer_to_be_done() {
     model.on_event(&Event::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
     assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Judge], false), "21 left out, 179 to do");
 }
+
+#[test]
+fn a_step_that_searches_adds_the_one_that_follows_it() {
+    let mut model = ProgressModel::new([(StageName::Answer, 1)], BudgetLimits::default());
+    let done = |model: &mut ProgressModel| model.on_event(&Event::Shared { stage: StageName::Answer });
+    done(&mut model);
+    model.on_event(&Event::AnotherStep { stage: StageName::Answer });
+    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "1 done, 1 to do");
+    done(&mut model);
+    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "2 done");
+}
