@@ -143,8 +143,8 @@ fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<String> {
         open.searches.map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
         count(open.tokens),
         share_with_interval(&open.gold_found, tr),
-        format!("{} / {}", counts.lost_searched, counts.lost_not_searched),
-        format!("{} / {}", counts.kept_searched, counts.kept_not_searched),
+        format!("{}/{}", counts.lost_searched, counts.lost_not_searched),
+        format!("{}/{}", counts.kept_searched, counts.kept_not_searched),
     ]
 }
 

@@ -55,17 +55,7 @@ impl StyledText {
 
     /// Adds text in one style, wrapped at `width` between words, and between the characters of Chinese text.
     pub fn paragraph(&mut self, style: TextStyle, text: &str, width: usize) {
-        let mut line = String::new();
-        for (piece, spaced) in pieces(text) {
-            let space = usize::from(spaced && !line.is_empty());
-            if !line.is_empty() && line.width() + space + piece.width() > width {
-                self.line([(style, std::mem::take(&mut line))]);
-            } else if space == 1 {
-                line.push(' ');
-            }
-            line.push_str(piece);
-        }
-        self.line([(style, line)]);
+        wrapped(text, width).into_iter().for_each(|line| self.line([(style, line)]));
     }
 
     pub fn append(&mut self, other: StyledText) {
@@ -83,6 +73,23 @@ impl StyledText {
         let lines = self.paint(|_, text| text.to_owned());
         lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
+}
+
+/// The lines of a text that break between words, and between the characters of Chinese text. A word that is wider than
+/// `width` is a line.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for (piece, spaced) in pieces(text) {
+        let space = usize::from(spaced && !line.is_empty());
+        if !line.is_empty() && line.width() + space + piece.width() > width {
+            lines.push(std::mem::take(&mut line));
+        } else if space == 1 {
+            line.push(' ');
+        }
+        line.push_str(piece);
+    }
+    lines.push(line);
+    lines
 }
 
 /// The parts between which a line may break, each with whether a space precedes it: words, and wide (Chinese) characters
@@ -113,8 +120,8 @@ fn is_wide(c: char) -> bool {
 /// A table cell: one span per line.
 pub(super) type TableCell = Vec<Span>;
 
-/// A table whose first column has the names of its rows. Columns that do not fit the width continue in another block
-/// below, because wrapped or cut figures cannot be read.
+/// A table whose first column has the names of its rows. Where the width is short, long headers take two lines; columns that
+/// still do not fit continue in another block below, because wrapped or cut figures cannot be read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextTable {
     pub header: Vec<String>,
@@ -123,6 +130,8 @@ pub(super) struct TextTable {
 }
 
 const GAP: usize = 2;
+/// The most lines of a header.
+const HEADER_LINES: usize = 2;
 /// The maximum width of a name.
 const LONGEST_NAME: usize = 28;
 
@@ -134,7 +143,7 @@ impl TextTable {
         if !self.rows.iter().any(|row| row.iter().skip(1).flatten().any(is_figure)) {
             return StyledText::default();
         }
-        let widths: Vec<usize> = (0..self.header.len()).map(|column| self.column_width(column)).collect();
+        let widths = self.widths(width);
         let name = widths.first().copied().unwrap_or(0);
         let mut out = StyledText::default();
         let mut from = 1;
@@ -166,16 +175,54 @@ impl TextTable {
         self
     }
 
+    /// The widths of all columns; narrow ones where they do not fit beside each other otherwise.
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let columns = 0..self.header.len();
+        let wide: Vec<usize> = columns.clone().map(|column| self.column_width(column)).collect();
+        let used: usize = wide.iter().map(|own| own + GAP).sum();
+        if used <= width + GAP { wide } else { columns.map(|column| self.narrow_width(column)).collect() }
+    }
+
     fn column_width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column)).flatten().map(|(_, text)| text.width());
-        let widest = cells.chain(self.header.get(column).map(|header| header.width())).max().unwrap_or(0);
+        let header = self.header.get(column).map_or(0, |header| header.width());
+        let widest = self.widest_cell(column).max(header);
         if column == 0 { widest.min(LONGEST_NAME) } else { widest }
+    }
+
+    /// The width of a column whose header may take two lines.
+    fn narrow_width(&self, column: usize) -> usize {
+        let wide = self.column_width(column);
+        let Some(header) = self.header.get(column).filter(|_| column > 0) else { return wide };
+        let fits = |width: &usize| {
+            let lines = wrapped(header, *width);
+            lines.len() <= HEADER_LINES && lines.iter().all(|line| line.width() <= *width)
+        };
+        (self.widest_cell(column)..wide).find(fits).unwrap_or(wide)
+    }
+
+    fn widest_cell(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).flatten();
+        cells.map(|(_, text)| text.width()).max().unwrap_or(0)
+    }
+
+    fn header_lines(&self, column: usize, widths: &[usize]) -> Vec<String> {
+        let header = self.header.get(column).map(String::as_str).unwrap_or_default();
+        let width = widths.get(column).copied().unwrap_or(0);
+        if column == 0 { vec![header.to_owned()] } else { wrapped(header, width) }
     }
 
     fn block(&self, out: &mut StyledText, widths: &[usize], from: usize, until: usize) {
         let columns: Vec<usize> = std::iter::once(0).chain(from..until).collect();
-        let head = |column: usize| (TextStyle::Dim, self.header.get(column).cloned().unwrap_or_default());
-        out.line(columns.iter().flat_map(|&column| aligned(head(column), column, widths)));
+        let headers: Vec<Vec<String>> = columns.iter().map(|&column| self.header_lines(column, widths)).collect();
+        let height = headers.iter().map(Vec::len).max().unwrap_or(0);
+        for level in 0..height {
+            let heads = columns.iter().zip(&headers).flat_map(|(&column, lines)| {
+                // A short header stands right above the figures.
+                let line = (level + lines.len()).checked_sub(height).and_then(|at| lines.get(at));
+                aligned((TextStyle::Dim, line.cloned().unwrap_or_default()), column, widths)
+            });
+            out.line(heads);
+        }
         for row in &self.rows {
             let height = columns.iter().filter_map(|&column| row.get(column)).map(Vec::len).max().unwrap_or(0);
             for level in 0..height {
@@ -213,4 +260,28 @@ fn shortened(text: &str, width: usize) -> String {
         short.push(c);
     }
     short + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> TextTable {
+        let cell = |text: &str| vec![(TextStyle::Plain, text.to_owned())];
+        TextTable {
+            header: ["method", "smallest detectable change", "后续所需之增量", "p"].map(str::to_owned).into(),
+            rows: vec![["anchored", "0.42", "0.31", "0.005"].map(cell).into()],
+        }
+    }
+
+    #[test]
+    fn long_headers_take_two_lines_where_the_width_is_short() {
+        let lines = |width| -> Vec<String> { table().render(width).plain().lines().map(str::to_owned).collect() };
+        assert_eq!(lines(80).len(), 2, "there is room");
+        let found = lines(50);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("smallest") && found[1].contains("detectable change"), "{found:?}");
+        assert!(found.iter().all(|line| line.width() <= 50), "{found:?}");
+        assert!(lines(30).len() > 3, "what does not fit goes on below");
+    }
 }

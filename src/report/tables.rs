@@ -77,9 +77,10 @@ fn figures(table: FigureTable) -> TextTable {
     TextTable { header: table.header, rows: table.rows.into_iter().map(cells).collect() }
 }
 
-/// A figure above its denominator: `43.2%` and `of 12`.
+/// A figure above its denominator: `43.2%` and `of 12`. Words stay on one line.
 fn figure_cell(figure: String) -> TableCell {
-    match figure.split_once(' ') {
+    let is_figure = figure.starts_with(|c: char| c.is_ascii_digit() || "+−-–$<".contains(c));
+    match figure.split_once(' ').filter(|_| is_figure) {
         None => vec![(TextStyle::Plain, figure)],
         Some((value, detail)) => {
             let of = detail.rsplit("] ").next().unwrap_or(detail);
@@ -345,7 +346,7 @@ fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Ve
     ]
 }
 
-/// The smallest detectable difference, where there is no evidence: next to a verdict it would read as a bound on it.
+/// The smallest detectable change, where there is no evidence: next to a verdict it would read as a bound on it.
 pub(super) fn detectable(judged: &DifferenceTest) -> String {
     score(judged.mdd.filter(|_| judged.verdict == Verdict::NoEvidence))
 }
