@@ -36,7 +36,7 @@ texts! {
     difference: "difference", "差值";
     interval: "95% interval", "95% 区间";
     verdict: "verdict", "结论";
-    detectable: "detectable from", "最小可测差值";
+    detectable: "smallest detectable change", "最小可检出变化";
     context_tokens: "tokens", "词元";
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";

@@ -9,7 +9,7 @@ pub const LOOK_ALPHA: f64 = 0.022;
 /// Coverage of every interval: the quantile is taken at half of `ALPHA` on either side.
 pub(super) const UPPER_TAIL: f64 = 1.0 - ALPHA / 2.0;
 
-/// The power at which the smallest detectable difference is stated.
+/// The power at which the smallest detectable change is stated.
 pub const POWER: f64 = 0.8;
 
 /// The smallest difference, in points of the scale, that is worth a verdict. By itself it would not do: see
@@ -47,7 +47,7 @@ pub const MAX_MISSING: f64 = 0.10;
 /// Smallest share of its items that a run must have to count.
 pub const MIN_RUN_SHARE: f64 = 0.5;
 
-/// A smallest detectable difference above this, in points, is worth a warning: the comparison is nearly blind.
+/// A smallest detectable change above this, in points, is worth a warning: the comparison is nearly blind.
 pub const MDD_WARNING: f64 = 1.0;
 
 /// Mean span between ceiling and floor, in points, under which retention is undefined.

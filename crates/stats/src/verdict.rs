@@ -313,7 +313,7 @@ fn unproven(estimate: &Estimate) -> NoEvidenceReason {
     }
 }
 
-/// The smallest detectable difference. It depends on the noise alone, not on what was seen.
+/// The smallest detectable change. It depends on the noise alone, not on what was seen.
 fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f64> {
     if estimate.clusters < MIN_CLUSTERS {
         return None;

@@ -43,7 +43,7 @@ pub(crate) struct PlanArgs {
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
-    /// Show which difference the selection can detect, and what one more fixture, probe or run would gain
+    /// Show the smallest detectable change of the selection, and what one more fixture, probe or run would gain
     #[arg(long, conflicts_with_all = ["exit_code", "all", "label", "part", "refresh", "remote", "trust", "remote_mode", "offline"])]
     pub(crate) power: bool,
 }

@@ -1,4 +1,4 @@
-//! `compeval plan --power`: which difference the selection can detect, before money is spent, and what one more
+//! `compeval plan --power`: the smallest detectable change of the selection, before money is spent, and what one more
 //! fixture, probe, run, answer or judgement would gain.
 
 use serde_json::json;
@@ -64,8 +64,8 @@ pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Re
         console.print(&match smallest.zip(half_width) {
             Some((smallest, width)) => {
                 say!(
-                    "A difference of {smallest:.2} points gets a verdict in 80%; its interval is ±{width:.2}.",
-                    "{smallest:.2} 分的差值有 80% 的机会得出结论；其区间为 ±{width:.2}。"
+                    "Smallest detectable change: {smallest:.2} points, which get a verdict in 80%; the interval is ±{width:.2}.",
+                    "最小可检出变化：{smallest:.2} 分，有 80% 的机会得出结论；区间为 ±{width:.2}。"
                 )
             }
             None => word("A verdict needs three fixtures.", "下结论需要三个样本。").to_owned(),

@@ -171,7 +171,7 @@ fn probability(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable difference where there is
+/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable change where there is
 /// one on the scale. A method that differs by the same on all fixtures says nothing about noise, and one with a verdict
 /// was seen: neither is among them, nor is one that changed in too few fixtures for a test, which is said otherwise.
 pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
