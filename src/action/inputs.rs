@@ -208,9 +208,12 @@ fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visi
     if let Some(schema) = &request.schema {
         part("output schema".into(), schema.digest(), None);
     }
-    if let Some(ToolOffer { tool, is_open }) = &request.tools {
-        let declared = serde_json::json!([tool.name, tool.description, tool.parameters, is_open]).to_string();
-        part("tool".into(), Digest::hash(&declared), Some(&declared));
+    if let Some(ToolOffer { tools, is_open }) = &request.tools {
+        for tool in tools.iter() {
+            let declared = serde_json::json!([tool.name, tool.description, tool.parameters, is_open]).to_string();
+            let name = if tools.len() == 1 { "tool".into() } else { format!("tool {}", tool.name).into() };
+            part(name, Digest::hash(&declared), Some(&declared));
+        }
     }
     for (index, turn) in request.turns.iter().enumerate() {
         visit_turn(index, turn, is_computed, part);

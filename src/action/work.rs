@@ -60,7 +60,7 @@ pub struct ModelRequest {
     pub settings: Settings,
     /// The JSON schema of the reply, where JSON is required.
     pub schema: Option<ReplyShape>,
-    /// The tool that the model may call, for `UseTools`.
+    /// The tools that are declared; the model may call them only for `UseTools`.
     pub tools: Option<ToolOffer>,
     /// How it is sent; not part of the key.
     pub lane: Lane,

@@ -59,7 +59,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     let turns = std::iter::once(prompt).chain(turns).chain(turns_of(recovery, rounds)).collect();
     let is_open = input.exchange.left(recovery) > 0;
     let (operation, tools) = match recovery.protocol {
-        SearchProtocol::Tool => (Operation::UseTools, Some(ToolOffer { tool: recovery.tool(), is_open })),
+        SearchProtocol::Tool => (Operation::UseTools, Some(ToolOffer { tools: recovery.tools(), is_open })),
         SearchProtocol::Line => (Operation::Generate, None),
     };
     // A batch may take a day, and the steps after the first wait for one another.

@@ -73,9 +73,9 @@ impl Recovery {
     }
 
     /// The tool as it is declared to a model.
-    pub(super) fn tool(&self) -> Arc<Tool> {
-        static TOOLS: LazyLock<[Arc<Tool>; 2]> =
-            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::new(declared(locale))));
+    pub(super) fn tools(&self) -> Arc<[Tool]> {
+        static TOOLS: LazyLock<[Arc<[Tool]>; 2]> =
+            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::from([declared(locale)])));
         let [english, chinese] = &*TOOLS;
         match self.locale {
             Locale::En => english.clone(),
@@ -122,5 +122,5 @@ fn declared(locale: Locale) -> Tool {
     let query = json!({"type": "string", "description": query});
     let parameters =
         json!({"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": false});
-    Tool { name: TOOL, description: description.into(), parameters }
+    Tool { name: TOOL.into(), description: description.into(), parameters }
 }

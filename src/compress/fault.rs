@@ -1,11 +1,19 @@
 //! Warnings and errors about the output of a compressor.
 
+use base::say;
+
 /// A finding about an output that is used anyway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// The prompt asks for sections, and the summary has none of these names.
     #[error("the summary lacks sections that its prompt asks for: {}", .0.join(", "))]
     MissingSections(Vec<&'static str>),
+    /// A fixture without tool schemas, sent with a conversation that calls tools.
+    #[error("{}", say!(
+        "the fixture records no tool schemas: the request declares tools made of its calls",
+        "样本没有记录工具定义：请求声明的工具由其中的调用生成"
+    ))]
+    StubTools,
     /// A program returned a key that means nothing.
     #[error("the program returned the unknown key `{0}`; it is ignored")]
     UnknownKey(String),

@@ -8,7 +8,7 @@ use crate::action::{
     Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use base::locale::Locale;
-use models::{ModelUse, Operation};
+use models::{ModelUse, Operation, ToolOffer};
 use sessions::transcript::Role;
 
 /// What an agent's own compactor knows of its session besides the messages.
@@ -18,6 +18,8 @@ pub struct SessionInput<'a> {
     pub system: Option<&'a str>,
     /// The schemas of its tools, as a JSON array.
     pub tools: &'a str,
+    /// The same as a model gets them; `None` if the session has none.
+    pub offer: Option<&'a ToolOffer>,
     /// The run; `None` where one execution serves all.
     pub run: Option<u32>,
 }
@@ -120,7 +122,7 @@ fn unchanged(previous: Option<Digest>) -> Computation {
     Computation::Strategy { rule: BuiltInStrategy::Full, messages, target_tokens: None }
 }
 
-/// The conversation as the agent has it, then the prompt: agents that compact in this way reuse their prompt cache.
+/// The conversation as the agent has it, its tools declared, then the prompt: agents that compact in this way reuse their prompt cache.
 fn suffixed(
     method: &Method,
     model: &ModelUse,
@@ -154,7 +156,9 @@ fn suffixed(
         turns.push(RequestTurn::Messages(conversation.json.clone()));
     }
     turns.push(RequestTurn::Text(Role::User, prompt));
-    Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
+    // The stand-in reads no tools, so its key is not made of them.
+    let tools = input.session.offer.filter(|_| !model.is_lexical()).cloned();
+    Ok(Work::request(ModelRequest { tools, ..ModelRequest::new(model, Operation::Generate, turns) }))
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.

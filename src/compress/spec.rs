@@ -179,6 +179,12 @@ impl Strategy {
         }
     }
 
+    /// Whether its requests declare the tools of the session.
+    pub fn declares_tools(&self) -> bool {
+        let Strategy::Prompted { placement, model, .. } = self else { return false };
+        *placement == PromptPlacement::Last && !model.is_lexical()
+    }
+
     /// Whether one execution serves all runs: rules, the built-in model, and programs that say so.
     pub fn is_deterministic(&self) -> bool {
         match self {

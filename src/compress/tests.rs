@@ -75,7 +75,7 @@ fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work 
     let span = SpanText::from_messages(&[Message::text(Role::User, "new")]);
     let prefix = SpanText::from_messages(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
     let input = CompressInput {
-        session: SessionInput { system: Some("be brief"), tools: "[]", run: Some(2) },
+        session: SessionInput { system: Some("be brief"), tools: "[]", offer: None, run: Some(2) },
         span: &span,
         prefix: &prefix,
         kept: None,

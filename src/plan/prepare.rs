@@ -126,7 +126,12 @@ impl<'p> Preparer<'p> {
         let method = self.pipeline.method(task.cell.chain.method);
         let fixture = &task.texts.loaded().fixture;
         let repetition = self.matrix.compress_repetition(&task.cell);
-        let session = SessionInput { system: fixture.system(), tools: &task.texts.tools(), run: repetition.compress };
+        let session = SessionInput {
+            system: fixture.system(),
+            tools: &task.texts.tools(),
+            offer: task.texts.tool_offer(),
+            run: repetition.compress,
+        };
         let kept = task.texts.kept(method, task.cell.point);
         let span = kept.as_ref().map_or_else(|| task.texts.span(task.cell.point), |kept| kept.span.clone());
         let input = CompressInput {

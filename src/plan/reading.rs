@@ -13,7 +13,7 @@ use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 4;
+pub const PARSER_VERSION: u16 = 5;
 
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -165,6 +165,10 @@ fn read_context(
     let method = preparer.pipeline().method(task.cell.chain.method);
     let kept = task.texts.kept(method, task.cell.point);
     let mut compressed = compress::read(method, output, kept.as_deref())?;
+    if matches!(output, CompressOutput::Reply(_)) && method.strategy.declares_tools() {
+        let is_stub = task.texts.loaded().fixture.tools.is_empty() && task.texts.tool_offer().is_some();
+        compressed.warnings.extend(is_stub.then_some(Warning::StubTools));
+    }
     if matches!(method.strategy, Strategy::Command(_)) {
         compressed.warnings.extend(larger(task.texts.prefix_messages(task.cell.point), &compressed.context));
     }

@@ -10,6 +10,7 @@ use crate::compress::{Kept, KeptByShape, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use crate::search::SearchIndex;
+use models::ToolOffer;
 use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
@@ -21,6 +22,7 @@ pub struct FixtureTexts {
     points: Vec<PointTexts>,
     /// The tool schemas as JSON.
     tools: OnceCell<Arc<str>>,
+    tool_offer: OnceCell<Option<ToolOffer>>,
     /// Of all messages, each at its index.
     search_index: OnceCell<SearchIndex>,
     /// What does not depend on the answer in the requests to judges.
@@ -73,6 +75,7 @@ impl FixtureTexts {
             loaded: loaded.clone(),
             points,
             tools: OnceCell::new(),
+            tool_offer: OnceCell::new(),
             search_index: OnceCell::new(),
             questions: RefCell::default(),
         }
@@ -152,6 +155,12 @@ impl FixtureTexts {
     pub fn tools(&self) -> Arc<str> {
         let make = || serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into();
         self.tools.get_or_init(make).clone()
+    }
+
+    /// The same as a request declares them; `None` if the session has none.
+    pub fn tool_offer(&self) -> Option<&ToolOffer> {
+        let make = || ToolOffer::from_recorded(&tool_schemas(&self.loaded.fixture));
+        self.tool_offer.get_or_init(make).as_ref()
     }
 
     /// The index of all messages of the session, for searches in those before a point.

@@ -1,12 +1,12 @@
-//! A coding agent's own compaction prompt as the system message.
+//! Where a compaction prompt is in its request: as the system message, or behind the conversation with its tools.
 
 #![cfg(unix)]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::brain::text_of;
 use super::project::Project;
-use super::server::Server;
+use super::server::{Asked, Reply, Server};
 
 /// In the style of coding agents: it inserts nothing.
 const PROMPT: &str = "You compact the history of a coding session.\n\nSections:\n1. Primary Request and Intent: what \
@@ -39,4 +39,64 @@ fn a_prompt_that_inserts_nothing_is_the_system_message_before_the_conversation()
     assert!(refused.stderr.contains("does not insert {{ transcript }}"), "{}", refused.stderr);
     project.write("pipeline.toml", &format!("{table}placement = \"sytem\"\n\n{pipeline}"));
     project.expect(2, "check").says(&["unknown placement `sytem`", "system"]);
+}
+
+/// A method that sends its prompt last, and a fixture whose `tools` are these.
+fn last(server: &Server, tools: &Value) -> Project {
+    let project = Project::new(server);
+    project.write("prompts/compact.md", PROMPT);
+    let table = "[[compress]]\nname = \"own\"\nstrategy = \"anchored-iterative\"\nmodel = \"mock/m\"\n\
+                 prompt = \"prompts/compact.md\"\nplacement = \"last\"\n";
+    project.write("pipeline.toml", &format!("{table}\n{}", project.read("pipeline.toml")));
+    let mut fixture: Value = serde_json::from_str(&project.read("fixtures/harbor.json")).unwrap();
+    fixture["tools"] = tools.clone();
+    project.write("fixtures/harbor.json", &fixture.to_string());
+    project
+}
+
+fn compressions(server: &Server) -> Vec<Asked> {
+    server.asked().into_iter().filter(|asked| asked.text.contains("You compact the history")).collect()
+}
+
+const LAST: &str = "run --label a --methods own --runs 1";
+
+#[test]
+fn behind_the_conversation_its_tools_are_declared_and_none_may_be_called() {
+    let server = Server::start();
+    let schema = json!({"type": "function", "function": {"name": "shell", "description": "Runs a command.",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
+    let project = last(&server, &json!([schema]));
+    project.expect(0, LAST);
+    let is_noted = || project.result("a", "manifest.json").to_string().contains("records no tool schemas");
+    assert!(!is_noted());
+    let asked = compressions(&server);
+    assert_eq!(asked.len(), 2);
+    for request in &asked {
+        assert_eq!((&request.json["tools"], &request.json["tool_choice"]), (&json!([schema]), &"none".into()));
+    }
+    // Without recorded schemas the calls make stubs, which is said, and the requests are others.
+    project.write("fixtures/harbor.json", include_str!("data/harbor.json"));
+    project.expect(0, &format!("{LAST} --replace"));
+    assert!(is_noted());
+    let stubs = compressions(&server);
+    assert_eq!(stubs.len(), 4);
+    let stub = &stubs[3].json["tools"][0]["function"];
+    assert_eq!((&stub["description"], &stub["parameters"]["type"]), (&"".into(), &"object".into()), "{stub}");
+}
+
+#[test]
+fn a_reply_that_calls_a_tool_fails_its_cell_and_is_not_asked_for_again() {
+    let server = Server::start();
+    server.script(|asked| match asked.text.contains("You compact the history") {
+        true => Reply::Raw(
+            200,
+            json!({"choices": [{"finish_reason": "tool_calls", "message": {"content": "Looking.",
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "shell", "arguments": "{}"}}]}}]})
+            .to_string(),
+        ),
+        false => Reply::Sensible,
+    });
+    let project = last(&server, &json!([]));
+    project.expect(5, LAST).says(&["called the tool `shell` instead of answering"]);
+    assert_eq!(compressions(&server).len(), 1, "the second point needs the first");
 }

@@ -87,7 +87,8 @@ pub struct Call {
     pub settings: Settings,
     /// The shape of the reply, if it must be JSON.
     pub schema: Option<Arc<OutputSchema>>,
-    /// The tool that the model may call, for [`Operation::UseTools`].
+    /// The tools that are declared. For [`Operation::UseTools`] the model may call them; for [`Operation::Generate`] they
+    /// are those of a recorded session, and a call is a fault.
     pub tools: Option<ToolOffer>,
     /// How it is sent: this changes the price and not the reply.
     pub lane: Lane,
@@ -122,7 +123,9 @@ impl Call {
     pub fn prefix_id(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         self.model.0.hash(&mut hasher);
-        self.tools.as_ref().map(|offer| offer.tool.name).hash(&mut hasher);
+        for tool in self.tools.iter().flat_map(|offer| offer.tools.iter()) {
+            tool.name.hash(&mut hasher);
+        }
         for turn in self.shared_prefix()? {
             match turn {
                 Turn::Text { role, text } => (role, text).hash(&mut hasher),
@@ -229,6 +232,9 @@ pub enum ReadFault {
     /// The model or a filter declined.
     #[error("{}", say!("the model declined{}", "模型拒绝作答{}", _0.as_ref().map(|why| format!(": {why}")).unwrap_or_default()))]
     Refused(Option<String>),
+    /// The model called a tool that it was not to call.
+    #[error("{}", say!("the model called the tool `{_0}` instead of answering", "模型调用了工具 `{_0}`，而没有作答"))]
+    CalledTool(String),
     /// The provider shortened the prompt without saying so.
     #[error("{}", say!("the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)", "服务商悄然截断了提示词：报告 {reported} 个词元，而约发送了 {expected} 个（请提高服务器的上下文大小）"))]
     PromptCut {

@@ -104,7 +104,7 @@ impl AttemptError {
 impl From<ReadFault> for AttemptError {
     fn from(fault: ReadFault) -> AttemptError {
         let class = match &fault {
-            ReadFault::Malformed(_) | ReadFault::Empty => ErrorClass::Malformed,
+            ReadFault::Malformed(_) | ReadFault::Empty | ReadFault::CalledTool(_) => ErrorClass::Malformed,
             ReadFault::Upstream(_) => ErrorClass::Transient,
             ReadFault::Truncated => ErrorClass::Truncated,
             ReadFault::Refused(_) => ErrorClass::Refused,
@@ -127,7 +127,9 @@ impl From<ReadFault> for AttemptError {
             ),
             _ => None,
         };
-        AttemptError { hint, ..AttemptError::new(class, fault.to_string()) }
+        // To ask until the model calls nothing would hide what it does.
+        let should_retry = matches!(fault, ReadFault::CalledTool(_)).then_some(false);
+        AttemptError { hint, should_retry, ..AttemptError::new(class, fault.to_string()) }
     }
 }
 

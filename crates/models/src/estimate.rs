@@ -1,6 +1,7 @@
 //! How many tokens a call will take, before anyone has counted: for pacing, and to notice a prompt that was cut.
 
 use super::call::{Call, Turn};
+use super::tools::Tool;
 use base::units::Tokens;
 
 /// Reserved for the reply of a call that sets no limit.
@@ -11,12 +12,17 @@ const USUAL_OUTPUT: Tokens = Tokens(1024);
 pub fn estimate(call: &Call) -> (Tokens, Tokens) {
     let turns: Tokens = call.turns.iter().map(estimate_turn).sum();
     let instructions = call.instructions.as_deref().map_or(Tokens(0), estimate_text);
-    (turns + instructions, call.settings.max_output_tokens.unwrap_or(USUAL_OUTPUT))
+    let tools: Tokens = call.tools.iter().flat_map(|offer| offer.tools.iter()).map(estimate_tool).sum();
+    (turns + instructions + tools, call.settings.max_output_tokens.unwrap_or(USUAL_OUTPUT))
 }
 
 /// Input tokens that the call has in common with others.
 pub fn estimate_prefix(call: &Call) -> Tokens {
     call.shared_prefix().unwrap_or_default().iter().map(estimate_turn).sum()
+}
+
+fn estimate_tool(tool: &Tool) -> Tokens {
+    estimate_text(&tool.name) + estimate_text(&tool.description) + estimate_text(&tool.parameters.to_string())
 }
 
 fn estimate_turn(turn: &Turn) -> Tokens {

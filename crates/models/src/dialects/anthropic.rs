@@ -15,7 +15,7 @@ use crate::base_url::{self, is_below};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{CallResult, ToolOffer};
+use crate::tools::{CallResult, Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -63,6 +63,13 @@ enum RequestBlock<'a> {
         cache_control: Option<Value>,
     },
     Stored(&'a RawValue),
+    Call {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        id: &'a str,
+        name: &'a str,
+        input: &'a RawValue,
+    },
     Result {
         #[serde(rename = "type")]
         kind: &'static str,
@@ -92,7 +99,10 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     if call.operation == Operation::Compact {
         return Err(BuildFault::Unsupported { dialect: Dialect::Anthropic, operation: call.operation });
     }
-    let conversation = conversation(call, HistoryStyle::CallsAsText)?;
+    // A history with calls needs the tools declared.
+    let is_declared = call.operation == Operation::Generate && call.tools.is_some();
+    let style = if is_declared { HistoryStyle::CallsAsBlocks } else { HistoryStyle::CallsAsText };
+    let conversation = conversation(call, style)?;
     let holds_items = conversation.parts.iter().any(|part| matches!(part, ConversationPart::Items(_)));
     // The newer version refuses a temperature; the older one still serves models that honour it.
     let version = if call.settings.temperature.is_some() { "2023-06-01" } else { "2026-10-21" };
@@ -144,8 +154,9 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let tool = &offer.tool;
-    json!([{"name": tool.name, "description": tool.description, "input_schema": tool.parameters}])
+    let declared =
+        |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
+    offer.tools.iter().map(declared).collect()
 }
 
 /// System blocks and messages, with cache breakpoints at the end of the system text, which most requests of a stage share,
@@ -188,9 +199,11 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
         }
         ConversationPart::Reply(items) => ("assistant", items.into_iter().map(RequestBlock::Stored).collect()),
         ConversationPart::Results(results) => ("user", results.iter().map(result).collect()),
-        // Calls are rendered as text in this dialect: a foreign history brings no tool definitions.
-        ConversationPart::Calls(text, _) => ("assistant", vec![block(text)]),
-        ConversationPart::Result { text, .. } => ("user", vec![block(Cow::Borrowed(text))]),
+        ConversationPart::Calls(text, calls) => {
+            let said = Some(text).filter(|text| !text.trim().is_empty()).map(block);
+            ("assistant", said.into_iter().chain(calls.into_iter().filter_map(call_block)).collect())
+        }
+        ConversationPart::Result { call, text } => return push_result(messages, result_block(call, text)),
     };
     if messages.is_empty() && role == "assistant" {
         messages
@@ -204,8 +217,29 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
     }
 }
 
+/// Results come first in the message after their calls: the vendor refuses a text before them.
+fn push_result<'a>(messages: &mut Vec<AnthropicMessage<'a>>, block: RequestBlock<'a>) {
+    match messages.last_mut().filter(|last| last.role == "user") {
+        Some(last) => {
+            let results = last.content.iter().take_while(|block| matches!(block, RequestBlock::Result { .. }));
+            last.content.insert(results.count(), block);
+        }
+        None => messages.push(AnthropicMessage { role: "user", content: vec![block] }),
+    }
+}
+
+/// The call as a block; its arguments are an object, or the conversation has it as text.
+fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
+    let input = serde_json::from_str(&call.function.arguments).ok()?;
+    Some(RequestBlock::Call { kind: "tool_use", id: &call.id, name: &call.function.name, input })
+}
+
 fn result(result: &CallResult) -> RequestBlock<'_> {
-    RequestBlock::Result { kind: "tool_result", tool_use_id: &result.id, content: &result.text }
+    result_block(&result.id, &result.text)
+}
+
+fn result_block<'a>(call: &'a str, text: &'a str) -> RequestBlock<'a> {
+    RequestBlock::Result { kind: "tool_result", tool_use_id: call, content: text }
 }
 
 fn block(text: Cow<'_, str>) -> RequestBlock<'_> {
@@ -352,8 +386,12 @@ impl MessagesReply<'_> {
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
         let text = text.trim().to_owned();
-        let is_open = operation == Operation::UseTools && !truncated;
-        let calls: Vec<ToolCall> = blocks.iter().filter(|_| is_open).filter_map(ContentBlock::call).collect();
+        let mut calls: Vec<ToolCall> = blocks.iter().filter_map(ContentBlock::call).collect();
+        match (operation, calls.first()) {
+            (Operation::UseTools, _) if truncated => calls.clear(),
+            (Operation::UseTools, _) | (_, None) => {}
+            (_, Some(call)) => return Err(ReadFault::CalledTool(call.function.name.clone())),
+        }
         if !calls.is_empty() {
             let items = format!("[{}]", raw.iter().map(|block| block.get()).collect::<Vec<_>>().join(","));
             return Ok(Completion { text, items: Some(items), calls, truncated });
@@ -381,8 +419,6 @@ impl MessagesReply<'_> {
                 "no compaction took place: stop_reason `{}`",
                 reason.unwrap_or("null")
             ))),
-            (Some("tool_use"), Operation::UseTools) => Ok(false),
-            (Some("tool_use"), _) => Err(ReadFault::Malformed("the model called a tool instead of answering".into())),
             _ => Ok(false),
         }
     }

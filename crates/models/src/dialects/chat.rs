@@ -13,7 +13,7 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{CallResult, ToolOffer};
+use crate::tools::{CallResult, Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -101,9 +101,11 @@ fn response_format(schema: &OutputSchema) -> Value {
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let tool = &offer.tool;
-    let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
-    json!([{"type": "function", "function": function}])
+    let declared = |tool: &Tool| {
+        let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+        json!({"type": "function", "function": function})
+    };
+    offer.tools.iter().map(declared).collect()
 }
 
 fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'a>>, BuildFault> {
@@ -228,7 +230,7 @@ impl ChatReply {
         }
         let choice = self.choices.into_iter().flatten().next();
         let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
-        let calls = choice.calls(operation);
+        let calls = choice.calls(operation)?;
         if calls.is_empty() {
             let (text, truncated) = choice.answer()?;
             return Ok(Completion { text, items: None, calls, truncated });
@@ -250,10 +252,14 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
 
 impl ChatChoice {
     /// The tools that are called, where they may be; none where a call was cut off.
-    fn calls(&self, operation: Operation) -> Vec<ToolCall> {
-        let is_whole = operation == Operation::UseTools && self.finish_reason.as_deref() != Some("length");
-        let calls = self.message.as_ref().filter(|_| is_whole).and_then(|said| said.tool_calls.clone());
-        calls.unwrap_or_default()
+    fn calls(&self, operation: Operation) -> Result<Vec<ToolCall>, ReadFault> {
+        let calls = self.message.as_ref().and_then(|said| said.tool_calls.as_deref()).unwrap_or_default();
+        match (operation, calls.first()) {
+            (_, None) => Ok(Vec::new()),
+            (Operation::UseTools, _) if self.finish_reason.as_deref() == Some("length") => Ok(Vec::new()),
+            (Operation::UseTools, _) => Ok(calls.to_vec()),
+            (_, Some(call)) => Err(ReadFault::CalledTool(call.function.name.clone())),
+        }
     }
 
     /// The text, and whether it was cut off.

@@ -4,7 +4,7 @@
 //! call or result without its counterpart (a span may begin or end in the middle of a pair) becomes text.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
@@ -46,6 +46,8 @@ pub(crate) enum HistoryStyle {
     NativeCalls,
     /// Tool calls as text; every turn by itself.
     CallsAsText,
+    /// Tool calls as such where Anthropic's rules allow it; every turn by itself.
+    CallsAsBlocks,
 }
 
 /// Flattens the turns of `call`.
@@ -112,7 +114,11 @@ impl<'a> FlatConversation<'a> {
     }
 
     fn recorded(&mut self, messages: &'a [Message], style: HistoryStyle) {
-        let native = if style == HistoryStyle::NativeCalls { native_calls(messages) } else { HashSet::new() };
+        let native = match style {
+            HistoryStyle::NativeCalls => native_calls(messages, |_| true),
+            HistoryStyle::CallsAsBlocks => native_calls(messages, fits_block),
+            HistoryStyle::CallsAsText => HashSet::new(),
+        };
         for message in messages {
             match message.role {
                 Role::Assistant => self.assistant(message, &native),
@@ -152,8 +158,15 @@ impl<'a> FlatConversation<'a> {
     }
 }
 
-/// The calls whose result is in the run of tool messages right after them.
-fn native_calls(messages: &[Message]) -> HashSet<&str> {
+/// Whether Anthropic takes a call as a block: it restricts ids, and arguments are an object.
+fn fits_block(call: &ToolCall) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let arguments: Result<HashMap<String, &RawValue>, _> = serde_json::from_str(&call.function.arguments);
+    !call.id.is_empty() && call.id.chars().all(is_plain) && arguments.is_ok()
+}
+
+/// The calls that `fits` and whose result is in the run of tool messages right after them.
+fn native_calls(messages: &[Message], fits: impl Fn(&ToolCall) -> bool) -> HashSet<&str> {
     let mut native = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
         let answered: HashSet<&str> = messages
@@ -162,7 +175,8 @@ fn native_calls(messages: &[Message]) -> HashSet<&str> {
             .take_while(|m| m.role == Role::Tool)
             .filter_map(|m| m.tool_call_id.as_deref())
             .collect();
-        native.extend(message.tool_calls.iter().map(|c| c.id.as_str()).filter(|id| answered.contains(id)));
+        let fitting = message.tool_calls.iter().filter(|call| fits(call)).map(|call| call.id.as_str());
+        native.extend(fitting.filter(|id| answered.contains(id)));
     }
     native
 }

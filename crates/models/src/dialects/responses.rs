@@ -12,7 +12,7 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::ToolOffer;
+use crate::tools::{Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -103,7 +103,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
         tools: call.tools.as_ref().map(tools),
         tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| "none"),
         // What is not stored at the vendor must come back with the next step.
-        include: call.tools.as_ref().map(|_| ["reasoning.encrypted_content"]),
+        include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
         service_tier: request::service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
     })
@@ -114,9 +114,11 @@ fn text_format(schema: &OutputSchema) -> Value {
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let tool = &offer.tool;
-    let (name, description, parameters) = (tool.name, &tool.description, &tool.parameters);
-    json!([{"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false}])
+    let declared = |tool: &Tool| {
+        let Tool { name, description, parameters } = tool;
+        json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false})
+    };
+    offer.tools.iter().map(declared).collect()
 }
 
 fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
@@ -240,8 +242,12 @@ impl ResponsesReply<'_> {
             return Ok(Completion { text: String::new(), items: Some(items), calls: Vec::new(), truncated: false });
         }
         let truncated = self.is_truncated()?;
-        let is_open = operation == Operation::UseTools && !truncated;
-        let calls: Vec<ToolCall> = output.iter().filter(|_| is_open).filter_map(OutputItem::call).collect();
+        let mut calls: Vec<ToolCall> = output.iter().filter_map(OutputItem::call).collect();
+        match (operation, calls.first()) {
+            (Operation::UseTools, _) if truncated => calls.clear(),
+            (Operation::UseTools, _) | (_, None) => {}
+            (_, Some(call)) => return Err(ReadFault::CalledTool(call.function.name.clone())),
+        }
         if !calls.is_empty() {
             let text = answer(&output).unwrap_or_default();
             return Ok(Completion { text, items: Some(sent_back(raw)?), calls, truncated });

@@ -38,7 +38,7 @@ async fn a_batch_at_openai_is_a_file_of_allowed_lines_and_an_allowed_call() {
     let (_, file) = form.split_once("application/jsonl\r\n\r\n").unwrap();
     let (lines, _) = file.split_once("\r\n--").unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| json(line.as_bytes())).collect();
-    assert_eq!(lines.len(), 3);
+    assert_eq!(lines.len(), 4);
     for line in &lines {
         allowed(OPENAI, "BatchFileLine", line);
         allowed(OPENAI, "CreateChatCompletionRequest", &line["body"]);
@@ -59,7 +59,7 @@ async fn a_batch_at_anthropic_is_one_allowed_call_under_the_version_of_its_reque
     );
     let body = json(&create.body);
     allowed(ANTHROPIC, "BatchCreateRequest", &body);
-    assert_eq!(body["requests"].as_array().unwrap().len(), 3);
+    assert_eq!(body["requests"].as_array().unwrap().len(), 4);
 }
 
 #[test]

@@ -60,7 +60,17 @@ pub fn recorded() -> Arc<[Message]> {
     ])
 }
 
-/// One of each: plain, judged, replayed, tuned.
+/// A session replayed with its tools declared, before a demand for its summary.
+pub fn with_recorded_tools() -> Call {
+    let declared = [
+        json!({"type": "function", "function": {"name": "read", "description": "", "parameters": {}}}),
+        json!({"name": "run", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}),
+    ];
+    let turns = vec![Turn::Messages(recorded()), say(Role::User, "Write the summary.")];
+    Call { turns, tools: ToolOffer::from_recorded(&declared), ..ask("") }
+}
+
+/// One of each: plain, judged, replayed, tuned, with the tools of a session.
 pub fn generations() -> Vec<Call> {
     let settings = Settings { max_output_tokens: Some(Tokens(400)), temperature: None, effort: Some("low".into()) };
     let tuned = Settings { temperature: Some(0.0), ..settings.clone() };
@@ -71,14 +81,15 @@ pub fn generations() -> Vec<Call> {
         Call { schema: Some(verdict()), settings: settings.clone(), ..ask("grade this") },
         Call { turns: replay, settings: tuned, ..ask("") },
         Call { turns: system, settings, ..ask("") },
+        with_recorded_tools(),
     ]
 }
 
 /// The first and the last step of a conversation with a tool; `reply` is what the model said in between.
 pub fn steps(reply: &str) -> [Call; 2] {
     let parameters = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
-    let tool = Arc::new(Tool { name: "search", description: "Searches.".into(), parameters });
-    let offer = |is_open| Some(ToolOffer { tool: tool.clone(), is_open });
+    let tools: Arc<[Tool]> = Arc::new([Tool { name: "search".into(), description: "Searches.".into(), parameters }]);
+    let offer = |is_open| Some(ToolOffer { tools: tools.clone(), is_open });
     let first = Call { operation: Operation::UseTools, tools: offer(true), ..ask("Which port?") };
     let results: Arc<[CallResult]> = Arc::new([CallResult { id: "call_1".into(), text: "8081".into() }]);
     let turns = first.turns.iter().cloned().chain([Turn::Reply(reply.into()), Turn::Results(results)]).collect();

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
-use super::calls::{ANTHROPIC_ITEMS, OPENAI_ITEMS, ask, compaction, from_items, generations, say, spec, steps};
+use super::calls::{
+    ANTHROPIC_ITEMS, OPENAI_ITEMS, ask, compaction, from_items, generations, say, spec, steps, with_recorded_tools,
+};
 
 pub const OPENAI: &str = include_str!("../schemas/openai.schema.json");
 pub const ANTHROPIC: &str = include_str!("../schemas/anthropic.schema.json");
@@ -86,6 +88,39 @@ fn a_recorded_history_keeps_its_whole_tool_calls() {
     assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "user", "user", "user"]);
     assert_eq!(messages[2]["tool_calls"].as_array().unwrap().len(), 1);
     assert!(messages[2]["content"].as_str().unwrap().contains("not json"));
+}
+
+#[test]
+fn tools_of_a_recorded_session_are_declared_and_may_not_be_called() {
+    let call = with_recorded_tools();
+    let (_, chat) = built(&spec(Dialect::OpenaiChat, "https://api.openai.com/v1"), &call);
+    assert_eq!((&chat["tool_choice"], &chat["tools"][1]["function"]["name"]), (&json!("none"), &json!("run")));
+    let (_, responses) = built(&spec(Dialect::OpenaiResponses, "https://api.openai.com/v1"), &call);
+    assert_eq!((&responses["tool_choice"], &responses["tools"][0]["name"]), (&json!("none"), &json!("read")));
+    assert_eq!(responses.get("include"), None);
+    let (_, body) = built(&spec(Dialect::Anthropic, "https://api.anthropic.com"), &call);
+    assert_eq!((&body["tool_choice"], &body["tools"][1]["name"]), (&json!({"type": "none"}), &json!("run")));
+    let kinds = |at: usize| -> Vec<&str> {
+        let content = body["messages"][at]["content"].as_array().unwrap();
+        content.iter().map(|block| block["type"].as_str().unwrap()).collect()
+    };
+    // The call whose arguments are no object, and whose result comes too late, is text.
+    assert_eq!([kinds(0), kinds(1), kinds(2)], [vec!["text"], vec!["text", "tool_use"], vec!["tool_result"]]);
+    assert_eq!(body["messages"][1]["content"][1]["input"], json!({"path": "a.rs"}));
+    assert_eq!(body["messages"][2]["content"][0]["tool_use_id"], "c1");
+}
+
+#[test]
+fn results_come_before_texts_at_anthropic() {
+    let calls = vec![ToolCall::new("c.1", "read", "{}"), ToolCall::new("c2", "read", "{}")];
+    let said = Message { tool_calls: calls, ..Message::text(Role::Assistant, "") };
+    let messages = [Message::text(Role::User, "go"), said, Message::result("c.1", "a"), Message::result("c2", "b")];
+    let turns = vec![Turn::Messages(messages.into()), say(Role::User, "Write the summary.")];
+    let (_, body) =
+        built(&spec(Dialect::Anthropic, "https://api.anthropic.com"), &Call { turns, ..with_recorded_tools() });
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    let kinds: Vec<&Value> = last["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["tool_result", "text", "text"], "{body:#}");
 }
 
 #[test]

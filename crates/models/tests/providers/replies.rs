@@ -82,6 +82,25 @@ fn compactions_are_read_with_what_goes_back_later() {
     assert_eq!(read_billing(Dialect::Anthropic, BLOCK.as_bytes()).usage.input, Some(Tokens(144)));
 }
 
+#[test]
+fn a_call_of_a_tool_where_none_may_be_called_is_no_answer() {
+    let call = r#"{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}"#;
+    let chat = format!(r#"{{"finish_reason":"tool_calls","message":{{"content":"Looking.","tool_calls":[{call}]}}}}"#);
+    let responses = r#"{"status":"completed","output":[{"type":"function_call","call_id":"c1","name":"run","arguments":"{}"},
+        {"type":"message","content":[{"type":"output_text","text":"Looking."}]}]}"#;
+    let anthropic = r#"{"type":"message","stop_reason":"tool_use",
+        "content":[{"type":"text","text":"Looking."},{"type":"tool_use","id":"c1","name":"run","input":{}}]}"#;
+    for (dialect, body) in [
+        (Dialect::OpenaiChat, chat_body(&chat).as_str()),
+        (Dialect::OpenaiResponses, responses),
+        (Dialect::Anthropic, anthropic),
+    ] {
+        assert_eq!(generated(dialect, body), Err(ReadFault::CalledTool("run".into())));
+        let called = read(dialect, Operation::UseTools, body.as_bytes(), None).unwrap();
+        assert_eq!(called.calls[0].function.name, "run");
+    }
+}
+
 fn chat_with(choice: &str) -> Result<Completion, ReadFault> {
     generated(Dialect::OpenaiChat, &chat_body(choice))
 }
