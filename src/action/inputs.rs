@@ -375,7 +375,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "f675a698f054"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "5742e9066be3"]);
     }
 
     #[test]

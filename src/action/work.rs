@@ -14,7 +14,7 @@ use sessions::transcript::Role;
 
 /// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
 /// makes older outputs stale.
-pub(super) const RULES: &str = "10";
+pub(super) const RULES: &str = "11";
 
 #[derive(Clone, Debug)]
 pub enum Work {

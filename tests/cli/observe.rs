@@ -1,4 +1,4 @@
-//! `observe` on planted sessions in all three formats: what was read again, failed again and fetched again is known.
+//! `observe` on planted sessions in every format: what was read again, failed again and fetched again is known.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ enum Step {
 }
 use Step::{Compact, Edit, Read, Say, Shell, User};
 
-const FORMATS: [&str; 3] = ["claude-code", "codex", "pi"];
+const FORMATS: [&str; 6] = ["claude-code", "codex", "pi", "openhands", "copilot-cli", "hermes"];
 const FAILED: &str = "Exit code: 101\nerror[E0308]: mismatched types in the ledger";
 const LEDGER: &str = "fn parse_ledger_entry() {} fn write_ledger_page() {}";
 const SUMMARY: &str = "Write pages with write_ledger_page. Files: src/a.rs, src/b.rs, src/c.rs, src/d.rs, src/e.rs. Check with \
@@ -55,9 +55,15 @@ fn log(format: &str, steps: &[Step]) -> String {
     match format {
         "codex" => log.push("session_meta", json!({"id": "s1", "cwd": "/p"})),
         "pi" => log.records.push(json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/p"})),
+        "copilot-cli" => log.copilot("session.start", json!({"sessionId": "s", "producer": "copilot-agent"})),
         _ => {}
     }
     steps.iter().for_each(|step| log.step(step));
+    if format == "hermes" {
+        // One line a session, as its export has them.
+        let messages = std::mem::take(&mut log.records);
+        log.records.push(json!({"id": "s", "source": "cli", "model": "m", "started_at": 1.0, "messages": messages}));
+    }
     log.records.iter().fold(String::new(), |mut text, record| {
         writeln!(text, "{record}").unwrap();
         text
@@ -73,6 +79,20 @@ impl Log<'_> {
     /// A record of Codex.
     fn push(&mut self, kind: &str, payload: Value) {
         self.records.push(json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "payload": payload}));
+    }
+
+    /// An event of Copilot CLI.
+    fn copilot(&mut self, kind: &str, data: Value) {
+        self.records.push(json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "data": data}));
+    }
+
+    /// An event of OpenHands.
+    fn event(&mut self, kind: &str, source: &str, mut fields: Value) {
+        fields["id"] = json!(format!("e{}", self.records.len()));
+        fields["kind"] = json!(kind);
+        fields["source"] = json!(source);
+        fields["timestamp"] = json!("2026-01-02T10:00:00");
+        self.records.push(fields);
     }
 
     /// A record of Claude Code or pi, linked to the one before.
@@ -97,8 +117,23 @@ impl Log<'_> {
                     if *first == 0 { format!("cat {path}") } else { format!("sed -n '{first},{last}p' {path}") };
                 self.call("exec_command", &json!({"cmd": script}), result);
             }
+            Read(path, first, last, result) if matches!(self.format, "openhands" | "copilot-cli") => {
+                let name = if self.format == "openhands" { "file_editor" } else { "view" };
+                let mut arguments = json!({ "path": path });
+                if self.format == "openhands" {
+                    arguments["command"] = json!("view");
+                }
+                if *first > 0 {
+                    arguments["view_range"] = json!([first, last]);
+                }
+                self.call(name, &arguments, result);
+            }
             Read(path, first, last, result) => {
-                let (name, key) = if self.format == "pi" { ("read", "path") } else { ("Read", "file_path") };
+                let (name, key) = match self.format {
+                    "pi" => ("read", "path"),
+                    "hermes" => ("read_file", "path"),
+                    _ => ("Read", "file_path"),
+                };
                 let mut arguments = json!({ key: path });
                 if *first > 0 {
                     arguments["offset"] = json!(first);
@@ -108,7 +143,8 @@ impl Log<'_> {
             }
             Shell(command, result) => match self.format {
                 "codex" => self.call("exec_command", &json!({"cmd": command}), result),
-                "pi" => self.call("bash", &json!({"command": command}), result),
+                "pi" | "copilot-cli" => self.call("bash", &json!({"command": command}), result),
+                "openhands" | "hermes" => self.call("terminal", &json!({"command": command}), result),
                 _ => self.call("Bash", &json!({"command": command}), result),
             },
             Edit(path) => match self.format {
@@ -124,6 +160,9 @@ impl Log<'_> {
                     );
                 }
                 "pi" => self.call("edit", &json!({"path": path, "oldText": "x", "newText": "y"}), "done"),
+                "openhands" => self.call("file_editor", &json!({"command": "str_replace", "path": path}), "done"),
+                "copilot-cli" => self.call("edit", &json!({"path": path, "old_str": "x"}), "done"),
+                "hermes" => self.call("patch", &json!({"mode": "replace", "path": path}), r#"{"success": true}"#),
                 _ => self.call("Edit", &json!({"file_path": path, "old_string": "x", "new_string": "y"}), "done"),
             },
             Compact(summary) => self.compact(summary),
@@ -139,6 +178,13 @@ impl Log<'_> {
                     json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}),
                 );
             }
+            "openhands" => self.event(
+                "MessageEvent",
+                if role == "user" { "user" } else { "agent" },
+                json!({"llm_message": {"role": role, "content": [{"type": "text", "text": text}]}}),
+            ),
+            "copilot-cli" => self.copilot(&format!("{role}.message"), json!({"content": text})),
+            "hermes" => self.records.push(json!({"role": role, "content": text, "timestamp": 1.0})),
             "pi" => self.link(
                 json!({"type": "message", "message": {"role": role, "content": [{"type": "text", "text": text}]}}),
             ),
@@ -157,6 +203,26 @@ impl Log<'_> {
                     json!({"type": "function_call", "name": name, "call_id": id, "arguments": arguments.to_string()});
                 self.push("response_item", call);
                 self.push("response_item", json!({"type": "function_call_output", "call_id": id, "output": result}));
+            }
+            "openhands" => {
+                let function = json!({"name": name, "arguments": arguments.to_string()});
+                let call =
+                    json!({"thought": [], "tool_name": name, "tool_call_id": id, "tool_call": {"function": function}});
+                self.event("ActionEvent", "agent", call);
+                let content = json!({"content": [{"type": "text", "text": result}]});
+                self.event("ObservationEvent", "environment", json!({"tool_call_id": id, "observation": content}));
+            }
+            "copilot-cli" => {
+                let call = json!({"toolCallId": id, "name": name, "arguments": arguments});
+                self.copilot("assistant.message", json!({"content": "", "toolRequests": [call]}));
+                let done = json!({"toolCallId": id, "success": true, "result": {"content": result}});
+                self.copilot("tool.execution_complete", done);
+            }
+            "hermes" => {
+                let function = json!({"name": name, "arguments": arguments.to_string()});
+                let calls = json!([{"id": id, "type": "function", "function": function}]);
+                self.records.push(json!({"role": "assistant", "content": "", "tool_calls": calls, "timestamp": 1.0}));
+                self.records.push(json!({"role": "tool", "tool_call_id": id, "content": result, "timestamp": 1.0}));
             }
             "pi" => {
                 let call = json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
@@ -184,6 +250,20 @@ impl Log<'_> {
                 self.push("event_msg", usage(0));
                 self.push("event_msg", usage(70));
             }
+            "openhands" => {
+                let forgotten: Vec<Value> = self.records.iter().map(|event| event["id"].clone()).collect();
+                let fields = json!({"forgotten_event_ids": forgotten, "summary": summary, "summary_offset": 0});
+                self.event("Condensation", "environment", fields);
+            }
+            "copilot-cli" => self.copilot(
+                "session.compaction_complete",
+                json!({"success": true, "preCompactionTokens": 500, "postCompactionTokens": 70, "summaryContent": summary}),
+            ),
+            "hermes" => {
+                self.records.iter_mut().for_each(|row| row["compacted"] = json!(1));
+                let text = format!("[CONTEXT COMPACTION — REFERENCE ONLY] {summary}");
+                self.message("user", &text);
+            }
             "pi" => self.link(json!({"type": "compaction", "summary": summary, "tokensBefore": 500})),
             _ => {
                 let metadata = json!({"trigger": "auto", "preTokens": 500, "postTokens": 70});
@@ -208,7 +288,9 @@ fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
         let found = observed(&project, &format!("logs/{format}.jsonl"));
         let one = &found["compactions"][0];
         assert_eq!(found["compactions"].as_array().unwrap().len(), 1, "{format}: {found}");
-        assert_eq!((&one["format"], &one["tokens_before"]), (&json!(format), &json!(500)));
+        // Neither OpenHands nor Hermes logs the size of the context.
+        let before = if matches!(format, "openhands" | "hermes") { Value::Null } else { json!(500) };
+        assert_eq!((&one["format"], &one["tokens_before"]), (&json!(format), &before));
         assert_eq!((&one["turns"], &one["not_counted"]), (&json!(14), &Value::Null), "{format}: {one}");
         let figures = ["reads", "re_reads", "repeated_failures", "turns_to_edit"].map(|key| one[key].as_u64());
         assert_eq!(figures, [Some(5), Some(3), Some(1), Some(4)], "{format}: {one}");
@@ -221,7 +303,7 @@ fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
         assert_eq!(found["difference"], Value::Null, "one session is too few");
     }
     let page = project.expect(0, "observe logs --html worst.html");
-    assert!(page.stdout.contains("3 sessions, 3 compactions"), "{}", page.stdout);
+    assert!(page.stdout.contains("6 sessions, 6 compactions"), "{}", page.stdout);
     assert!(page.stdout.lines().last().unwrap().starts_with("next: compeval fixture import logs/"), "{}", page.stdout);
     #[cfg(unix)]
     assert_eq!(mode(&project.path("worst.html")), 0o600, "it quotes sessions");
@@ -338,4 +420,30 @@ fn what_holds_no_compaction_gets_a_sentence() {
     let ended = project.expect(0, "observe long");
     says(&ended, "1 session, 1 compaction");
     assert!(ended.stderr.contains("longer than 32 MB; it was skipped"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_folder_of_events_is_one_session_of_openhands() {
+    let project = Project::offline();
+    for (number, event) in log("openhands", &planted()).lines().enumerate() {
+        project.write(&format!("logs/talk/events/event-{number:05}-x.json"), event);
+    }
+    project.write("logs/talk/base_state.json", r#"{"agent": {"llm": {"model": "m"}}}"#);
+    let ended = project.expect(0, "observe logs --json");
+    let found = ended.json();
+    assert_eq!((&found["sessions"][0]["session"], &found["sessions"][0]["compactions"]), (&json!("talk"), &json!(1)));
+    assert_eq!(found["compactions"][0]["re_reads"], 3);
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn a_log_of_hermes_without_what_was_compacted_is_listed_and_not_counted() {
+    let project = Project::offline();
+    let whole = log("hermes", &planted());
+    let rewritten = whole.replace("\"compacted\":1,", "");
+    assert_ne!(rewritten, whole);
+    project.write("logs/a.jsonl", &rewritten);
+    let found = observed(&project, "logs");
+    assert_eq!(found["compactions"][0]["not_counted"], "the log begins in the middle of the session", "{found}");
+    assert_eq!(found["coverage"]["counted"], 0);
 }

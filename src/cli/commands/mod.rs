@@ -133,7 +133,7 @@ pub(crate) enum Command {
     /// Show what sessions did after the compactions in their logs: re-reads, repeated failures, and what they cost
     #[command(
         after_help = "Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n\
-                            Reads logs of Claude Code, Codex and pi; with --economics of Gemini CLI, OpenCode and ATIF too. Needs no project, key or model"
+                            Reads logs of Claude Code, Codex, pi, OpenHands, Copilot CLI and Hermes; with --economics of Gemini CLI, OpenCode and ATIF too. Needs no project, key or model"
     )]
     Observe(ObserveArgs),
     /// Generate probe banks

@@ -212,6 +212,11 @@ impl ConversationDraft {
         }
     }
 
+    /// How many compactions there are so far.
+    pub(super) fn compactions(&self) -> usize {
+        self.compactions.len()
+    }
+
     /// The newest compaction, for what the log says of it later.
     pub(super) fn last_compaction(&mut self) -> Option<&mut RecordedCompaction> {
         self.recorded.last_mut()

@@ -10,7 +10,7 @@ use super::conversation::{ImportError, ImportIssue, ImportedLog};
 use super::detect::Format;
 use super::detect::LogShape;
 use super::draft::ConversationDraft;
-use super::formats::openhands_event;
+use super::formats::EventView;
 use super::source::{DOCUMENT_LIMIT, Records, plain_name};
 
 /// The number of an event in its file's name.
@@ -39,12 +39,12 @@ pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, Impo
     let (state, _) = document(&session.join("base_state.json"));
     let model = state.as_ref().and_then(|state| state.pointer("/agent/llm/model")?.as_str());
     draft.model = model.map(Into::into);
-    let mut losses = Vec::new();
+    let (mut view, mut losses) = (EventView::default(), Vec::new());
     for file in files {
         let (event, lost) = document(file);
         losses.extend(lost);
         if let Some(event) = event {
-            openhands_event(&event, &mut draft);
+            view.event(&event, &mut draft);
         }
     }
     ImportedLog::new(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)

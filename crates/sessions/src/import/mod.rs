@@ -77,7 +77,7 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, Impo
 }
 
 /// Formats that write a session as one JSON document.
-const DOCUMENTS: [Format; 3] = [Format::Gemini, Format::OpenCode, Format::Atif];
+const DOCUMENTS: [Format; 5] = [Format::Gemini, Format::OpenCode, Format::Atif, Format::OpenHands, Format::Hermes];
 /// A larger document is not read to find out whether it is a session.
 const LARGEST_SESSION: u64 = 32 << 20;
 

@@ -32,7 +32,8 @@ pub(super) fn error_of(result: &str) -> Option<(String, String)> {
 pub(super) fn is_error(result: &str) -> bool {
     let start = result.trim_start();
     let head: String = start.chars().take(ENDS).collect();
-    if ["<tool_use_error>", "Error:", "error:", NO_RESULT].iter().any(|mark| head.starts_with(mark)) {
+    let marks = ["<tool_use_error>", "Error:", "error:", "ERROR:", "[An error occurred during execution", NO_RESULT];
+    if marks.iter().any(|mark| head.starts_with(mark)) || is_json_error(&head) {
         return true;
     }
     let length = result.len();
@@ -41,11 +42,19 @@ pub(super) fn is_error(result: &str) -> bool {
     exit_code(&head).or_else(|| exit_code(tail)).is_some_and(|code| code != "0")
 }
 
+/// Whether a result that is a JSON object names an error, or says that it had no success.
+fn is_json_error(head: &str) -> bool {
+    static ERROR: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"^\{[^{}]*"(?:success"\s*:\s*false|error"\s*:\s*"[^"])"#));
+    ERROR.is_match(head)
+}
+
 /// Whether a file could not be read.
 pub(super) fn is_failed_read(result: &str) -> bool {
     let head: String = result.trim_start().chars().take(ENDS).collect();
-    let marks = ["<tool_use_error>", "Error:", NO_RESULT, "ENOENT"];
+    let marks = ["<tool_use_error>", "Error:", "ERROR:", "[An error occurred during execution", NO_RESULT, "ENOENT"];
     marks.iter().any(|mark| head.starts_with(mark))
+        || is_json_error(&head)
         || ["No such file or directory", "does not exist"].iter().any(|mark| head.contains(mark))
 }
 
@@ -83,6 +92,10 @@ mod tests {
         }
         assert_eq!(error_of("Exit code: 0\nOutput:\nerror counters: none"), None);
         assert_eq!(error_of("all good"), None);
+        for text in [r#"{"success": false, "message": "no match"}"#, r#"{"output": "", "error": "no such file"}"#] {
+            assert!(error_of(text).is_some(), "{text}");
+        }
+        assert_eq!(error_of(r#"{"output": "done", "exit_code": 0, "error": null}"#), None);
         let key = |text: &str| error_of(text).map(|(key, _)| key);
         assert_eq!(key("Exit code 1\nerror at 12"), key("Exit code: 1\nWall time: 9 s\nerror at 13"));
         assert_ne!(key("Exit code 1\nerror at 12"), key("Exit code 1\nerror: no file"));

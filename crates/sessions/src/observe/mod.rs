@@ -27,4 +27,5 @@ pub use window::{ReRead, RepeatedFailure, SurroundedWindow, WINDOW_TURNS, Window
 use crate::import::Format;
 
 /// The formats whose compactions are analysed.
-pub const FORMATS: [Format; 3] = [Format::ClaudeCode, Format::Codex, Format::Pi];
+pub const FORMATS: [Format; 6] =
+    [Format::ClaudeCode, Format::Codex, Format::Pi, Format::OpenHands, Format::CopilotCli, Format::Hermes];

@@ -84,11 +84,16 @@ fn words_of_command(key: &str, items: &[Value]) -> Option<String> {
     }
 }
 
+/// What editing tools that do several things have under `command`, beside a path.
+const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
+
 /// The command line of a shell call; `None` of other calls.
 pub fn command_of(arguments: &str) -> Option<String> {
     let value: Value = serde_json::from_str(arguments).ok()?;
-    let (key, value) = value.as_object()?.iter().find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
+    let object = value.as_object()?;
+    let (key, value) = object.iter().find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
     match value {
+        Value::String(command) if object.contains_key("path") && EDITOR_COMMANDS.contains(&command.as_str()) => None,
         Value::String(command) => Some(command.clone()),
         Value::Array(items) => words_of_command(key, items),
         _ => None,
@@ -169,6 +174,7 @@ mod tests {
         assert_eq!(texts(used_in(&message)), ["job_state", "cargo test", "--lib"]);
         assert_eq!(command_of(r#"{"command":["ls","-a"]}"#).as_deref(), Some("ls -a"));
         assert_eq!(command_of(r#"{"path":"a"}"#), None);
+        assert_eq!(command_of(r#"{"command":"view","path":"a"}"#), None, "an editor's word is no command line");
     }
 
     #[test]

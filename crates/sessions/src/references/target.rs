@@ -204,6 +204,7 @@ mod tests {
         assert_eq!(of("Read", r#"{"file_path":"/a.rs","offset":10,"limit":5}"#), [file("/a.rs", 10, 14)]);
         assert_eq!(of("view", r#"{"path":"a.rs","view_range":[3,9]}"#), [file("a.rs", 3, 9)]);
         assert_eq!(of("Write", r#"{"file_path":"/a.rs","content":"x"}"#), []);
+        assert_eq!(of("file_editor", r#"{"command":"view","path":"a.rs","view_range":[3,9]}"#), [file("a.rs", 3, 9)]);
     }
 
     #[test]

@@ -88,11 +88,13 @@ pub fn file_operation(call: &ToolCall) -> Option<FileOperation> {
         "write" | "write_file" | "create" | "create_file" => FileAction::Write,
         "edit" | "multiedit" | "patch" | "replace" | "insert" | "notebookedit" | "apply_patch" => FileAction::Change,
         "delete" | "delete_file" | "remove_file" => FileAction::Delete,
-        "str_replace_editor" | "str_replace_based_edit_tool" => match object.get("command").and_then(Value::as_str) {
-            Some("view") => FileAction::Read,
-            Some("create") => FileAction::Write,
-            _ => FileAction::Change,
-        },
+        "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" => {
+            match object.get("command").and_then(Value::as_str) {
+                Some("view") => FileAction::Read,
+                Some("create") => FileAction::Write,
+                _ => FileAction::Change,
+            }
+        }
         _ => return None,
     };
     Some(FileOperation { action, path })

@@ -31,7 +31,7 @@ use sessions::observe::{
 
 #[derive(Debug, Args)]
 pub(crate) struct ObserveArgs {
-    /// Log files or folders of Claude Code, Codex or pi
+    /// Log files or folders of Claude Code, Codex, pi, OpenHands, Copilot CLI or Hermes
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Write the worst cases to FILE: what was read again, and what the summary said
@@ -97,23 +97,33 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     })
 }
 
-/// The files to look at, each once.
-fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Vec<PathBuf>, Failure> {
-    let mut files: Vec<PathBuf> = Vec::new();
+/// The logs to look at, each once.
+fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Vec<Log>, Failure> {
+    let mut files: Vec<Log> = Vec::new();
     for path in &args.paths {
         let path = given(common, path);
         if !path.exists() {
-            return Err(Failure::input(say!("there is no file or folder `{}`", "没有文件或文件夹 `{}`", path.display()))
-                .hinted(word("Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in ~/.pi/agent/sessions", "Claude Code 的会话在 ~/.claude/projects，Codex 在 ~/.codex/sessions，pi 在 ~/.pi/agent/sessions")));
+            return Err(Failure::input(say!(
+                "there is no file or folder `{}`",
+                "没有文件或文件夹 `{}`",
+                path.display()
+            ))
+            .hinted(word(
+                "Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in \
+                     ~/.pi/agent/sessions, OpenHands in ~/.openhands/conversations, Copilot CLI in \
+                     ~/.copilot/session-state; Hermes writes them with `hermes sessions export`",
+                "Claude Code 的会话在 ~/.claude/projects，Codex 在 ~/.codex/sessions，pi 在 ~/.pi/agent/sessions，\
+                     OpenHands 在 ~/.openhands/conversations，Copilot CLI 在 ~/.copilot/session-state；\
+                     Hermes 用 `hermes sessions export` 写出会话",
+            )));
         }
         let (logs, losses) = log_files(&path);
-        losses.iter().for_each(|loss| console.note(&loss.to_string()));
-        files.extend(logs.into_iter().filter_map(|log| match log {
-            Log::File(file) => Some(file),
-            Log::Events { .. } => None,
-        }));
+        // Every session of OpenHands has a file of state, which goes with its events.
+        let told = losses.iter().filter(|loss| !loss.file.ends_with("base_state.json"));
+        told.for_each(|loss| console.note(&loss.to_string()));
+        files.extend(logs);
     }
-    files.sort();
+    files.sort_by(|a, b| a.path().cmp(b.path()));
     files.dedup();
     Ok(files)
 }
@@ -130,8 +140,8 @@ struct ReadSessions {
 }
 
 /// Reads the files on all processors, one session at a time on each.
-fn read_all(files: &[PathBuf], formats: &[Format], console: &Console) -> ReadSessions {
-    let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
+fn read_all(files: &[Log], formats: &[Format], console: &Console) -> ReadSessions {
+    let sizes: Vec<u64> = files.iter().map(size_of).collect();
     let bar = bar(sizes.iter().sum(), console);
     let read = each(files.len(), |at| {
         let findings = read(&files[at], formats);
@@ -146,13 +156,21 @@ fn read_all(files: &[PathBuf], formats: &[Format], console: &Console) -> ReadSes
             Err(problem) => found.problems.push(problem),
             Ok(Some(read)) => {
                 found.problems.extend(read.losses.iter().map(ImportIssue::to_string));
-                let named = |session| (file.display().to_string(), session);
+                let named = |session| (file.path().display().to_string(), session);
                 found.sessions.extend(read.sessions.into_iter().map(named));
                 found.steps.extend(read.steps);
             }
         }
     }
     found
+}
+
+fn size_of(log: &Log) -> u64 {
+    let parts = match log {
+        Log::File(file) => std::slice::from_ref(file),
+        Log::Events { files, .. } => files,
+    };
+    parts.iter().filter_map(|part| Some(part.metadata().ok()?.len())).sum()
 }
 
 fn bar(bytes: u64, console: &Console) -> ProgressBar {
@@ -187,9 +205,14 @@ impl FileFindings {
     }
 }
 
-/// Reads a file; `None` if it has none of the formats.
-fn read(file: &Path, formats: &[Format]) -> Result<Option<FileFindings>, String> {
-    match read_session(file, formats) {
+/// Reads a log; `None` if it has none of the formats.
+fn read(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, String> {
+    let read = match log {
+        Log::File(file) => read_session(file, formats),
+        Log::Events { .. } if formats.contains(&Format::OpenHands) => sessions::import::read(log, None).map(Some),
+        Log::Events { .. } => return Ok(None),
+    };
+    match read {
         Ok(None) => Ok(None),
         // `fixture import` takes the name of a format; here there is none to give.
         Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
@@ -198,7 +221,7 @@ fn read(file: &Path, formats: &[Format]) -> Result<Option<FileFindings>, String>
             Err(say!("`{}` is in no known format{details}", "`{}` 的格式未知{details}", file.display()))
         }
         Err(error) => Err(chain(&error)),
-        Ok(Some(log)) => Ok(Some(FileFindings::new(file, log))),
+        Ok(Some(found)) => Ok(Some(FileFindings::new(log.path(), found))),
     }
 }
 
@@ -245,9 +268,15 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
 /// What a search without a result looked for.
 fn looked_for(observation: &SessionObservation) -> String {
     let mut text =
-        word("No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
-                    of Claude Code, `compacted` records of Codex, `compaction` entries of pi.", "没有发现压缩。查找的是：Claude Code 会话中的 `compact_boundary` 与 `microcompact_boundary` 记录、Codex 的 `compacted` 记录、pi 的 `compaction` 条目。")
-            .to_owned();
+        word(
+            "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions of \
+             Claude Code, `compacted` records of Codex, `compaction` entries of pi, `Condensation` events of OpenHands, \
+             `session.compaction_complete` events of Copilot CLI, `[CONTEXT COMPACTION` messages of Hermes.",
+            "没有发现压缩。查找的是：Claude Code 会话中的 `compact_boundary` 与 `microcompact_boundary` 记录、\
+             Codex 的 `compacted` 记录、pi 的 `compaction` 条目、OpenHands 的 `Condensation` 事件、\
+             Copilot CLI 的 `session.compaction_complete` 事件、Hermes 的 `[CONTEXT COMPACTION` 消息。",
+        )
+        .to_owned();
     for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
         text.push_str(&format!("\n{}: {}", session.file, session.note.map_or("", SessionNote::message)));
     }

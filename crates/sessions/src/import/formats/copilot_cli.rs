@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, str_at, str_of, text_of};
+use super::super::content::{arguments, first_at, list_of, named, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -47,7 +47,9 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
                 "" => text_of(result.get("message").unwrap_or(result), draft),
                 content => content.to_owned(),
             };
-            draft.result(str_of(data, "toolCallId"), text);
+            let has_failed = data.get("success").and_then(Value::as_bool) == Some(false);
+            let is_marked = !has_failed || text.starts_with("Error");
+            draft.result(str_of(data, "toolCallId"), if is_marked { text } else { format!("Error: {text}") });
         }
         "session.model_change" => {
             draft.set_model(str_of(data, "newModel"));
@@ -56,7 +58,16 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
         "session.compaction_complete" => {
             let done = data.get("success").and_then(Value::as_bool) != Some(false);
             let summary = Some(str_at(data, "/summaryContent")).filter(|summary| !summary.is_empty());
-            if done { draft.compaction(summary) } else { draft.bookkeeping(kind) }
+            if !done {
+                return draft.bookkeeping(kind);
+            }
+            draft.compaction(summary);
+            if let Some(last) = draft.last_compaction() {
+                let tokens = |key: &str| data.get(key).and_then(Value::as_u64);
+                last.time = named(str_of(record, "timestamp"));
+                last.tokens_before = tokens("preCompactionTokens");
+                last.tokens_after = tokens("postCompactionTokens");
+            }
         }
         _ if ["session.", "hook.", "permission.", "assistant.turn", "tool.", "system."]
             .iter()

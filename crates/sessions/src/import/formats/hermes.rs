@@ -1,10 +1,12 @@
 //! Hermes: the gateway transcript (a message a line), the session log and export (one object), trajectories.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+
+use jiff::Timestamp;
 
 use serde_json::Value;
 
-use super::super::content::{list_of, str_of};
+use super::super::content::{list_of, named, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -13,7 +15,7 @@ use crate::transcript::Role;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = Gateway { draft: ConversationDraft::new(records.stem()), compacted: HashSet::new(), in_old: false };
+    let mut loose = Gateway::new(records.stem());
     while let Some(item) = records.next_item() {
         let number = drafts.len() + 1;
         if item.get("conversations").is_some() {
@@ -30,7 +32,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 }
 
 fn session(log: &Value, name: String) -> ConversationDraft {
-    let mut gateway = Gateway { draft: ConversationDraft::new(name), compacted: HashSet::new(), in_old: false };
+    let mut gateway = Gateway::new(name);
     gateway.draft.set_model(str_of(log, "model"));
     let prompt = str_of(log, "system_prompt");
     let has_system = list_of(log, "messages").first().is_some_and(|first| str_of(first, "role") == "system");
@@ -43,27 +45,42 @@ fn session(log: &Value, name: String) -> ConversationDraft {
 
 struct Gateway {
     draft: ConversationDraft,
-    /// Rows of the generation before a compaction, which are inserted again after it.
-    compacted: HashSet<(String, String, String)>,
+    /// Rows of the generation before a compaction, which are inserted again after it, each with its entry.
+    compacted: HashMap<[String; 3], usize>,
     in_old: bool,
 }
 
 impl Gateway {
+    fn new(name: String) -> Gateway {
+        Gateway { draft: ConversationDraft::new(name), compacted: HashMap::new(), in_old: false }
+    }
+
+    /// A compaction. Without the rows that it replaced the log shows no more than the context after it.
+    fn compaction(&mut self, message: &Value, summary: Option<&str>) {
+        self.draft.begins_midway |= self.compacted.is_empty();
+        self.draft.compaction(summary);
+        if let Some(last) = self.draft.last_compaction() {
+            last.time = time_of(message);
+        }
+    }
+
     fn message(&mut self, message: &Value) {
         if str_of(message, "role") == "session_meta" {
             self.draft.set_model(str_of(message, "model"));
             return self.draft.bookkeeping("session_meta");
         }
         let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
-        let key = (row[0].clone(), row[1].clone(), row[2].clone());
         let old = is_set(message, "compacted");
         if old {
-            self.compacted.insert(key);
+            self.compacted.insert(row.clone(), self.draft.len());
         } else {
             if self.in_old {
-                self.draft.compaction(None);
+                self.compaction(message, None);
+                self.in_old = false;
             }
-            if self.compacted.contains(&key) && !(row[1].is_empty() && row[2].is_empty()) {
+            let is_silent = row[1].is_empty() && row[2].is_empty();
+            if let Some(entry) = self.compacted.get(&row).filter(|_| !is_silent) {
+                self.draft.keep_entries(std::iter::once(*entry));
                 return self.draft.count(DropReason::Duplicate);
             }
         }
@@ -73,7 +90,7 @@ impl Gateway {
 
     fn said(&mut self, message: &Value, content: &str) {
         if let Some((summary, rest)) = summary_in(message, content) {
-            self.draft.compaction(Some(&summary));
+            self.compaction(message, Some(&summary));
             if !rest.is_empty() {
                 openai::message(&with_content(message, rest.into()), &mut self.draft);
             }
@@ -83,6 +100,14 @@ impl Gateway {
             Some(structured) => openai::message(&with_content(message, structured), &mut self.draft),
             None => openai::message(message, &mut self.draft),
         }
+    }
+}
+
+/// The time of a row: seconds since 1970, or as the gateway writes it.
+fn time_of(message: &Value) -> Option<String> {
+    match message.get("timestamp")?.as_f64() {
+        Some(seconds) => Some(Timestamp::from_second(seconds as i64).ok()?.to_string()),
+        None => named(str_of(message, "timestamp")),
     }
 }
 

@@ -22,7 +22,7 @@ mod sharegpt;
 mod swe_agent;
 
 pub(super) use inspect::read_sample as inspect_sample;
-pub(super) use openhands::any_event as openhands_event;
+pub(super) use openhands::EventView;
 
 use super::detect::Format;
 use super::draft::ConversationDraft;

@@ -1,22 +1,59 @@
 //! OpenHands to 2025: lists of actions and observations, alone or as the history of an evaluation. Events of the agent
 //! SDK are handed to its own file.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, placeholder, str_at, str_of};
+use super::super::content::{arguments, first_at, list_of, named, placeholder, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
-use super::{openai, openhands_sdk};
+use super::openai;
+use super::openhands_sdk::{self, with_exit_code};
 use crate::transcript::{Role, ToolCall};
+
+/// The events of one session as they are read: which entry each became, and which a condensation took out of the view.
+#[derive(Default)]
+pub(in super::super) struct EventView {
+    entries: Vec<(String, usize)>,
+    forgotten: HashSet<String>,
+}
+
+impl EventView {
+    /// Adds one event of any age.
+    pub(in super::super) fn event(&mut self, event: &Value, draft: &mut ConversationDraft) {
+        let (from, compactions) = (draft.len(), draft.compactions());
+        any_event(event, draft);
+        let id = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if draft.len() > from {
+            self.entries.extend(event.get("id").map(|name| (id(name), from)));
+        }
+        if draft.compactions() == compactions {
+            return;
+        }
+        let details = event.get("args").unwrap_or(event);
+        self.forgotten.extend(list_of(details, "forgotten_event_ids").iter().map(id));
+        let end = |key: &str| details.get(key).and_then(Value::as_u64);
+        if let Some((first, last)) = end("forgotten_events_start_id").zip(end("forgotten_events_end_id")) {
+            self.forgotten.extend((first..=last).map(|number| number.to_string()));
+        }
+        let kept = self.entries.iter().filter(|(name, _)| !self.forgotten.contains(name));
+        draft.keep_entries(kept.map(|(_, entry)| *entry));
+        if let Some(last) = draft.last_compaction() {
+            last.time = named(str_of(event, "timestamp"));
+        }
+    }
+}
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose = ConversationDraft::new(records.stem());
+    let mut view = EventView::default();
     while let Some(item) = records.next_item() {
         if item.get("history").is_some_and(Value::is_array) {
             drafts.push(evaluation(&item, &records.stem(), drafts.len() + 1));
         } else {
-            any_event(&item, &mut loose);
+            view.event(&item, &mut loose);
         }
     }
     drafts.push(loose);
@@ -28,18 +65,19 @@ fn evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
     let suffix = if instance.is_empty() { number.to_string() } else { plain_name(instance) };
     let mut draft = ConversationDraft::new(format!("{stem}-{suffix}"));
     draft.set_model(str_at(line, "/metadata/llm_config/model"));
+    let mut view = EventView::default();
     for item in list_of(line, "history") {
         match item {
             // The oldest outputs hold pairs of an action and its observation.
-            Value::Array(pair) => pair.iter().for_each(|event| any_event(event, &mut draft)),
-            event => any_event(event, &mut draft),
+            Value::Array(pair) => pair.iter().for_each(|event| view.event(event, &mut draft)),
+            event => view.event(event, &mut draft),
         }
     }
     draft
 }
 
 /// One event of any age.
-pub(in super::super) fn any_event(event: &Value, draft: &mut ConversationDraft) {
+fn any_event(event: &Value, draft: &mut ConversationDraft) {
     if event.get("kind").is_some() {
         openhands_sdk::event(event, draft);
     } else if let Some(name) = event.get("action").and_then(Value::as_str) {
@@ -135,6 +173,8 @@ fn observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
         return draft.bookkeeping(format!("observation {name}"));
     }
     let content = first_at(event, &["/content", "/message"]);
+    let code = event.pointer("/extras/metadata/exit_code").and_then(Value::as_i64);
+    let content = with_exit_code(content.to_owned(), code);
     let id = call_id(event, "cause");
     if id.is_empty() && draft.waiting() > 0 { draft.next_result(content) } else { draft.result(&id, content) }
 }

@@ -14,9 +14,19 @@ pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
         "ObservationEvent" => {
             let content = event.pointer("/observation/content").or_else(|| event.pointer("/observation/output"));
             let text = text_of(content.unwrap_or(&Value::Null), draft);
+            let code = ["/observation/metadata/exit_code", "/observation/exit_code"];
+            let code = code.into_iter().find_map(|path| event.pointer(path)?.as_i64());
+            let text = with_exit_code(text, code);
+            let is_marked = event.pointer("/observation/is_error").and_then(Value::as_bool) != Some(true)
+                || text.starts_with("[An error occurred");
+            let text = if is_marked { text } else { format!("[An error occurred during execution.]\n{text}") };
             draft.result(str_of(event, "tool_call_id"), text);
         }
-        "AgentErrorEvent" => draft.result(str_of(event, "tool_call_id"), str_of(event, "error")),
+        "AgentErrorEvent" => {
+            let error = str_of(event, "error");
+            let error = if error.starts_with("Error") { error.to_owned() } else { format!("Error: {error}") };
+            draft.result(str_of(event, "tool_call_id"), error);
+        }
         "UserRejectObservation" => draft.result(str_of(event, "tool_call_id"), str_of(event, "rejection_reason")),
         "Condensation" => draft.compaction(Some(str_of(event, "summary")).filter(|summary| !summary.is_empty())),
         kind @ ("CondensationRequest"
@@ -28,6 +38,14 @@ pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
         | "LLMCompletionLogEvent"
         | "HookExecutionEvent") => draft.bookkeeping(kind),
         kind => draft.unknown(kind),
+    }
+}
+
+/// The output of a command with its exit code, which the model is told and the log keeps apart.
+pub(super) fn with_exit_code(output: String, code: Option<i64>) -> String {
+    match code.filter(|code| *code > 0 && !output.contains(&format!("exit code {code}"))) {
+        Some(code) => format!("{output}\n[Command finished with exit code {code}]"),
+        None => output,
     }
 }
 
