@@ -40,6 +40,8 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
         let is_new = reachable.keys.insert(action.key);
         let outcome = match look_up(lookup, &preparer, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => {
+                // A reply that is reused under a higher limit has a key of its own.
+                reachable.keys.insert(resolved.key);
                 follow(lookup, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale => {

@@ -3,6 +3,8 @@
 use crate::action::{Digest, InputChange, Repetition, Stage};
 use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, Refresh, RemovalReason};
 use crate::pipeline::{CellCoordinate, Place};
+use base::units::Tokens;
+use models::{Dialect, longest_reply};
 
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, PARSER_VERSION, RawBody, read_output};
@@ -43,18 +45,53 @@ pub enum ActionStatus {
 }
 
 pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, refresh: &Refresh) -> ActionStatus {
-    let found = lookup.find(&action.key).filter(|record| !refresh.replaces(record));
-    let Some(record) = found else { return ActionStatus::Stale };
+    let found = match lookup.find(&action.key) {
+        Some(record) => Some(record),
+        None => under_lower_limit(lookup, preparer, action),
+    };
+    match found.filter(|record| !refresh.replaces(record)) {
+        Some(record) => status_of(lookup, preparer, &action.task, record),
+        None => ActionStatus::Stale,
+    }
+}
+
+fn status_of<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
     match &record.status {
         EntryStatus::Output { out, parser: PARSER_VERSION, .. } => {
-            let resolved = Resolved { key: action.key, out: *out, cost: record.cost, unchanged: false };
+            let resolved = Resolved { key: record.key, out: *out, cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: None }
         }
         EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
-            reread(lookup, preparer, &action.task, record)
+            reread(lookup, preparer, task, record)
         }
         EntryStatus::Failed { .. } => ActionStatus::Stale,
     }
+}
+
+/// The last reply in the place of a request from which only its limit differs, where the limit rose and the reply ended by
+/// itself: a higher limit would not have made it another. It keeps its key.
+fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action) -> Option<Record> {
+    let request = action.request()?;
+    let coordinate = cache_coordinate(&action.task.place(preparer.pipeline()), action.repetition);
+    let key = lookup.latest(&coordinate.digest(action.stage))?;
+    let record = lookup.find(&key).filter(Record::is_usable)?;
+    let dialect = record.dialect?;
+    let changes = action.inputs().changes_since(&lookup.meta(&record).ok()?.inputs);
+    let [InputChange { part, old, .. }] = changes.as_slice() else { return None };
+    let old = match old {
+        Some(old) => Some(Tokens(old.text.as_ref()?.parse().ok()?)),
+        None => None,
+    };
+    // Without a limit of its own a request to Anthropic has one all the same.
+    let ceiling = |limit: Option<Tokens>| match (limit, dialect) {
+        (None, Dialect::Anthropic) => longest_reply(dialect, &request.model, None),
+        (limit, _) => limit.unwrap_or(Tokens(u64::MAX)),
+    };
+    if part != "max_output_tokens" || ceiling(request.settings.max_output_tokens) < ceiling(old) {
+        return None;
+    }
+    let reply = models::read(dialect, request.operation, &lookup.body(&record).ok()?, None).ok()?;
+    (!reply.truncated).then_some(record)
 }
 
 /// Reads a body whose reading is not known, or was done by other rules.

@@ -133,10 +133,10 @@ impl<'r, 'e> Cells<'r, 'e> {
         is_truncated.then(failure)
     }
 
-    /// Notes that an action is in use at the place of a task. What is stale is explained by what was used there last; that
+    /// Notes that the output of this key is in use at the place of a task. What is stale is explained by what was used there last; that
     /// is not what was made there last, where a user went back to an earlier prompt, or where cells share an action.
-    pub(super) fn note_used(&self, task: &Task, action: &Action) {
-        let Action { stage, repetition, key, .. } = *action;
+    pub(super) fn note_used(&self, task: &Task, action: &Action, key: ActionKey) {
+        let Action { stage, repetition, .. } = *action;
         let is_one_place = match task {
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => false,
             Task::Compress(_) => true,

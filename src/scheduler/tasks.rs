@@ -98,7 +98,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             },
             _ => None,
         };
-        self.cells.note_used(task, &action);
+        self.cells.note_used(task, &action, resolved.key);
         self.release(&action);
         let resolved = Resolved { unchanged: task.follows_unchanged(), ..resolved };
         self.cells.cached(task.stage(), &resolved, stats)?;
@@ -184,7 +184,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.release(action);
         self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
         for sharer in sharers {
-            self.cells.note_used(&sharer, action);
+            self.cells.note_used(&sharer, action, action.key);
             stats.emit(&Event::Shared { stage: sharer.stage() })?;
             self.resolve(&sharer, fresh.resolved, None, stats)?;
         }

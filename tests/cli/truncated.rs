@@ -159,3 +159,34 @@ fn a_verdict_that_stands_without_truncated_answers_stands() {
     assert_eq!(m1["overall"]["verdict"], "regressed", "{m1}");
     assert!(project.result("after", "summary.json")["methods"]["m1"]["truncated_share"].as_f64().unwrap() > 0.2);
 }
+
+#[test]
+fn a_higher_limit_asks_again_for_what_was_cut_off_alone() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    cut_off(&server, QUESTION, "It was raised because the upstream");
+    project.edit("pipeline.toml", "name   = \"agent\"", "name   = \"agent\"\nmax_output_tokens = 400");
+    project.expect(0, "run --label a --runs 1 --methods full,anchored");
+    let first = server.counts();
+    let answers = first[&Wanted::Answer];
+    project.edit("pipeline.toml", "max_output_tokens = 400", "max_output_tokens = 500");
+    server.forget();
+    let plan = project.expect(0, "plan --runs 1 --methods full,anchored --json").json();
+    let cut = truncated_rows(&project, "a").len();
+    assert_eq!(plan["stages"]["answer"]["stale"], json!(cut), "of {answers}: {plan}");
+    project.expect(0, "run --label b --runs 1 --methods full,anchored");
+    assert_eq!(server.counts().get(&Wanted::Answer), Some(&cut));
+    assert_eq!(server.counts().get(&Wanted::Grades), None, "what was cut off says the same");
+    project.expect(0, "why harbor --method full --probe port --label b").stdout_says(&["cached"]);
+    // The replies stay in use: what the pipeline reaches is not pruned, and no other limit asks for them again.
+    project.expect(0, "cache prune --unreachable");
+    server.forget();
+    project.edit("pipeline.toml", "max_output_tokens = 500", "max_output_tokens = 600");
+    project.expect(0, "run --label c --runs 1 --methods full,anchored");
+    assert_eq!(server.counts().get(&Wanted::Answer), Some(&cut));
+    // A lower limit could have cut them off.
+    server.forget();
+    project.edit("pipeline.toml", "max_output_tokens = 600", "max_output_tokens = 300");
+    project.expect(0, "run --label d --runs 1 --methods full,anchored");
+    assert_eq!(server.counts().get(&Wanted::Answer), Some(&answers));
+}

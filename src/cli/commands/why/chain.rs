@@ -60,7 +60,8 @@ struct CurrentAction<'p> {
     point: u32,
     action: Action,
     coordinate: cache::EntryCoordinate,
-    is_cached: bool,
+    /// The key of its output, if that is cached.
+    cached: Option<ActionKey>,
     current: CurrentSources<'p>,
 }
 
@@ -115,7 +116,7 @@ fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<Chain
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.
 fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
-    if now.is_cached { Some(now.action.key) } else { snapshot.latest(&now.coordinate.digest(stage)) }
+    now.cached.or_else(|| snapshot.latest(&now.coordinate.digest(stage)))
 }
 
 /// Walks the part of the matrix that leads to the cell.
@@ -135,19 +136,21 @@ fn walk<'p>(
             frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
+        let mut cached = None;
         let outcome = match look_up(snapshot, &preparer, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => {
+                cached = Some(resolved.key);
                 follow(snapshot, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale => TaskOutcome::Unresolved,
         };
-        let is_cached = !matches!(outcome, TaskOutcome::Unresolved);
+        let cached = cached.filter(|_| !matches!(outcome, TaskOutcome::Unresolved));
         frontier.resolve(&task, outcome);
         let coordinate = cell_coordinate(place, action.repetition);
         let current = CurrentSources::new(pipeline, &task);
         let point = place.point.0;
         let of_chain = ChainPlace { stage: action.stage, point, step: place.step };
-        found.insert(of_chain, CurrentAction { point, action, coordinate, is_cached, current });
+        found.insert(of_chain, CurrentAction { point, action, coordinate, cached, current });
     }
     found
 }
@@ -175,7 +178,7 @@ struct StepComparison<'a> {
 
 impl StepComparison<'_> {
     fn state(&self, now: &CurrentAction<'_>, key: Option<ActionKey>, old: Option<&EntryMeta>) -> StepState {
-        if now.is_cached && key == Some(now.action.key) {
+        if now.cached.is_some() && key == now.cached {
             return StepState::Cached;
         }
         let differs = match old.filter(|_| key != Some(now.action.key)) {
@@ -188,7 +191,7 @@ impl StepComparison<'_> {
                 self.differs(now, &reason, old.as_ref())
             }
         };
-        if now.is_cached { StepState::Superseded(differs) } else { StepState::Stale(differs) }
+        if now.cached.is_some() { StepState::Superseded(differs) } else { StepState::Stale(differs) }
     }
 
     fn differs(&self, now: &CurrentAction<'_>, reason: &StaleReason, old: Option<&EntryMeta>) -> StepDifference {
