@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::action::{Digest, InputValue};
 use models::{Endpoint, ModelName};
-use sessions::transcript::{Message, Role, render};
+use sessions::transcript::{Message, Role, ToolCall, render};
 
 /// What stands in place of the compressed messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +31,15 @@ impl Context {
         let text = text.into();
         let messages = if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] };
         Context::Readable { messages }
+    }
+
+    /// Whether all of `messages` are in it, in their order and word for word: nothing of them was compressed.
+    pub fn has_all(&self, messages: &[Message]) -> bool {
+        let Context::Readable { messages: own } = self else { return false };
+        let says = |message: &&Message| !message.content.trim().is_empty() || !message.tool_calls.is_empty();
+        let mut rest = own.iter();
+        let mut wanted = messages.iter().filter(says).peekable();
+        wanted.peek().is_some() && wanted.all(|message| rest.any(|one| says_the_same(one, message)))
     }
 
     /// The readable text, as it goes into prompts and is counted: one summary as it is, several messages as a
@@ -58,6 +67,18 @@ impl Context {
         let of_user = items.iter().filter(|item| item.get("role").and_then(Value::as_str) == Some("user"));
         Some(of_user.map(texts).filter(|text| !text.is_empty()).collect())
     }
+}
+
+/// Whether two messages say and call the same; JSON may be spaced in another way.
+fn says_the_same(one: &Message, other: &Message) -> bool {
+    let call = |call: &ToolCall| {
+        let arguments: Option<Value> = serde_json::from_str(&call.function.arguments).ok();
+        let text = arguments.map_or_else(|| call.function.arguments.clone(), |arguments| arguments.to_string());
+        (call.function.name.clone(), text)
+    };
+    one.role == other.role
+        && one.content.trim() == other.content.trim()
+        && one.tool_calls.iter().map(call).eq(other.tool_calls.iter().map(call))
 }
 
 fn text_of(messages: &[Message]) -> String {
@@ -105,6 +126,22 @@ impl ContextRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_context_with_every_message_word_for_word_has_them_all() {
+        let call = |arguments: &str| {
+            let tool_calls = vec![ToolCall::new("c", "read", arguments)];
+            Message { tool_calls, ..Message::text(Role::Assistant, "") }
+        };
+        let history = [Message::text(Role::User, "go"), call(r#"{"path":"a"}"#), Message::result("c", "text")];
+        let holds = |messages: Vec<Message>| Context::Readable { messages }.has_all(&history);
+        let noted = Message::text(Role::System, "Go on from here.");
+        let spaced = call(r#"{ "path": "a" }"#);
+        assert!(holds(vec![noted, history[0].clone(), spaced.clone(), history[2].clone()]));
+        assert!(!holds(vec![history[0].clone(), spaced, Message::result("c", "te…")]), "a shortened result");
+        assert!(!holds(history[..2].to_vec()));
+        assert!(!Context::summary("go").has_all(&[]), "nothing was to be compressed");
+    }
 
     #[test]
     fn one_summary_is_plain_and_several_messages_are_a_transcript() {

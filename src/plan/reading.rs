@@ -170,7 +170,13 @@ fn read_context(
         compressed.warnings.extend(is_stub.then_some(Warning::StubTools));
     }
     if matches!(method.strategy, Strategy::Command(_)) {
-        compressed.warnings.extend(larger(task.texts.prefix_messages(task.cell.point), &compressed.context));
+        let replaced = task.texts.prefix_messages(task.cell.point);
+        // Programs that compress nothing below some size seldom say so.
+        if !compressed.is_unchanged && compressed.context.has_all(replaced) {
+            compressed.is_unchanged = true;
+            compressed.warnings.push(Warning::NotCompressed);
+        }
+        compressed.warnings.extend(larger(replaced, &compressed.context));
     }
     Ok(Output::Context(Box::new(compressed)))
 }

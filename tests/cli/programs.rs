@@ -135,3 +135,17 @@ while read -r line; do id=${line#*\"id\":}; echo "{\"id\":${id%%,*},\"summary\":
     project.expect(0, &format!("{RUN} --replace"));
     assert_eq!(project.read("starts"), "x\n", "one worker answered both points");
 }
+
+#[test]
+fn a_program_that_returns_the_whole_history_is_not_ranked_though_it_says_nothing() {
+    let server = Server::start();
+    let script = r#"sed 's/.*"all_messages":\(.*\),"focus_topic".*/{"messages":\1}/'"#;
+    let project = project(&server, script);
+    project.expect(0, RUN);
+    assert!(project.result("a", "manifest.json").to_string().contains("the program compressed nothing"));
+    let contexts = contexts(&project);
+    assert_eq!(contexts.len(), 2);
+    assert!(contexts.iter().all(|context| context["compressed"] == json!(false)), "{contexts:?}");
+    let own = &project.result("a", "summary.json")["methods"]["mine"];
+    assert_eq!((&own["overall"]["median"], &own["not_compressed"]["contexts"]), (&Value::Null, &json!(2)));
+}
