@@ -100,7 +100,7 @@ pub fn assemble(
         points: Vec::new(),
         truncated_to: None,
         reference_patterns: None,
-        tools: Vec::new(),
+        tools: conversation.tools,
         compactions: conversation.compactions,
         messages,
         notes,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::detect::Format;
 use crate::transcript::Message;
@@ -53,6 +54,8 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The model that spoke last, as the log names it.
     pub model: Option<String>,
+    /// The tools that the agent declared to its model, as the log has them.
+    pub tools: Vec<Value>,
     /// Where the agent itself compacted its history: indices into `messages`, never between call and result.
     pub compactions: Vec<usize>,
     /// The summaries the agent wrote at its compactions, taken out of the history.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, NO_RESULT, RecordedCompaction, RepairKind,
@@ -21,6 +21,8 @@ use base::units::Usage;
 pub(super) struct ConversationDraft {
     pub(super) name: String,
     pub(super) model: Option<Arc<str>>,
+    /// Tools that the agent declares to its model; of several lists the last one counts.
+    tools: Vec<Value>,
     steps: Vec<ModelStep>,
     /// The message that each step's tokens were counted with, where formats name one.
     step_keys: HashMap<String, usize>,
@@ -79,6 +81,19 @@ impl ConversationDraft {
     pub(super) fn set_model(&mut self, model: &str) {
         if !model.is_empty() && self.model.as_deref() != Some(model) {
             self.model = Some(model.into());
+        }
+    }
+
+    /// Notes the tools that a record declares, if it declares any: a list, or the JSON of one.
+    pub(super) fn set_tools(&mut self, declared: Option<&Value>) {
+        let tools = match declared {
+            Some(Value::Array(tools)) => tools.clone(),
+            Some(Value::String(json)) => serde_json::from_str(json).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let tools: Vec<Value> = tools.iter().filter_map(tool_schema).collect();
+        if !tools.is_empty() {
+            self.tools = tools;
         }
     }
 
@@ -255,6 +270,7 @@ impl ConversationDraft {
         let mut conversation = Conversation {
             name_hint: self.name,
             model: self.model.map(|model| model.to_string()),
+            tools: self.tools,
             steps: self.steps,
             summaries: self.summaries,
             dropped: self.dropped,
@@ -281,6 +297,17 @@ impl ConversationDraft {
         conversation.compactions = compactions;
         conversation
     }
+}
+
+/// The declaration of a function in OpenAI's shape, whoever wrote it; `None` of a tool that the vendor runs itself.
+fn tool_schema(tool: &Value) -> Option<Value> {
+    let function = tool.get("function").unwrap_or(tool);
+    let name = function.get("name")?.as_str()?;
+    let description = function.get("description").and_then(Value::as_str).unwrap_or_default();
+    let given = ["parameters", "input_schema", "inputSchema"].into_iter().find_map(|key| function.get(key));
+    let parameters = given.filter(|given| given.is_object()).cloned().unwrap_or_else(|| json!({ "type": "object" }));
+    let function = json!({ "name": name, "description": description, "parameters": parameters });
+    Some(json!({ "type": "function", "function": function }))
 }
 
 /// Names for the conversations of one file, whose stem is `stem`: several are numbered from 1.
@@ -417,6 +444,21 @@ mod tests {
             None => format!("{}:{}", m.role.name(), m.content),
         };
         conversation.messages.iter().map(one).collect()
+    }
+
+    #[test]
+    fn declared_tools_have_one_shape_and_of_several_lists_the_last_counts() {
+        let mut draft = ConversationDraft::new("x");
+        draft.set_tools(Some(&json!([{"name": "old", "input_schema": {}}])));
+        let schema = json!({"type": "object", "properties": {}});
+        draft.set_tools(Some(&json!([{"name": "read", "input_schema": schema}, {"type": "web_search"}])));
+        draft.set_tools(None);
+        let function = json!({"name": "read", "description": "", "parameters": schema});
+        let expected = vec![json!({"type": "function", "function": function})];
+        assert_eq!(draft.finish().tools, expected);
+        let mut listed = ConversationDraft::new("x");
+        listed.set_tools(Some(&Value::from(Value::from(expected.clone()).to_string())));
+        assert_eq!(listed.finish().tools, expected, "ShareGPT writes the list as a text");
     }
 
     #[test]

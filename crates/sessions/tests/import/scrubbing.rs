@@ -16,6 +16,17 @@ fn scrubbed(text: &str) -> String {
     fixture.messages[0].content.clone()
 }
 
+#[test]
+fn the_schemas_of_tools_are_scrubbed_and_audited() {
+    let mut fixture = fixture(vec![Message::text(Role::User, "go")]);
+    let function = serde_json::json!({"name": "mail", "description": "Writes to jane@corp.io.", "parameters": {}});
+    fixture.tools = vec![serde_json::json!({"type": "function", "function": function})];
+    assert!(audit(&fixture).iter().any(|found| found.kind.is_certain()));
+    scrub(&mut fixture, &ScrubSettings::default());
+    assert!(!fixture.tools[0].to_string().contains("jane@corp.io"), "{:?}", fixture.tools);
+    assert!(audit(&fixture).iter().all(|found| !found.kind.is_certain()));
+}
+
 /// Sixty planted secrets, put together here so that no scanner trips on this file.
 fn planted() -> Vec<(&'static str, String)> {
     let alnum = |n: usize| "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv".chars().cycle().take(n).collect::<String>();

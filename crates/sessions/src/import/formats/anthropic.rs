@@ -68,6 +68,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 fn conversation(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(str_of(body, "model"));
+    draft.set_tools(body.get("tools"));
     let system = text_of(body.get("system").unwrap_or(&Value::Null), &mut draft);
     if !system.is_empty() {
         draft.say(Role::System, system);

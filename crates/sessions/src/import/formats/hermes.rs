@@ -34,6 +34,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 fn session(log: &Value, name: String) -> ConversationDraft {
     let mut gateway = Gateway::new(name);
     gateway.draft.set_model(str_of(log, "model"));
+    gateway.draft.set_tools(log.get("tools"));
     let prompt = str_of(log, "system_prompt");
     let has_system = list_of(log, "messages").first().is_some_and(|first| str_of(first, "role") == "system");
     if !prompt.is_empty() && !has_system {
@@ -67,6 +68,7 @@ impl Gateway {
     fn message(&mut self, message: &Value) {
         if str_of(message, "role") == "session_meta" {
             self.draft.set_model(str_of(message, "model"));
+            self.draft.set_tools(message.get("tools"));
             return self.draft.bookkeeping("session_meta");
         }
         let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());

@@ -33,6 +33,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 pub(super) fn body(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(first_at(body, &["/model", "/kwargs/model", "/response/model"]));
+    draft.set_tools(body.get("tools").or_else(|| body.pointer("/kwargs/tools")));
     let instructions = first_at(body, &["/instructions", "/system"]);
     if !instructions.is_empty() {
         draft.say(Role::System, instructions);

@@ -95,7 +95,10 @@ fn action(name: &str, event: &Value, draft: &mut ConversationDraft) {
     // The oldest actions have their arguments at top level.
     let args = event.get("args").unwrap_or(event);
     match name {
-        "system" => draft.say(Role::System, str_of(args, "content")),
+        "system" => {
+            draft.set_tools(args.get("tools"));
+            draft.say(Role::System, str_of(args, "content"));
+        }
         "message" => message(event, args, draft),
         "condensation" => draft.compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
         "recall" | "null" | "change_agent_state" | "condensation_request" => {

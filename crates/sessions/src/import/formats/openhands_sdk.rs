@@ -8,7 +8,10 @@ use crate::transcript::{Role, ToolCall};
 
 pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
     match str_of(event, "kind") {
-        "SystemPromptEvent" => draft.say(Role::System, str_at(event, "/system_prompt/text")),
+        "SystemPromptEvent" => {
+            draft.set_tools(event.get("tools"));
+            draft.say(Role::System, str_at(event, "/system_prompt/text"));
+        }
         "MessageEvent" => message(event, draft),
         "ActionEvent" => action(event, draft),
         "ObservationEvent" => {

@@ -15,6 +15,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 pub(super) fn conversation(item: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(str_of(item, "model"));
+    draft.set_tools(item.get("tools"));
     if !str_of(item, "system").is_empty() {
         draft.say(Role::System, str_of(item, "system"));
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 use super::edit::unescaped;
 use super::{personal, secrets, shape};
@@ -72,6 +73,8 @@ pub enum Field {
     Description,
     /// The fixture's notes, as JSON.
     Notes,
+    /// The schemas of its tools, as JSON.
+    Tools,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +107,9 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     look(&fixture.description, None, Field::Description, &mut found);
     if !fixture.notes.is_null() {
         look(&fixture.notes.to_string(), None, Field::Notes, &mut found);
+    }
+    if !fixture.tools.is_empty() {
+        look(&Value::from(fixture.tools.clone()).to_string(), None, Field::Tools, &mut found);
     }
     for (index, message) in fixture.messages.iter().enumerate() {
         look(&message.content, Some(index), Field::Content, &mut found);

@@ -248,6 +248,9 @@ impl Scrubber {
         }
         fixture.description = self.text(&fixture.description, report);
         each_string(&mut fixture.notes, &mut |text| *text = self.text(text, report));
+        for tool in &mut fixture.tools {
+            each_string(tool, &mut |text| *text = self.text(text, report));
+        }
         record_references(fixture, &settings.facts);
         system_prompts(fixture, report);
         drop_messages(fixture, report);
@@ -380,7 +383,7 @@ fn texts(fixture: &Fixture) -> Vec<&str> {
         texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
         texts.extend(recorded(message));
     }
-    let mut open = vec![&fixture.notes];
+    let mut open: Vec<&Value> = fixture.tools.iter().chain([&fixture.notes]).collect();
     while let Some(value) = open.pop() {
         match value {
             Value::String(text) => texts.push(text),
