@@ -12,7 +12,7 @@ use super::file::tables::ConstraintsTable;
 use super::file::{Located, StringList};
 use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
-use super::validation::{NAME_HELP, ValidationContext, check_name};
+use super::validation::{ValidationContext, check_name, name_help};
 use crate::action::Digest;
 use base::locale::Locale;
 use lexical::claims::{Rule, RuleFinder, RulePosition, language_of};
@@ -74,7 +74,7 @@ impl RuleReader<'_> {
         }
         let (name, language, text, object) = (name?, self.language(language?)?, text?, object?);
         if let Err(message) = check_name(&name.value) {
-            self.fault(name, &message, NAME_HELP);
+            self.fault(name, &message, name_help());
         } else if !names.insert(name.value.clone()) {
             self.fault(
                 name,

@@ -12,6 +12,8 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
+use base::locale::word;
+use base::say;
 
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
 #[derive(Clone, Debug)]
@@ -21,10 +23,27 @@ pub(super) struct Located<T> {
     pub(super) key: Range<usize>,
 }
 
+/// What a value is to be, in both languages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TypeName {
+    english: &'static str,
+    chinese: &'static str,
+}
+
+impl TypeName {
+    pub(super) const fn new(english: &'static str, chinese: &'static str) -> TypeName {
+        TypeName { english, chinese }
+    }
+
+    fn in_words(self) -> &'static str {
+        word(self.english, self.chinese)
+    }
+}
+
 /// What can stand behind a key.
 pub(super) trait ReadToml: Sized {
     /// What a list of such values is called.
-    const LIST: &'static str = "a list of strings";
+    const LIST: TypeName = TypeName::new("a list of strings", "字符串列表");
 
     /// Whether a profile's value is merged in rather than put in its place.
     const MERGES: bool = false;
@@ -56,15 +75,19 @@ pub(super) struct TomlReader<'a> {
 type Key<'i> = Spanned<DeString<'i>>;
 
 impl TomlReader<'_> {
-    fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
+    fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: TypeName) -> Option<T> {
         let found = match value.get_ref() {
-            DeValue::Integer(number) => &format!("the number {}", number.as_str()),
-            DeValue::Array(_) => "a list",
-            DeValue::Boolean(_) => "true or false",
-            other => &format!("a {}", other.type_str()),
+            DeValue::Integer(number) => say!("the number {}", "数字 {}", number.as_str()),
+            DeValue::Float(number) => say!("the number {}", "数字 {}", number.as_str()),
+            DeValue::Array(_) => word("a list", "列表").to_owned(),
+            DeValue::Boolean(_) => word("true or false", "true 或 false").to_owned(),
+            DeValue::String(_) => word("a string", "字符串").to_owned(),
+            DeValue::Table(_) => word("a table", "表").to_owned(),
+            DeValue::Datetime(_) => word("a datetime", "日期时间").to_owned(),
         };
-        let problem = Problem::error(format!("expected {expected}, found {found}"));
-        self.problems.push(problem.label(self.file, value.span(), format!("expected {expected}")));
+        let expected = expected.in_words();
+        let problem = Problem::error(say!("expected {expected}, found {found}", "应为 {expected}，却是 {found}"));
+        self.problems.push(problem.label(self.file, value.span(), say!("expected {expected}", "应为 {expected}")));
         None
     }
 
@@ -72,8 +95,10 @@ impl TomlReader<'_> {
         let name: &str = key.get_ref();
         let is_misplaced = self.settings.contains(&name) && known.contains(&"pipeline");
         let suggestion = || suggest(name, known.iter().copied());
-        let help = if is_misplaced { format!("`{name}` belongs under [pipeline]") } else { suggestion() };
-        self.problems.push(Problem::error(format!("unknown key `{name}`")).help(help).at(self.file, key.span()));
+        let belongs = || say!("`{name}` belongs under [pipeline]", "`{name}` 应写在 [pipeline] 之下");
+        let help = if is_misplaced { belongs() } else { suggestion() };
+        let problem = Problem::error(say!("unknown key `{name}`", "未知键 `{name}`"));
+        self.problems.push(problem.help(help).at(self.file, key.span()));
     }
 
     fn placed<T: ReadToml>(&mut self, key: Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Located<T>> {
@@ -113,7 +138,10 @@ macro_rules! table {
         }
 
         impl ReadToml for $name {
-            const LIST: &'static str = "an array of tables (a header in double brackets)";
+            const LIST: $crate::pipeline::file::TypeName = $crate::pipeline::file::TypeName::new(
+                "an array of tables (a header in double brackets)",
+                "表的数组（双方括号表头）",
+            );
             const MERGES: bool = true;
 
             fn schema() -> Value {
@@ -125,7 +153,7 @@ macro_rules! table {
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
                     DeValue::Table(table) => Some($name::of(table, reader)),
-                    _ => reader.mistyped(value, "a table"),
+                    _ => reader.mistyped(value, $crate::pipeline::file::TypeName::new("a table", "表")),
                 }
             }
 
@@ -158,7 +186,7 @@ fn merge<T: ReadToml>(base: &mut Option<Located<T>>, top: Option<Located<T>>) {
 }
 
 macro_rules! scalar {
-    ($type:ty, $expected:literal, $schema:tt, $pattern:pat => $read:expr) => {
+    ($type:ty, $english:literal, $chinese:literal, $schema:tt, $pattern:pat => $read:expr) => {
         impl ReadToml for $type {
             fn schema() -> Value {
                 json!($schema)
@@ -169,17 +197,17 @@ macro_rules! scalar {
                     $pattern => $read,
                     _ => None,
                 };
-                found.or_else(|| reader.mistyped(value, $expected))
+                found.or_else(|| reader.mistyped(value, TypeName::new($english, $chinese)))
             }
         }
     };
 }
 
-scalar!(String, "a string", { "type": "string" }, DeValue::String(text) => Some(text.to_string()));
-scalar!(bool, "true or false", { "type": "boolean" }, DeValue::Boolean(yes) => Some(*yes));
-scalar!(u32, "a whole number from 0 to 4294967295", { "type": "integer", "minimum": 0, "maximum": (u32::MAX) },
+scalar!(String, "a string", "字符串", { "type": "string" }, DeValue::String(text) => Some(text.to_string()));
+scalar!(bool, "true or false", "true 或 false", { "type": "boolean" }, DeValue::Boolean(yes) => Some(*yes));
+scalar!(u32, "a whole number from 0 to 4294967295", "0 至 4294967295 的整数", { "type": "integer", "minimum": 0, "maximum": (u32::MAX) },
     DeValue::Integer(n) => u32::from_str_radix(n.as_str(), n.radix()).ok());
-scalar!(u64, "a whole number from 0 up", { "type": "integer", "minimum": 0 },
+scalar!(u64, "a whole number from 0 up", "不小于 0 的整数", { "type": "integer", "minimum": 0 },
     DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok());
 
 impl ReadToml for f64 {
@@ -193,7 +221,9 @@ impl ReadToml for f64 {
             DeValue::Integer(integer) => integer.as_str().parse().ok(),
             _ => None,
         };
-        number.filter(|n: &f64| n.is_finite()).or_else(|| reader.mistyped(value, "a finite number"))
+        number
+            .filter(|n: &f64| n.is_finite())
+            .or_else(|| reader.mistyped(value, TypeName::new("a finite number", "有限的数")))
     }
 }
 
@@ -237,7 +267,10 @@ impl<T: ReadToml> ReadToml for Map<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Map<T>> {
-        let table = value.get_ref().as_table().or_else(|| reader.mistyped(value, "a table of named tables"))?;
+        let table = value
+            .get_ref()
+            .as_table()
+            .or_else(|| reader.mistyped(value, TypeName::new("a table of named tables", "由具名表组成的表")))?;
         let entry = |(key, value): (&Key<'_>, &Spanned<DeValue<'_>>)| {
             Some((key.get_ref().to_string(), reader.placed(key.span(), value)?))
         };
@@ -256,7 +289,7 @@ impl<T: ReadToml> ReadToml for Map<T> {
 fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f>> {
     let (root, faults) = DeTable::parse_recoverable(&file.text);
     for fault in &faults {
-        let problem = Problem::error(format!("this is not TOML: {}", fault.message()));
+        let problem = Problem::error(say!("this is not TOML: {}", "这不是 TOML：{}", fault.message()));
         problems.push(problem.at(file, fault.span().unwrap_or(0..0)));
     }
     faults.is_empty().then(|| root.into_inner())

@@ -12,7 +12,8 @@ use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Template, Variable};
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 use base::units::Tokens;
 use models::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
 
@@ -84,18 +85,25 @@ impl ValidationContext<'_> {
         taken: &mut BTreeMap<String, Range<usize>>,
     ) -> Option<Arc<str>> {
         let Some(name) = name else {
-            self.error(header, format!("this {stage} table has no name"), "add name = \"…\": results are shown by it");
+            let message = say!("this {stage} table has no name", "这个 {stage} 表没有名称");
+            let help = word("add name = \"…\": results are shown by it", "请加上 name = \"…\"：结果以它显示");
+            self.error(header, message, help);
             return None;
         };
         if let Err(message) = check_name(&name.value) {
-            self.error(&name.place, message, NAME_HELP);
+            self.error(&name.place, message, name_help());
             return None;
         }
         if let Some(first) = taken.insert(name.value.clone(), name.place.clone()) {
-            let problem = Problem::error(format!("two {stage} tables are named `{}`", name.value));
             let problem =
-                problem.label(self.file, name.place.clone(), "again here").label(self.file, first, "first here");
-            self.problems.push(problem.help("names identify results: use a different one"));
+                Problem::error(say!("two {stage} tables are named `{}`", "两个 {stage} 表都名为 `{}`", name.value));
+            let problem = problem.label(self.file, name.place.clone(), word("again here", "此处又一次")).label(
+                self.file,
+                first,
+                word("first here", "首次在此"),
+            );
+            let help = word("names identify results: use a different one", "名称用来标识结果：请另取一个");
+            self.problems.push(problem.help(help));
             return None;
         }
         Some(name.value.as_str().into())
@@ -111,7 +119,8 @@ impl ValidationContext<'_> {
         if number.value >= T::from(1) {
             return Some(number.value);
         }
-        self.error(&number.place, format!("{what} is at least 1"), "write 1 or more, or leave it out for the default");
+        let help = word("write 1 or more, or leave it out for the default", "请写 1 或更大的数，或省略以用默认值");
+        self.error(&number.place, say!("{what} is at least 1", "{what} 至少为 1"), help);
         None
     }
 
@@ -119,14 +128,14 @@ impl ValidationContext<'_> {
     pub(super) fn choice<T: Copy>(
         &mut self,
         what: &str,
-        word: Option<&Located<String>>,
+        written: Option<&Located<String>>,
         words: &[(&str, T)],
     ) -> Option<T> {
-        let word = word?;
-        let found = words.iter().find(|(name, _)| *name == word.value);
+        let written = written?;
+        let found = words.iter().find(|(name, _)| *name == written.value);
         if found.is_none() {
-            let help = suggest(&word.value, words.iter().map(|(name, _)| *name));
-            self.error(&word.place, format!("unknown {what} `{}`", word.value), help);
+            let help = suggest(&written.value, words.iter().map(|(name, _)| *name));
+            self.error(&written.place, say!("unknown {what} `{}`", "未知的 {what} `{}`", written.value), help);
         }
         found.map(|(_, value)| *value)
     }
@@ -137,8 +146,12 @@ impl ValidationContext<'_> {
         let place = declaration.model.map_or(&declaration.header, |model| &model.place).clone();
         let written = declaration.override_model.or(declaration.model.map(|model| model.value.as_str()));
         let Some(written) = written else {
-            let help = "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules";
-            self.error(&place, format!("this {} table has no model", declaration.stage), help);
+            let help = word(
+                "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules",
+                "请加上 model = \"PROVIDER/MODEL\"；用内置规则则为 model = \"lexical\"",
+            );
+            let message = say!("this {} table has no model", "这个 {} 表没有 model", declaration.stage);
+            self.error(&place, message, help);
             return None;
         };
         let complain = |context: &mut Self, message: String, help: String| {
@@ -152,8 +165,12 @@ impl ValidationContext<'_> {
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
-            let help = format!("write PROVIDER/MODEL; providers: {}", super::problem::list(names));
-            complain(self, format!("the model `{written}` has no provider"), help);
+            let help = say!(
+                "write PROVIDER/MODEL; providers: {}",
+                "请写 PROVIDER/MODEL；服务商：{}",
+                super::problem::list(names)
+            );
+            complain(self, say!("the model `{written}` has no provider", "模型 `{written}` 没有服务商"), help);
             return None;
         };
         match self.providers.find(&reference.provider) {
@@ -163,8 +180,14 @@ impl ValidationContext<'_> {
                 Some(ModelUse { reference, provider, settings, lane })
             }
             Err(Some(help)) => {
-                let help = format!("{help} A provider of your own is declared by [providers.{}]", reference.provider);
-                complain(self, format!("unknown provider `{}` in `{written}`", reference.provider), help);
+                let provider = &reference.provider;
+                let help = say!(
+                    "{help} A provider of your own is declared by [providers.{provider}]",
+                    "{help} 自己的服务商用 [providers.{provider}] 声明"
+                );
+                let message =
+                    say!("unknown provider `{provider}` in `{written}`", "`{written}` 中的服务商 `{provider}` 未知");
+                complain(self, message, help);
                 None
             }
             Err(None) => None,
@@ -175,14 +198,16 @@ impl ValidationContext<'_> {
         let temperature = declaration.temperature.filter(|t| {
             let is_sound = t.value >= 0.0;
             if !is_sound {
-                self.error(&t.place, "temperature is 0 or more", "leave it out and none is sent");
+                let help = word("leave it out and none is sent", "省略则不发送");
+                self.error(&t.place, word("temperature is 0 or more", "temperature 不小于 0"), help);
             }
             is_sound
         });
         let effort = declaration.effort.filter(|effort| {
             let is_sound = !effort.value.trim().is_empty();
             if !is_sound {
-                self.error(&effort.place, "effort is empty", "write the provider's own word, or leave it out");
+                let help = word("write the provider's own word, or leave it out", "请写服务商自己的用词，或省略");
+                self.error(&effort.place, word("effort is empty", "effort 为空"), help);
             }
             is_sound
         });
@@ -200,16 +225,22 @@ impl ValidationContext<'_> {
         let lane = self.lane.or(own).unwrap_or(provider.lane);
         let is_named = own == Some(lane);
         if !provider.dialect.has_lane(lane) {
-            let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
+            let message =
+                say!("the provider `{}` has no lane \"{lane}\"", "服务商 `{}` 没有通道 \"{lane}\"", provider.name);
             match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
-                    let help = "\"flex\" is OpenAI's; leave the key out for \"live\"";
+                    let help = word(
+                        "\"flex\" is OpenAI's; leave the key out for \"live\"",
+                        "\"flex\" 为 OpenAI 所有；省略此键即为 \"live\"",
+                    );
                     self.error(&place.place, message, help);
                 }
                 None if provider.dialect == Dialect::Lexical => {}
                 None => {
-                    self.problems
-                        .push(Problem::warning(format!("{message}: its {} requests go live", declaration.stage)));
+                    let stage = declaration.stage;
+                    let message =
+                        say!("{message}: its {stage} requests go live", "{message}：其 {stage} 请求改为实时发送");
+                    self.problems.push(Problem::warning(message));
                 }
             }
             return Lane::Live;
@@ -230,8 +261,14 @@ impl ValidationContext<'_> {
             return;
         }
         let (variable, name) = (&variable.0, &provider.name);
-        let problem = Problem::error(format!("{variable} is not set, and provider `{name}` needs the key in it"))
-            .help(format!("export {variable}=…, or name another variable: api_key_env in [providers.{name}]"));
+        let problem = Problem::error(say!(
+            "{variable} is not set, and provider `{name}` needs the key in it",
+            "未设置 {variable}，而服务商 `{name}` 需要其中的密钥"
+        ))
+        .help(say!(
+            "export {variable}=…, or name another variable: api_key_env in [providers.{name}]",
+            "请 export {variable}=…，或另指变量：[providers.{name}] 中的 api_key_env"
+        ));
         let problem = match model {
             Some(model) => problem.at(self.file, model.place.clone()),
             None => problem,
@@ -263,9 +300,10 @@ impl ValidationContext<'_> {
             }
             Err(fault) => {
                 let place = place_in_line(&source.text, fault.line, &fault.message);
-                self.problems.push(Problem::error(fault.message).at(&source, place).help(
+                self.problems.push(Problem::error(fault.message).at(&source, place).help(word(
                     "a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %}; nothing else",
-                ));
+                    "提示词只能插入变量 {{ name }}，或用 {% if name %} 判断是否为空",
+                )));
                 None
             }
         }
@@ -276,8 +314,10 @@ impl ValidationContext<'_> {
         match self.reader.read(&path.value) {
             Ok(source) => Some(source),
             Err(why) => {
-                let message = format!("cannot read the {what} {}: {why}", path.value);
-                self.error(&path.place, message, "paths are relative to the folder of the pipeline");
+                let message = say!("cannot read the {what} {}: {why}", "无法读取 {what} {}：{why}", path.value);
+                let help =
+                    word("paths are relative to the folder of the pipeline", "路径相对于 pipeline.toml 所在文件夹");
+                self.error(&path.place, message, help);
                 None
             }
         }
@@ -294,27 +334,43 @@ pub(super) fn inserts(template: &Template, variables: &'static [Variable], wante
 /// The error about a prompt that does not insert `variable`.
 pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
     let first_line = prompt.text.lines().next().map_or(0, str::len);
-    let mut help = format!("add a line with {{{{ {variable} }}}} where its text belongs");
+    let mut help = say!(
+        "add a line with {{{{ {variable} }}}} where its text belongs",
+        "请在应放其文本处加一行 {{{{ {variable} }}}}"
+    );
     if variable == "transcript" {
-        help.push_str("; for a prompt that expects the conversation before it, set placement = \"system\"");
+        help.push_str(word(
+            "; for a prompt that expects the conversation before it, set placement = \"system\"",
+            "；若提示词期望对话在其之前，请设 placement = \"system\"",
+        ));
     }
-    Problem::error(format!("this prompt does not insert {{{{ {variable} }}}}")).at(prompt, 0..first_line).help(help)
+    let message = say!("this prompt does not insert {{{{ {variable} }}}}", "此提示词没有插入 {{{{ {variable} }}}}");
+    Problem::error(message).at(prompt, 0..first_line).help(help)
 }
 
-pub(super) const NAME_HELP: &str = "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a \
-                         letter or digit: names become file names, JSON keys and words on the command line";
+/// What a name may be.
+pub(super) fn name_help() -> &'static str {
+    word(
+        "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: \
+         names become file names, JSON keys and words on the command line",
+        "字母、数字、`-`、`_`、`.`、`+` 与单个空格，至多 64 个字符，以字母或数字开头：名称会用作文件名、JSON 键与命令行上的词",
+    )
+}
 
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | ' ');
     match name.chars().find(|c| !is_sound(*c)) {
-        _ if name.is_empty() => Err("a name is empty".to_owned()),
-        Some(c) => Err(format!("the name `{name}` holds {c:?}")),
-        None if !name.starts_with(char::is_alphanumeric) => Err(format!("the name `{name}` begins with a sign")),
-        None if name.ends_with(' ') || name.contains("  ") => {
-            Err(format!("the name `{name}` ends with a blank, or holds two in a row"))
+        _ if name.is_empty() => Err(word("a name is empty", "名称为空").to_owned()),
+        Some(c) => Err(say!("the name `{name}` holds {c:?}", "名称 `{name}` 含有 {c:?}")),
+        None if !name.starts_with(char::is_alphanumeric) => {
+            Err(say!("the name `{name}` begins with a sign", "名称 `{name}` 以符号开头"))
         }
-        None if name.chars().count() > 64 => Err(format!("the name `{name}` is too long")),
+        None if name.ends_with(' ') || name.contains("  ") => Err(say!(
+            "the name `{name}` ends with a blank, or holds two in a row",
+            "名称 `{name}` 以空格结尾，或含连续空格"
+        )),
+        None if name.chars().count() > 64 => Err(say!("the name `{name}` is too long", "名称 `{name}` 太长")),
         None => Ok(()),
     }
 }

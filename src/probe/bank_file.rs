@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use super::bank::{Bank, Probe, ProbeType};
 use base::fault::{Fault, place_of, suggestion};
+use base::locale::word;
+use base::say;
 use lexical::facts::Fact;
 
 /// A bank with the places of its probes in the text it was read from.
@@ -67,7 +69,11 @@ impl ParsedBank {
             places.extend(read_probe(text, raw.get(), &mut seen).map_err(|found| faults.extend(found)));
         }
         if outline.probes.is_empty() {
-            faults.push(Fault::at(0..text.len().min(1), "the bank has no probes", "write 8 to 12 of all four types"));
+            faults.push(Fault::at(
+                0..text.len().min(1),
+                word("the bank has no probes", "题库中没有问题"),
+                word("write 8 to 12 of all four types", "请写 8 至 12 个，涵盖全部四种类型"),
+            ));
         }
         if !faults.is_empty() {
             return Err(faults);
@@ -96,8 +102,9 @@ fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<Probe
     }
     let probe: Probe = serde_json::from_str(raw).map_err(|e| json(&e))?;
     if !seen.insert(probe.id.to_string()) {
-        let message = format!("probe id `{}` is used twice", probe.id);
-        faults.push(Fault::at(places.value("id"), message, "ids are unique within a bank"));
+        let message = say!("probe id `{}` is used twice", "问题 id `{}` 用了两次", probe.id);
+        let help = word("ids are unique within a bank", "同一题库中的 id 不可重复");
+        faults.push(Fault::at(places.value("id"), message, help));
     }
     faults.extend(content_faults(&probe, &places));
     if faults.is_empty() { Ok(places) } else { Err(faults) }
@@ -118,12 +125,16 @@ fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fau
     let mut faults: Vec<Fault> = fields
         .keys()
         .filter(unknown)
-        .map(|key| Fault::unknown_key(key_place(text, key, places), key, "a probe", &KEYS))
+        .map(|key| Fault::unknown_key(key_place(text, key, places), key, word("a probe", "问题"), &KEYS))
         .collect();
     let named = fields.get("type").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     if let Some(name) = named.filter(|name| !ProbeType::ALL.iter().any(|kind| kind.name() == name)) {
         let help = suggestion(&name, &ProbeType::ALL.map(ProbeType::name));
-        faults.push(Fault::at(places.value("type"), format!("unknown probe type `{name}`"), help));
+        faults.push(Fault::at(
+            places.value("type"),
+            say!("unknown probe type `{name}`", "未知的问题类型 `{name}`"),
+            help,
+        ));
     }
     faults
 }
@@ -144,23 +155,35 @@ fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
     let mut fault = |place: Range<usize>, message: String, help: &str| faults.push(Fault::at(place, message, help));
     let id = &probe.id;
     if id.0.trim().is_empty() {
-        fault(places.value("id"), "a probe has an empty id".into(), "results name probes by their ids");
+        let help = word("results name probes by their ids", "结果以 id 指称问题");
+        fault(places.value("id"), word("a probe has an empty id", "有问题的 id 为空").into(), help);
     }
     if probe.question.trim().is_empty() {
-        fault(places.value("question"), format!("probe `{id}` has an empty question"), "write what is asked");
+        let message = say!("probe `{id}` has an empty question", "问题 `{id}` 的提问为空");
+        fault(places.value("question"), message, word("write what is asked", "请写明所问内容"));
     }
     if probe.point.is_some_and(|point| point.0 == 0) {
-        let help = "points count from 1: 1 is the first compression, the last is the default";
-        fault(places.value("point"), format!("probe `{id}` is asked at point 0"), help);
+        let help = word(
+            "points count from 1: 1 is the first compression, the last is the default",
+            "压缩点从 1 计：1 为首次压缩，默认为最后一次",
+        );
+        fault(places.value("point"), say!("probe `{id}` is asked at point 0", "问题 `{id}` 在压缩点 0 提问"), help);
     }
     if !probe.answerable && !probe.expected_facts.is_empty() {
-        let help = "its right answer is that the transcript does not say; remove the facts or \"answerable\": false";
-        fault(places.value("expected_facts"), format!("probe `{id}` is unanswerable, yet has expected facts"), help);
+        let help = word(
+            "its right answer is that the transcript does not say; remove the facts or \"answerable\": false",
+            "其正确回答是会话记录没有说明；请删去事实或 \"answerable\": false",
+        );
+        let message =
+            say!("probe `{id}` is unanswerable, yet has expected facts", "问题 `{id}` 无法回答，却有预期事实");
+        fault(places.value("expected_facts"), message, help);
     }
     let expected = probe.expected_facts.iter().enumerate().map(|(index, fact)| (places.fact(index), fact));
     let superseded = probe.superseded_facts.iter().map(|fact| (places.value("superseded_facts"), fact));
     for (place, _) in expected.chain(superseded).filter(|(_, fact)| is_blank(fact)) {
-        fault(place, format!("probe `{id}` has an empty fact"), "a fact is a short text, or a list of its spellings");
+        let message = say!("probe `{id}` has an empty fact", "问题 `{id}` 有空的事实");
+        let help = word("a fact is a short text, or a list of its spellings", "事实是一段短文本，或其写法的列表");
+        fault(place, message, help);
     }
     faults
 }

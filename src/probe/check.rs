@@ -4,6 +4,8 @@ use std::ops::{Range, RangeInclusive};
 
 use super::bank::{Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
+use base::locale::{Locale, word};
+use base::say;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::transcript::{Fixture, fold};
 
@@ -87,8 +89,15 @@ fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> Ban
         kind: FindingKind::PointOutOfRange,
         probe: Some(probe.id.clone()),
         place: places.value("point"),
-        message: format!("probe `{}` is asked at point {number}, but the fixture has {points}", probe.id),
-        help: format!("give a point from 1 to {points}, or leave it out for the last"),
+        message: say!(
+            "probe `{}` is asked at point {number}, but the fixture has {points}",
+            "问题 `{}` 在压缩点 {number} 提问，而样本只有 {points} 个",
+            probe.id
+        ),
+        help: say!(
+            "give a point from 1 to {points}, or leave it out for the last",
+            "请给出 1 至 {points} 的压缩点，或省略以用最后一个"
+        ),
     }
 }
 
@@ -103,9 +112,12 @@ struct Proof<'a> {
 impl Proof<'_> {
     fn run(&self, findings: &mut Vec<BankFinding>) {
         if self.probe.answerable && self.probe.expected_facts.is_empty() && self.probe.reference_answer.is_none() {
-            let message = "has neither expected facts nor a reference answer".to_owned();
-            let help =
-                "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer";
+            let message =
+                word("has neither expected facts nor a reference answer", "既无预期事实也无参考答案").to_owned();
+            let help = word(
+                "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer",
+                "评审只能凭上下文评分；若会话记录中没有答案，请写 \"answerable\": false",
+            );
             findings.push(self.finding(FindingKind::NoTruth, self.places.value("question"), message, help));
         }
         let question = fold(&self.probe.question);
@@ -116,7 +128,7 @@ impl Proof<'_> {
                 self.finding(
                     kind,
                     self.places.fact(index),
-                    format!("expected fact \"{}\" {message}", fact.name()),
+                    say!("expected fact \"{}\" {message}", "预期事实 \"{}\" {message}", fact.name()),
                     help,
                 )
             }));
@@ -125,13 +137,14 @@ impl Proof<'_> {
             let found = self.superseded(fact);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
                 let place = self.places.value("superseded_facts");
-                self.finding(kind, place, format!("superseded fact \"{}\" {message}", fact.name()), help)
+                let message = say!("superseded fact \"{}\" {message}", "已被取代的事实 \"{}\" {message}", fact.name());
+                self.finding(kind, place, message, help)
             }));
         }
     }
 
     fn finding(&self, kind: FindingKind, place: Range<usize>, message: String, help: &str) -> BankFinding {
-        let message = format!("probe `{}`: {message}", self.probe.id);
+        let message = say!("probe `{}`: {message}", "问题 `{}`：{message}", self.probe.id);
         BankFinding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
     }
 
@@ -139,36 +152,64 @@ impl Proof<'_> {
         let mut found = Vec::new();
         if self.probe.literal && !self.history.holds(finder, self.prefix.clone()) {
             let later = self.history.holds(finder, self.prefix.end..self.history.len());
-            let message = if later { "occurs only after its point" } else { "occurs nowhere before its point" };
-            let help = "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase";
+            let message =
+                if later { word("occurs only after its point", "只在其压缩点之后出现") } else { nowhere() };
+            let help = word(
+                "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase",
+                "请引用会话记录原文、加上其中的写法，或对转述写 \"literal\": false",
+            );
             found.push((FindingKind::UnprovenFact, message.to_owned(), help));
         }
         if finder.occurs_in(question) {
-            let help = "ask without naming the answer; whoever repeats the question has it right";
-            found.push((FindingKind::GivenAway, "occurs in the question".to_owned(), help));
+            let help = word(
+                "ask without naming the answer; whoever repeats the question has it right",
+                "提问时不要说出答案；否则重复问题即可答对",
+            );
+            found.push((FindingKind::GivenAway, word("occurs in the question", "出现在问题中").to_owned(), help));
         }
         if self.history.holds(finder, self.tail.clone()) {
-            let help = "it is shown verbatim, so it says nothing about the compression; ask for another fact";
-            found.push((FindingKind::InTail, "also occurs in the verbatim tail".to_owned(), help));
+            let help = word(
+                "it is shown verbatim, so it says nothing about the compression; ask for another fact",
+                "它会原样展示，因此不能说明压缩；请问另一个事实",
+            );
+            let message = word("also occurs in the verbatim tail", "也出现在逐字保留的尾部").to_owned();
+            found.push((FindingKind::InTail, message, help));
         }
         if finder.shortest() < STRONG {
-            let help = "write what is beside it too, as in \"retries: 5\" for \"5\"";
-            let message = format!("is under {STRONG} characters and may occur in any text by chance");
+            let help = word(
+                "write what is beside it too, as in \"retries: 5\" for \"5\"",
+                "请连同旁边的内容一起写，例如以 \"retries: 5\" 代替 \"5\"",
+            );
+            let message = say!(
+                "is under {STRONG} characters and may occur in any text by chance",
+                "不足 {STRONG} 个字符，可能偶然出现在任何文本中"
+            );
             found.push((FindingKind::Weak, message, help));
         }
         if self.probe.superseded_facts.contains(fact) {
-            let help = "it is either true now or it was true once; keep one of the two";
-            found.push((FindingKind::Contradiction, "is also listed as superseded".to_owned(), help));
+            let help = word(
+                "it is either true now or it was true once; keep one of the two",
+                "它要么现在成立，要么曾经成立；请只留其一",
+            );
+            let message = word("is also listed as superseded", "也被列为已被取代").to_owned();
+            found.push((FindingKind::Contradiction, message, help));
         }
         found
     }
 
     fn superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
         let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
-        let help = "what never occurred there cannot be carried over by mistake; quote the transcript";
+        let help = word(
+            "what never occurred there cannot be carried over by mistake; quote the transcript",
+            "从未出现过的内容不可能被误带过来；请引用会话记录原文",
+        );
         let missing = self.probe.literal && !known;
-        missing.then(|| (FindingKind::UnprovenSuperseded, "occurs nowhere before its point".to_owned(), help))
+        missing.then(|| (FindingKind::UnprovenSuperseded, nowhere().to_owned(), help))
     }
+}
+
+fn nowhere() -> &'static str {
+    word("occurs nowhere before its point", "在其压缩点之前从未出现")
 }
 
 /// Whether the bank has enough probes, not too many, and all types. Few probes at one of several points are fine.
@@ -185,17 +226,24 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
     let wanted = recommended_probes(points);
     let count = (!wanted.contains(&probes.len())).then(|| {
         let (fewest, most) = (wanted.start(), wanted.end());
-        let message = format!("probes in the bank: {}; {fewest} to {most} are recommended", probes.len());
-        finding(FindingKind::Count, message, "few probes measure little, many cost much")
+        let message = say!(
+            "probes in the bank: {}; {fewest} to {most} are recommended",
+            "题库中的问题： {} 个；建议 {fewest} 至 {most} 个",
+            probes.len()
+        );
+        let help = word("few probes measure little, many cost much", "问题太少量不出什么，太多则费用高");
+        finding(FindingKind::Count, message, help)
     });
     let absent: Vec<&str> = ProbeType::ALL
         .into_iter()
         .filter(|kind| probes.iter().all(|probe| probe.kind != *kind))
-        .map(ProbeType::name)
+        .map(|kind| word(kind.name(), kind.label(Locale::Zh)))
         .collect();
     let balance = (!absent.is_empty()).then(|| {
-        let message = format!("the bank has no {} probe", absent.join(", no "));
-        finding(FindingKind::Balance, message, "dimensions that only such probes measure will be absent")
+        let (english, chinese) = (absent.join(", no "), absent.join("、"));
+        let message = say!("the bank has no {english} probe", "题库中没有 {chinese} 问题");
+        let help = word("dimensions that only such probes measure will be absent", "只由这类问题度量的维度将会缺失");
+        finding(FindingKind::Balance, message, help)
     });
     count.into_iter().chain(balance).collect()
 }

@@ -19,8 +19,8 @@ pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<Stri
     }
     const SHOWN: usize = 3;
     let more = gains.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" +{more}") } else { String::new() };
-    let shown = gains.get(..SHOWN).unwrap_or(&gains).join(", ");
+    let more = if more > 0 { fill(tr.and_others, &[&more.to_string()]) } else { String::new() };
+    let shown = gains.get(..SHOWN).unwrap_or(&gains).join(tr.and_comma);
     let line = fill(tr.open_book_line, &[&format!("{shown}{more}")]);
     Some(archive_sentence(summary, tr).map_or(line.clone(), |sentence| format!("{line} {sentence}")))
 }

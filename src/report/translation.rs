@@ -275,7 +275,8 @@ texts! {
          Gain: open − closed on the same probes. Lost and not searched: the agent did not know what it lost.",
         "仅作描述：除非在运行前声明 [gate] primary = \"open\"，结论只针对闭卷回答。增益：同一批问题上开卷 − 闭卷。\
          丢失而未检索：智能体不知道自己丢失了什么。";
-    open_book_line: "with a search: {}", "可检索时：{}";
+    open_book_line: "with a search: {}.", "可检索时：{}。";
+    and_others: ", {} more", "，另 {} 个";
     archive_alone:
         "A search without any context scores {}, within 1.0 of the whole transcript ({}): open scores measure the archive \
          more than the method.",

@@ -136,6 +136,42 @@ fn everyday_commands_print_no_english_words() {
     assert!(left.is_empty(), "{}", left.join("\n"));
 }
 
+#[test]
+fn what_is_wrong_with_a_pipeline_and_a_bank_is_said_in_chinese() {
+    let (project, _) = project();
+    let own = facts(&project);
+    let sound = project.read("pipeline.toml");
+    let wrong = [
+        ("runs     = 3", "runs = \"three\""),
+        ("runs     = 3", "runs = 0"),
+        ("runs     = 3", "rums = 3"),
+        ("[[answer]]\nname  = \"agent\"", "[[answer]]\nname  = \"-\""),
+        ("model = \"lexical\"\n\n[[judge]]", "model = \"nobody/m\"\n\n[[judge]]"),
+        ("strategy = \"extract\"", "strategy = \"extrakt\""),
+        ("prompt   = \"prompts/anchored.md\"", "prompt = \"prompts/gone.md\""),
+        ("target_tokens = 2000", "target_tokens = [2000]"),
+        ("name     = \"extract\"", "name     = \"mask\""),
+    ];
+    for (from, to) in wrong {
+        project.write("pipeline.toml", &sound.replacen(from, to, 1));
+        let ended = project.expect(2, "check --all");
+        // The excerpt is the user's; what stands beside its carets is ours.
+        let is_excerpt = |line: &&str| line.contains('│') && line.contains(" = ");
+        let said: String = format!("{}\n{}", ended.stdout, ended.stderr)
+            .lines()
+            .filter(|line| !is_excerpt(line))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let mut own = own.clone();
+        own.extend(words_of(&format!("{sound} {to} provider model openai anthropic openrouter ollama toml pipeline")));
+        assert_eq!(english(&prose(&said), &own), Vec::<String>::new(), "{to}: {said}");
+    }
+    project.write("pipeline.toml", &sound);
+    let bank = project.read("probes/tally-bank-export.probes.json");
+    project.write("probes/tally-bank-export.probes.json", &bank.replacen("\"type\"", "\"kind\"", 1));
+    project.expect(2, "check").says(&["问题 中有未知键 `kind`"]);
+}
+
 /// What a page without a script says: its text without style and tags.
 pub(super) fn text_of_page(page: &str) -> String {
     let body = page.split_once("<body>").map_or(page, |(_, body)| body);

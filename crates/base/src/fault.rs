@@ -24,7 +24,7 @@ impl Fault {
 
     /// An unknown key of a table or object (`of`), with the nearest known one.
     pub fn unknown_key(place: Range<usize>, key: &str, of: &str, known: &[&str]) -> Fault {
-        Fault::at(place, format!("unknown key `{key}` in {of}"), suggestion(key, known))
+        Fault::at(place, say!("unknown key `{key}` in {of}", "{of} 中有未知键 `{key}`"), suggestion(key, known))
     }
 
     /// The fault of a JSON text that starts at byte `offset` of `text`.

@@ -9,7 +9,7 @@ use base::units::Tokens;
 
 use super::{
     DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
-    TomlReader, described, merge, parse, suggest,
+    TomlReader, TypeName, described, merge, parse, suggest,
 };
 
 table! {
@@ -335,6 +335,10 @@ impl ReadToml for RunsTable {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
+        const EXPECTED: TypeName = TypeName::new(
+            "a number of runs, or a table of `compress`, `answer` and `judge`",
+            "运行次数，或由 `compress`、`answer` 与 `judge` 组成的表",
+        );
         match value.get_ref() {
             DeValue::Table(table) => Some(RunsTable(RunsByStage::of(table, reader))),
             DeValue::Integer(_) => {
@@ -343,7 +347,7 @@ impl ReadToml for RunsTable {
                 let (compress, one) = (number(runs, value.span()), number(1, value.span()));
                 Some(RunsTable(RunsByStage { compress, answer: one.clone(), judge: one }))
             }
-            _ => reader.mistyped(value, "a number of runs, or a table of `compress`, `answer` and `judge`"),
+            _ => reader.mistyped(value, EXPECTED),
         }
     }
 
@@ -362,7 +366,8 @@ impl ReadToml for TailValue {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
-        const EXPECTED: &str = "a number of tokens, \"30%\" or \"20 messages\"";
+        const EXPECTED: TypeName =
+            TypeName::new("a number of tokens, \"30%\" or \"20 messages\"", "词元数、\"30%\" 或 \"20 messages\"");
         match value.get_ref() {
             DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
             DeValue::String(text) => {
@@ -397,7 +402,7 @@ impl ReadToml for ProtocolName {
             DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
             DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
             DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
-            _ => reader.mistyped(value, "1, 2 or \"lines\""),
+            _ => reader.mistyped(value, TypeName::new("1, 2 or \"lines\"", "1、2 或 \"lines\"")),
         }
     }
 }
@@ -418,7 +423,7 @@ impl ReadToml for FixturePaths {
         match value.get_ref() {
             DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
             DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
-            _ => reader.mistyped(value, "a folder, or a list of globs"),
+            _ => reader.mistyped(value, TypeName::new("a folder, or a list of globs", "文件夹，或通配模式的列表")),
         }
     }
 }
