@@ -152,7 +152,10 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
     let limit = |text: String, model: &str| text.replace(model, &format!("{model}\nmax_output_tokens = 100"));
     let models = ["model = \"mock/judge-1\"", "model    = \"mock/small-1\"", "model  = \"mock/small-1\""];
     let limited = models.into_iter().fold(project.read("pipeline.toml"), limit);
-    project.write("pipeline.toml", &format!("{limited}\n{PRICES}"));
+    // A judge that costs next to nothing, so that what does not fit into the budget is a step of an answer.
+    let cheap = "[prices.\"mock/judge-1\"]\ninput = 0.01\noutput = 0.01";
+    let prices = PRICES.replace("[prices.\"mock/judge-1\"]\ninput = 100.0\noutput = 200.0", cheap);
+    project.write("pipeline.toml", &format!("{limited}\n{prices}"));
     project.expect(0, "run --label whole --runs 1 --methods nothing");
     let whole = server.count();
     let asks_next = |asked: &Asked| may_search(asked) && asked.text.contains("[message ");
@@ -161,11 +164,11 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
         project.remove("cache");
         let mut sent = 0;
         let (mut begun, mut ended, mut stopped_within) = (0, 0, 0);
-        // Each run may send a little more than the one before: some of them end between the two steps of an answer.
+        // One request at a time, so that each run ends at the same one: some end between the two steps of an answer.
         for round in 0..60 {
             server.forget();
-            let budget = if limit == "--max-cost" { 2 } else { 7 };
-            let run = project.compeval(&format!("run --label a --runs 1 --methods nothing {limit} {budget}"));
+            let budget = if limit == "--max-cost" { "0.1" } else { "7" };
+            let run = project.compeval(&format!("run --label a -j 1 --runs 1 --methods nothing {limit} {budget}"));
             sent += server.count();
             if run.code == 0 {
                 break;
