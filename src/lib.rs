@@ -41,7 +41,7 @@
 //! 2. [`plan::Frontier`] walks the matrix and returns each [`plan::Task`] whose inputs are known. [`plan::Preparer`] makes
 //!    an [`action::Work`] of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
 //!    [`action::Inputs`] is its [`action::ActionKey`].
-//! 3. The key is looked up in the [`cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
+//! 3. The key is looked up in the [`store::cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
 //!    [`models::Client`], starts the user's program, or applies a rule ([`stand_in`], [`compress::compute()`]). The raw
 //!    output is on disk before it is read. The digest of the output as read makes more tasks ready.
 //! 4. For every judged cell [`measure`] finds where facts were lost, and the scheduler emits a [`results::Row`].
@@ -64,10 +64,10 @@ pub mod action;
 pub mod answer;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod cache;
+pub mod compress;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod compress;
+pub mod entries;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod judge;
@@ -83,9 +83,6 @@ pub mod plan;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod probe;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod remote;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod report;

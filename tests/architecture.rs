@@ -13,13 +13,12 @@ use std::sync::OnceLock;
 use module_graph::{CrateModules, ModuleGraph};
 
 /// The library crates, in `crates`. Cargo checks what they may import.
-const LIBRARIES: &[&str] = &["base", "lexical", "models", "sessions", "stats"];
+const LIBRARIES: &[&str] = &["base", "lexical", "models", "sessions", "stats", "store"];
 
 /// The modules of the root package, lowest first, each with the modules it may import. All of these stand above it.
 const MODULES: &[(&str, &[&str])] = &[
     ("action", &[]),
-    ("cache", &["action"]),
-    ("remote", &["cache", "action"]),
+    ("entries", &["action"]),
     ("probe", &["action"]),
     ("compress", &["action"]),
     ("search", &[]),
@@ -27,43 +26,40 @@ const MODULES: &[(&str, &[&str])] = &[
     ("judge", &["probe", "action"]),
     ("measure", &["probe"]),
     ("stand_in", &["action", "probe", "judge"]),
-    ("pipeline", &["remote", "measure", "probe", "compress", "answer", "judge", "action"]),
-    ("plan", &["pipeline", "measure", "probe", "compress", "answer", "search", "judge", "action", "cache"]),
+    ("pipeline", &["measure", "probe", "compress", "answer", "judge", "action"]),
+    ("plan", &["pipeline", "measure", "probe", "compress", "answer", "search", "judge", "action", "entries"]),
     ("parts", &["plan", "pipeline", "compress", "judge", "action"]),
     ("results", &["parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
     ("report", &["results", "pipeline", "judge", "measure", "probe", "action"]),
-    (
-        "scheduler",
-        &["plan", "pipeline", "stand_in", "results", "answer", "judge", "compress", "remote", "cache", "action"],
-    ),
+    ("scheduler", &["plan", "pipeline", "stand_in", "results", "answer", "judge", "compress", "entries", "action"]),
     (
         "evaluation",
         &[
             "scheduler", "report", "results", "parts", "plan", "pipeline", "measure", "answer", "judge", "probe",
-            "compress", "remote", "cache", "action",
+            "compress", "entries", "action",
         ],
     ),
     (
         "cli",
         &[
-            "evaluation", "remote", "report", "scheduler", "results", "parts", "plan", "pipeline", "stand_in",
-            "measure", "answer", "judge", "probe", "compress", "cache", "action",
+            "evaluation", "report", "scheduler", "results", "parts", "plan", "pipeline", "stand_in", "measure",
+            "answer", "judge", "probe", "compress", "entries", "action",
         ],
     ),
 ];
 
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sled::", &["src/cache/index/tree.rs"]),
-    ("zstd::", &["src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
+    ("sled::", &["crates/store/src/cache/index/tree.rs"]),
+    ("zstd::", &["crates/store/src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),
     ("governor::", &["crates/models/src/limits/buckets.rs"]),
-    ("reqwest::", &["crates/models/src/http.rs"]),
-    ("rustls::", &["crates/models/src/http.rs"]),
-    ("blake3::", &["src/action/digest.rs"]),
-    ("ring::", &["src/remote/keys.rs"]),
-    ("opendal::", &["src/remote/object_store.rs"]),
-    ("opendal_http_transport_reqwest::", &["src/remote/object_store.rs"]),
+    ("reqwest::", &["crates/base/src/http.rs", "crates/models/src/http.rs"]),
+    ("rustls::", &["crates/base/src/http.rs"]),
+    ("blake3::", &["crates/store/src/digest.rs"]),
+    ("ring::", &["crates/store/src/remote/keys.rs"]),
+    ("opendal::", &["crates/store/src/remote/object_store.rs"]),
+    ("opendal_http_transport_reqwest::", &["crates/store/src/remote/object_store.rs"]),
     ("minijinja::", &["src/action/template.rs"]),
     ("regex_automata::", &["crates/base/src/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use compeval::action::{ActionKey, Digest};
-use compeval::cache::{LockHolder, Lookup, Store};
+use compeval::entries::{EntryLookup, key_of};
 use compeval::pipeline::starter_files;
 use serde_json::Value;
+use store::cache::{LockHolder, Lookup, Store};
 use tempfile::TempDir;
 
 const FIXTURE: &str = "tally-bank-export";
@@ -220,14 +221,14 @@ fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
 /// Puts entries of some size into the cache, made like one that is there.
 #[cfg(target_os = "linux")]
 fn enlarge(project: &Project, entries: u64, words: u64) {
-    let store = Store::open(&project.0.path().join("cache"), &LockHolder { command: "run".into() }).unwrap();
-    let meta = store.meta(&store.records().remove(0)).unwrap();
+    let store = Store::open(&project.0.path().join("cache"), &LockHolder { command: "run".into() }, key_of).unwrap();
+    let header = store.meta(&store.records().remove(0)).unwrap().header();
     let body =
         |n: u64| (0..words).map(|m: u64| Digest::hash([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let puts =
-            (0..entries).map(|n: u64| store.put_reply(ActionKey(Digest::hash(n.to_le_bytes())), &meta, body(n).into()));
+        let puts = (0..entries)
+            .map(|n: u64| store.put_reply(ActionKey(Digest::hash(n.to_le_bytes())), &header, body(n).into()));
         futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
     });
     store.close().unwrap();
@@ -255,12 +256,12 @@ fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
 fn failed_call(project: &Project) -> (String, String) {
     let folder = project.0.path().join("cache");
-    let store = Store::open(&folder, &LockHolder { command: "run".into() }).unwrap();
+    let store = Store::open(&folder, &LockHolder { command: "run".into() }, key_of).unwrap();
     let like = store.records().remove(0);
     let meta = store.meta(&like).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let key = ActionKey(Digest::hash("a call that failed"));
-    runtime.block_on(store.fail(key, &meta, "overloaded", "529 from the provider")).unwrap();
+    runtime.block_on(store.fail(key, &meta.header(), "overloaded", "529 from the provider")).unwrap();
     store.close().unwrap();
     (key.to_string(), like.key.to_string())
 }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use base::units::Tokens;
-use compeval::cache::{CacheSnapshot, ImportOrigin, Lookup, Store, pack_entry};
 use compeval::compress::{CommandSpec, CompressOutput, Method, MethodName, Protocol, Strategy};
+use compeval::entries::{EntryLookup, key_of};
 use compeval::judge::{CriterionId, Rubric, read_reply};
 use compeval::pipeline::{OpenRequest, open, project_paths, starter_files};
 use compeval::probe::ParsedBank;
@@ -24,6 +24,7 @@ use models::{Dialect, Operation, read, read_billing};
 use sessions::import::{FixtureOptions, assemble, read_bytes};
 use sessions::observe::{combine, observe};
 use sessions::transcript::{Message, ParsedFixture};
+use store::cache::{CacheSnapshot, ImportOrigin, Lookup, Store, pack_entry};
 
 /// Inputs for each target where no time is given.
 const INPUTS: u64 = 60;
@@ -311,7 +312,7 @@ fn packs() {
                     drop((snapshot.meta(&record), snapshot.body(&record)));
                 }
             }
-            if let Ok(store) = Store::open(&damaged, &support::holder()) {
+            if let Ok(store) = Store::open(&damaged, &support::holder(), key_of) {
                 drop(store.verify());
             }
         }
@@ -323,7 +324,7 @@ fn pushed_entries() {
     let folder = tempfile::tempdir().unwrap();
     let (_, sound) = cache_and_entry(folder.path());
     let frames = zstd::decode_all(sound.as_slice()).unwrap();
-    let into = Store::open(&folder.path().join("target"), &support::holder()).unwrap();
+    let into = Store::open(&folder.path().join("target"), &support::holder(), key_of).unwrap();
     let origin =
         ImportOrigin { file: "fs:///shared".to_owned(), digest: compeval::action::Digest::hash("pack"), writer: None };
     let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| drop(into.add_packed(&support::key(0).0, bytes, &origin)));

@@ -23,9 +23,10 @@ mod loopback;
 
 use bucket::{BUCKET, KEY_ID, ObjectStore};
 use compeval::action::ActionKey;
-use compeval::cache::{LockHolder, Store};
-use compeval::remote::{RemoteMode, RemoteSettings, SharedCache, SigningKey, TrustedWriter};
+use compeval::entries::key_of;
 use futures::StreamExt;
+use store::cache::{LockHolder, Store};
+use store::remote::{RemoteMode, RemoteSettings, SharedCache, SigningKey, TrustedWriter};
 
 const KEYS: u64 = 100_000;
 const PUSHED: u64 = 6_000;
@@ -137,7 +138,7 @@ fn shared() -> SharedCache {
 }
 
 fn open(folder: &Path) -> Store {
-    Store::open(folder, &LockHolder { command: "measurement".into() }).unwrap()
+    Store::open(folder, &LockHolder { command: "measurement".into() }, key_of).unwrap()
 }
 
 /// Makes entries, and uploads them as so many runs.

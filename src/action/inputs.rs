@@ -7,12 +7,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::digest::{ActionKey, Digest, DigestBuilder};
 use super::stage::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
 use super::work::{BuiltInStrategy, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
 use models::ToolOffer;
+use store::{ActionKey, Digest, DigestBuilder};
 
 /// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
 /// A deterministic action has none, so that all repetitions share one key and one execution.

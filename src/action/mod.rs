@@ -5,16 +5,15 @@
 //! (or, for the provider's name, the one function that visits a `Work` skips it). This module does no I/O and reads no
 //! clock.
 
-mod digest;
 mod stage;
 mod value;
 mod template;
 mod work;
 mod inputs;
 
-pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources, memo_key};
 pub use stage::{Stage, StageName};
+pub use store::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
 pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
 pub use work::{BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};

@@ -13,10 +13,10 @@ use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
 
-use super::digest::{Digest, DigestBuilder};
 use super::value::InputValue;
 use base::locale::Locale;
 use base::text::line_and_column;
+use store::{Digest, DigestBuilder};
 
 /// The value that gives the built-in model the text of a prompt as its author wrote it, without the values of its
 /// variables.

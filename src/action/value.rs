@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::digest::{Digest, DigestBuilder};
+use store::{Digest, DigestBuilder};
 
 /// A text identified by its digest.
 #[derive(Clone, Debug)]

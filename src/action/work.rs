@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::digest::{Digest, DigestBuilder};
 use super::template::Prompt;
 use super::value::InputValue;
 use base::units::Tokens;
@@ -11,6 +10,7 @@ use models::{
     Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings, ToolOffer,
 };
 use sessions::transcript::Role;
+use store::{Digest, DigestBuilder};
 
 /// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
 /// makes older outputs stale.

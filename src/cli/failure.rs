@@ -2,19 +2,19 @@
 
 use std::error::Error;
 
-use crate::cache::CacheError;
 use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
 use crate::cli::format::{Noun, count, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
-use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::{FileError, Shortage};
 use base::locale::word;
 use base::say;
+use store::cache::CacheError;
+use store::remote::{RemoteError, SettingsError};
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Event;
 use crate::pipeline::Problems;
 use crate::plan::CostEstimate;
-use crate::remote::SharedSummary;
 use base::locale::word;
 use base::say;
+use store::remote::SharedSummary;
 
 /// Prints what an event has to say, if that is anything.
 pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {

@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{CacheSnapshot, Store};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs, StagesArg};
 use crate::cli::failure::Failure;
 use crate::cli::notices::{print_notice, print_warnings};
@@ -15,6 +14,7 @@ use crate::scheduler::BudgetLimits;
 use base::locale::word;
 use base::say;
 use base::units::Usd;
+use store::cache::{CacheSnapshot, Store};
 
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::cli::args::REMOTE;
 use crate::cli::failure::{Failure, NEW_KEY};
 use crate::cli::notices::print_notice;
 use crate::cli::terminal::Console;
+use crate::entries::key_of;
 use crate::evaluation::variable;
 use crate::evaluation::{EvaluationError, Event, Listening, connect_remote, trusted_keys};
-use crate::remote::{
+use base::locale::word;
+use store::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache,
     SigningKey, TrustedWriter,
 };
-use base::locale::word;
 
 /// The variable with the secret key.
 pub(crate) const SIGNING_KEY: &str = "COMPEVAL_SIGNING_KEY";
@@ -30,21 +31,19 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "WRITER", help_heading = REMOTE)]
     pub(crate) trust: Vec<String>,
     /// `write` uploads what is made here, signed with the key in COMPEVAL_SIGNING_KEY (or COMPEVAL_REMOTE_MODE)
-    #[arg(long, value_name = "MODE", help_heading = REMOTE)]
+    #[arg(long, value_name = "MODE", value_parser = remote_modes(), help_heading = REMOTE)]
     pub(crate) remote_mode: Option<RemoteMode>,
 }
 
-impl ValueEnum for RemoteMode {
-    fn value_variants<'a>() -> &'a [RemoteMode] {
-        &[RemoteMode::Read, RemoteMode::Write]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            RemoteMode::Read => PossibleValue::new("read").help("Pull alone"),
-            RemoteMode::Write => PossibleValue::new("write").help("Pull and upload"),
+/// The values of `--remote-mode`.
+fn remote_modes() -> impl TypedValueParser<Value = RemoteMode> {
+    let modes = RemoteMode::ALL.map(|mode| {
+        PossibleValue::new(mode.name()).help(match mode {
+            RemoteMode::Read => "Pull alone",
+            RemoteMode::Write => "Pull and upload",
         })
-    }
+    });
+    PossibleValuesParser::new(modes).map(|name| RemoteMode::from_name(&name).unwrap_or_default())
 }
 
 impl RemoteArgs {
@@ -64,8 +63,8 @@ impl RemoteArgs {
             (Some(mode), _) => Some(mode),
             (None, None) => None,
             (None, Some(text)) => {
-                let wrong = |_| Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`");
-                Some(RemoteMode::from_str(text.trim(), false).map_err(wrong)?)
+                let mode = RemoteMode::from_name(text.trim());
+                Some(mode.ok_or_else(|| Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`"))?)
             }
         };
         let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
@@ -107,7 +106,7 @@ impl RemoteArgs {
         console: &Console,
     ) -> Result<Option<RemoteEntries>, Failure> {
         let reading = RemoteArgs { remote_mode: Some(RemoteMode::Read), ..self.clone() };
-        reading.connect(declared, console, RemoteEntries::open)
+        reading.connect(declared, console, |settings| RemoteEntries::open(settings, key_of))
     }
 
     fn connect<T>(

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::error::EvaluationError;
 use crate::action::Digest;
-use crate::cache::Lookup;
 use crate::pipeline::Pipeline;
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
     Comparison, ComparisonScope, FindTextEdit, Regradings, ResultSet, ResultsFolder, Side, TextEdit, compare,
     labels_compared_with, open_side,
 };
+use store::cache::Lookup;
 
 /// Two result sets that were compared: the judged one first, then the baseline.
 pub struct ComparedSets {

@@ -12,7 +12,6 @@ use super::comparison::ComparedSets;
 use super::contexts::{CachedContext, find_contexts, page_contexts};
 use super::error::EvaluationError;
 use super::publish::{banks, sessions};
-use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
@@ -21,6 +20,7 @@ use crate::results::{
     Summary, summarize,
 };
 use base::locale::Locale;
+use store::cache::Lookup;
 
 /// One side: its rows that are compared, by their place in the file.
 struct PageSide<'a> {

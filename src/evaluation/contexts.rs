@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::action::Digest;
-use crate::cache::{EntryStatus, Lookup, Record};
+use crate::entries::EntryRecord;
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
 use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task, read_output};
 use crate::report::html::{ContextKey, ContextText, PageContext};
 use crate::results::{Design, ListedRow, Row};
+use store::cache::{EntryStatus, Lookup, Record};
 
 /// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
 /// which outputs of the method are read have changed since: the current pipeline would read the output wrongly.
@@ -45,7 +46,7 @@ fn output_digest<L: Lookup>(cache: &L, preparer: Preparer<'_>, task: &CompressTa
         EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
         EntryStatus::Unparsed | EntryStatus::Output { .. } => {
             let bytes = cache.body(record).ok()?;
-            let body = RawBody { dialect: record.dialect, bytes: &bytes };
+            let body = RawBody { format: record.body_format(), bytes: &bytes };
             Some(read_output(&preparer, &Task::Compress(task.clone()), body).ok()?.digest())
         }
         EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
@@ -63,7 +64,7 @@ impl CachedContext {
     fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
         let bytes = cache.body(&self.record).ok()?;
         let task = reading_task(preparer.pipeline(), self.cell)?;
-        let text = read_context(preparer, task, RawBody { dialect: self.record.dialect, bytes: &bytes })?;
+        let text = read_context(preparer, task, RawBody { format: self.record.body_format(), bytes: &bytes })?;
         Some(text.map_or(ContextText::Opaque, ContextText::Readable))
     }
 }

@@ -7,11 +7,12 @@
 use super::engine::EngineOptions;
 use super::error::{DearestReply, EvaluationError};
 use super::project::stage_models;
-use crate::cache::Store;
+use crate::entries::Journal;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Assumptions, Preparer, forecast};
 use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices, longest_reply};
+use store::cache::Store;
 
 /// Refuses a run that its cost limit would stop at the first reply. Prepares the budget for one that is estimated below
 /// its limit although a single reply may cost more.
@@ -27,7 +28,7 @@ pub(super) fn check_cost_limit(
     let Some(limit) = options.budget.limits().usd.filter(|_| !options.offline) else { return Ok(()) };
     let Some(reply) = dearest_reply(pipeline, &prices).filter(|reply| reply.usd.0 > limit.0) else { return Ok(()) };
     let matrix = Matrix::new(pipeline);
-    let journal = store.journal()?;
+    let journal = Journal::read(store)?;
     let (refresh, submitted) = (journal.refresh(options.refresh.clone()), journal.held());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &submitted, reasons: false };
     let expected = forecast(Preparer::new(pipeline, &matrix), store, assumptions).ok();

@@ -16,10 +16,9 @@ use super::remote::report_warnings;
 use super::request_log::RequestLog;
 use super::rows::RowMaker;
 use crate::action::{Stage, StageName};
-use crate::cache::{Refresh, Store};
+use crate::entries::{Journal, Refresh};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
 use crate::plan::{OutputCache, Preparer};
-use crate::remote::SharedCache;
 use crate::results::ResultsFolder;
 use crate::scheduler::{
     BatchOptions, Budget, BudgetLimits, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes, StopRequest,
@@ -27,6 +26,8 @@ use crate::scheduler::{
 };
 use base::units::Tokens;
 use models::{Client, Limits, ModelUse, Prices, ProviderSpec};
+use store::cache::Store;
+use store::remote::SharedCache;
 
 /// How actions are performed: what is not part of the pipeline.
 #[derive(Default)]
@@ -182,7 +183,7 @@ pub fn with_engine<T>(
         programs: Programs::default(),
         shared,
     };
-    let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));
+    let scheduler_options = options.for_scheduler(pipeline, Journal::read(store)?.refresh(options.refresh.clone()));
     let runtime = runtime()?;
     let (_never, never) = watch::channel(StopRequest::No);
     listening.report(&Event::Started(&started));

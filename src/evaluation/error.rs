@@ -3,17 +3,17 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use crate::cache::CacheError;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::remote::{RemoteError, SettingsError};
 use crate::results::{FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::FileError;
 use base::say;
 use base::units::{Tokens, Usd};
 use models::ModelRef;
+use store::cache::CacheError;
+use store::remote::{RemoteError, SettingsError};
 
 /// The longest reply of a model, and what it costs.
 #[derive(Clone, Debug)]

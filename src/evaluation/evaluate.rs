@@ -25,16 +25,16 @@ use super::recorder::{Recorder, RunCounts};
 use super::regrade::{FinishedRun, check_drift};
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
-use crate::cache::{Layered, Lookup, Store};
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{Action, CostEstimate, reachable, selftest_actions};
-use crate::remote::{SharedCache, SharedSummary};
 use crate::results::{
     ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
     Manifest, Summary, names, open_side,
 };
 use crate::scheduler::{Budget, RunOutcome};
 use models::{Lane, Prices};
+use store::cache::{Layered, Lookup, Store};
+use store::remote::{SharedCache, SharedSummary};
 
 /// Evaluates what `request` names: opens the project, runs what is stale, publishes the results. `listener` receives
 /// each step as it happens.

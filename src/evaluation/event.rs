@@ -8,11 +8,11 @@ use super::part::PartOfRun;
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};
 use crate::plan::CostEstimate;
-use crate::remote::{RemoteError, SharedSummary};
 use crate::results::ResultsFolder;
 use crate::scheduler::{self, Budget, Spent, StopRequest};
 use base::files::FileError;
 use models::ProviderStatus;
+use store::remote::{RemoteError, SharedSummary};
 
 /// A step of an evaluation.
 #[derive(Debug)]

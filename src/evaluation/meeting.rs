@@ -6,11 +6,11 @@ use super::event::Listening;
 use super::merge::Merge;
 use super::part::{PartOfRun, PartRequest};
 use super::remote::report_warnings;
-use crate::cache::Store;
 use crate::parts::Assignment;
 use crate::pipeline::Pipeline;
-use crate::remote::{GivenRemote, PartName, RemoteError, RemoteSettings, SharedCache};
 use crate::results::{Label, Manifest};
+use store::cache::Store;
+use store::remote::{GivenRemote, PartName, RemoteError, RemoteSettings, SharedCache};
 
 /// Connects a process that runs a part or merges all with the remote that they meet in, and reads what it has.
 /// Returns the records of the parts, too, where they are merged.

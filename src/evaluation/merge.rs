@@ -10,10 +10,10 @@ use super::error::EvaluationError;
 use crate::action::StageName;
 use crate::parts::{Assignment, Engine, PartNumber};
 use crate::pipeline::Pipeline;
-use crate::remote::{FoundRecord, SharedSummary};
 use crate::results::{Design, DesignChange, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
 use base::say;
 use base::units::{Usage, Usd, add_known};
+use store::remote::{FoundRecord, SharedSummary};
 
 /// The parts of a run, by their records in the remote.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::path::Path;
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use crate::action::{ActionKey, Digest};
-use crate::cache::{ImportOrigin, Store, Writer};
 use crate::results::{ImportedEntries, Manifest, ResultsFolder, WriterEntries, open_results};
+use store::cache::{ImportOrigin, Store, Writer};
 
 /// Notes the entries that were made elsewhere: by files and by writers.
 pub(super) fn note_origins(

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::error::EvaluationError;
 use super::merge::MergeCoverage;
-use crate::cache::CacheError;
-use crate::remote::RemoteError;
 use crate::results::{self, FailedAction, Manifest, Publication, ResultsFolder, Summary};
 use crate::scheduler::RunOutcome;
+use store::cache::CacheError;
+use store::remote::RemoteError;
 
 /// What an evaluation came to.
 #[derive(Debug)]

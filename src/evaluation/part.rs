@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::parts::{Assignment, Engine, PartNumber, PartRecord};
 use crate::pipeline::Pipeline;
-use crate::remote::{GivenRemote, RemoteMode};
 use crate::results::{Label, PartFolder};
+use store::remote::{GivenRemote, RemoteMode};
 
 /// What a process does of a matrix that runs in parts.
 #[derive(Clone, Copy, Debug)]

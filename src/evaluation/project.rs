@@ -4,11 +4,12 @@ use std::path::Path;
 
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
+use crate::entries::key_of;
 use crate::pipeline::{OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths};
 use base::files::this_command;
 use base::threads::both;
 use models::{ApiKey, ModelUse};
+use store::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 
 /// A variable of this process, unless it is empty. Apart from keys, variables are read here alone.
 pub fn variable(name: &str) -> Option<String> {
@@ -98,7 +99,7 @@ pub fn open_store(cache: &Path, listening: &Listening<'_>) -> Result<Store, Eval
 }
 
 fn open_without_notices(cache: &Path) -> Result<Store, CacheError> {
-    Store::open(cache, &LockHolder { command: this_command() })
+    Store::open(cache, &LockHolder { command: this_command() }, key_of)
 }
 
 /// Reports the notices of the cache.

@@ -7,7 +7,6 @@ use super::comparison::{compared_to_baseline, text_edits_in};
 use super::contexts::{find_contexts, page_contexts};
 use super::error::EvaluationError;
 use crate::action::{Digest, DigestBuilder};
-use crate::cache::{CacheSnapshot, Lookup, Store};
 use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
@@ -19,6 +18,7 @@ use crate::results::{
 };
 use base::say;
 use base::threads::both;
+use store::cache::{CacheSnapshot, Lookup, Store};
 
 /// Worst probes that a report shows.
 const WORST: usize = 15;

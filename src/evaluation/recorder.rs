@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::event::{self, Listening};
 use crate::action::StageName;
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::remote::SharedCache;
 use crate::results::{
     FEW, FailedAction, FinishedRows, KeysFile, LinesFile, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts,
     Unused, names,
@@ -14,6 +13,7 @@ use crate::scheduler::{Event, Listener, Spent};
 use base::files::FileError;
 use base::say;
 use base::units::{Usage, Usd};
+use store::remote::SharedCache;
 
 /// The recorder of a run.
 pub(crate) struct Recorder {

@@ -17,11 +17,10 @@ use super::event::{Event, Listening, Started};
 use super::publish::gather;
 use super::recorder::RunCounts;
 use crate::action::{Digest, StageName};
-use crate::cache::{Lookup, Store};
+use crate::entries::EntryRecord;
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, RawBody, Task, regradings};
-use crate::remote::SharedCache;
 use crate::results::{
     AnswerScores, Comparison, Design, FinishedRows, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder,
     Row, ScoredRow, SetError, open_side,
@@ -29,6 +28,8 @@ use crate::results::{
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
 use stats::{REGRADED_ANSWERS, mean_of};
+use store::cache::{Lookup, Store};
+use store::remote::SharedCache;
 
 /// Answers of which the mean shift says too little if there are fewer.
 const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
@@ -201,7 +202,7 @@ impl Sides<'_> {
         let task = reading_task(self.pipeline, compress_cell(self.pipeline, self.design, row)?)?;
         let record = self.store.find(&row.keys.compress)?;
         let bytes = self.store.body(&record).ok()?;
-        let body = RawBody { dialect: record.dialect, bytes: &bytes };
+        let body = RawBody { format: record.body_format(), bytes: &bytes };
         read_context(Preparer::new(self.pipeline, &matrix), task, body)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use crate::remote::{DeclaredRemote, GivenRemote, RemoteError, RemoteSettings, SharedCache, SharedSummary};
 use crate::results::RemoteUse;
+use store::remote::{DeclaredRemote, GivenRemote, RemoteError, RemoteSettings, SharedCache, SharedSummary};
 
 /// The public keys of the writers that are trusted.
 pub fn trusted_keys(given: &GivenRemote, declared: &DeclaredRemote) -> BTreeSet<String> {

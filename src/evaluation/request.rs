@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use super::part::PartRequest;
 use crate::action::Stage;
 use crate::pipeline::{OpenRequest, Problems, find_pipeline};
-use crate::remote::GivenRemote;
 use crate::results::{Label, Manifest};
 use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
+use store::remote::GivenRemote;
 
 /// What is to be evaluated, and how far. The default of every field but `project` is what `compeval run` does without
 /// flags.

@@ -2,10 +2,10 @@ use super::*;
 use crate::action::StageName;
 use crate::parts::PartNumber;
 use crate::pipeline::starter_files;
-use crate::remote::GivenRemote;
 use crate::results::{self, Label};
 use crate::scheduler::{BudgetLimits, StopRequest};
 use base::units::Usd;
+use store::remote::GivenRemote;
 
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

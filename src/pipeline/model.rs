@@ -12,13 +12,13 @@ use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::judge::{JudgeSpec, Rubric, Scope, SelfTest, SelfTestDesign};
 use crate::probe::{Bank, Probe};
-use crate::remote::DeclaredRemote;
 use base::locale::Locale;
 use base::named_enum;
 use lexical::claims::{Rule, RulePosition};
 use lexical::facts::History;
 use models::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 use sessions::transcript::{Fixture, Message, Point, Role};
+use store::remote::DeclaredRemote;
 
 /// A validated pipeline: declared values, resolved, with the command line applied.
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use super::providers::{Environment, key_variables};
 use super::remote::declared_remote;
 use super::secrets::mask_secrets;
 use super::sources::{OUT_OF_BOUNDS, Pattern, SourceReader};
-use crate::remote::DeclaredRemote;
 use models::ApiKeyVariable;
+use store::remote::DeclaredRemote;
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,7 @@ use super::file::Located;
 use super::file::tables::{CacheTable, Declared};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
-use crate::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
-
-const MODES: [(&str, RemoteMode); 2] = [("read", RemoteMode::Read), ("write", RemoteMode::Write)];
+use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
 
 /// What the pipeline says about a remote.
 pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: &mut Problems) -> DeclaredRemote {
@@ -29,9 +27,9 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
         list.value.iter().filter_map(read).collect()
     });
     let mode = remote_mode.as_ref().and_then(|word| {
-        let found = MODES.iter().find(|(name, _)| *name == word.value).map(|(_, mode)| *mode);
+        let found = RemoteMode::from_name(&word.value);
         if found.is_none() {
-            let help = suggest(&word.value, MODES.iter().map(|(name, _)| *name));
+            let help = suggest(&word.value, RemoteMode::ALL.map(RemoteMode::name));
             error(word, format!("unknown remote_mode `{}`", word.value), help);
         }
         found

@@ -20,12 +20,13 @@ use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
 use crate::answer::Answerer;
-use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::compress::{SpanText, Strategy};
+use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
 use crate::pipeline::{Pipeline, PointIx, asked_models};
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use sessions::transcript::estimate_tokens;
+use store::cache::{EntryStatus, Lookup};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostEstimate {
@@ -548,8 +549,11 @@ impl PastCalls {
         let mut past = PastCalls::default();
         let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
         for record in lookup.records().into_iter().rev() {
-            let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };
-            let count = taken.entry(record.stage).or_default();
+            let (Some(stage), Some(input), Some(output)) = (record.stage(), record.usage.input, record.usage.output)
+            else {
+                continue;
+            };
+            let count = taken.entry(stage).or_default();
             if *count >= SAMPLE || matches!(record.status, EntryStatus::Failed { .. }) {
                 continue;
             }
@@ -559,7 +563,7 @@ impl PastCalls {
             };
             // A batch took as long as the vendor, or the user, let it wait.
             let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
-            let entry = past.calls.entry((record.stage.into(), model)).or_default();
+            let entry = past.calls.entry((stage.into(), model)).or_default();
             let (input, output) = (input.0 as f64, output.0 as f64);
             entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });
             if let Some((answerer, is_later)) = answerer_and_step(&coordinate) {

@@ -14,9 +14,10 @@ use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
 use crate::action::{ActionKey, Digest, StageName};
-use crate::cache::{Lookup, Record, Refresh};
+use crate::entries::{EntryRecord, Refresh};
 use crate::pipeline::MatrixCounts;
 use models::Prices;
+use store::cache::{Lookup, Record};
 
 /// What one stage would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -198,7 +199,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let read = || {
             let record = self.lookup.find(key)?;
             let bytes = self.lookup.body(&record).ok()?;
-            read_output(&self.preparer, task, RawBody { dialect: record.dialect, bytes: &bytes }).ok()
+            read_output(&self.preparer, task, RawBody { format: record.body_format(), bytes: &bytes }).ok()
         };
         task.fails_truncated(self.preparer.pipeline())
             && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)

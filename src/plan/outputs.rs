@@ -14,14 +14,15 @@ use super::reading::{Output, RawBody, Unreadable, read_output};
 use super::task::{ResolvedContext, Task};
 use crate::action::{ActionKey, Digest};
 use crate::answer::Answer;
-use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
+use crate::entries::EntryRecord;
 use crate::measure::ContextEntries;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
 use base::locale::word;
 use base::say;
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
+use store::cache::{Damage, Lookup, Record, StoredReply};
 
 /// Contexts in memory: more than a run has open at once.
 const CONTEXTS: usize = 96;
@@ -234,7 +235,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// As [`OutputCache::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
         let body = self.body(record)?;
-        Ok(read_output(&self.preparer, task, RawBody { dialect: record.dialect, bytes: &body })?)
+        Ok(read_output(&self.preparer, task, RawBody { format: record.body_format(), bytes: &body })?)
     }
 
     /// The body that a record leads to; the model that replied is noted.

@@ -8,8 +8,9 @@ use super::recovery::follow;
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
-use crate::cache::{Lookup, Refresh};
+use crate::entries::{EntryRecord, Refresh};
 use crate::pipeline::{Matrix, Pipeline};
+use store::cache::{Lookup, Record};
 
 /// The entries that the current pipeline reaches.
 #[derive(Debug, Default)]
@@ -23,8 +24,8 @@ pub struct ReachableEntries {
 }
 
 impl ReachableEntries {
-    pub fn contains(&self, key: &ActionKey, stage: Stage) -> bool {
-        self.keys.contains(key) || (stage == Stage::Probes && self.generates)
+    pub fn contains(&self, record: &Record) -> bool {
+        self.keys.contains(&record.key) || (self.generates && record.stage() == Some(Stage::Probes))
     }
 }
 

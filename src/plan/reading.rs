@@ -3,6 +3,7 @@
 use crate::action::Digest;
 use crate::answer::{self, Answer, Excerpt, SearchFault, SearchProtocol, SearchRequest};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
+use crate::entries::BodyFormat;
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::{ProbeCandidate, read_candidates};
 use base::message::Message;
@@ -74,21 +75,20 @@ pub enum Unreadable {
 /// A body as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBody<'b> {
-    /// The dialect of a reply; `None` of a program's output or a computed result.
-    pub dialect: Option<Dialect>,
+    pub format: BodyFormat,
     pub bytes: &'b [u8],
 }
 
 /// Reads the body that a task's action put out.
 pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
-    match (body.dialect, task) {
-        (Some(dialect), _) => {
+    match (body.format, task) {
+        (BodyFormat::Reply(dialect), _) => {
             let reply = models::read(dialect, operation(preparer, task), body.bytes, None)?;
             read_reply(preparer, task, dialect, &reply)
         }
-        (None, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),
-        (None, Task::Answer(task)) => read_excerpts(preparer, task, body.bytes),
-        (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
+        (BodyFormat::Local, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),
+        (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body.bytes),
+        (BodyFormat::Local | BodyFormat::Unknown, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
     }
 }
 

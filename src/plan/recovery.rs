@@ -10,9 +10,10 @@ use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
 use crate::action::ActionKey;
 use crate::answer::{Excerpt, Exchange, Recovery};
-use crate::cache::Lookup;
+use crate::entries::EntryRecord;
 use crate::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
+use store::cache::Lookup;
 
 /// What follows from the output of a task. `output` is that output where it was just read; it is read again only of
 /// answerers that may search.
@@ -57,7 +58,7 @@ fn read_entry<L: Lookup>(
 ) -> Result<Output, OutputUnavailable> {
     let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
     let bytes = lookup.body(&record)?;
-    Ok(read_output(preparer, task, RawBody { dialect: record.dialect, bytes: &bytes })?)
+    Ok(read_output(preparer, task, RawBody { format: record.body_format(), bytes: &bytes })?)
 }
 
 /// Makes all searches that are pending; those by a program are actions of their own, for which only the archive is read.

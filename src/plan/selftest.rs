@@ -5,9 +5,10 @@ use std::rc::Rc;
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, RawBody, read_output};
 use super::task::{SelftestTask, Task};
-use crate::cache::Lookup;
+use crate::entries::EntryRecord;
 use crate::judge::{Case, CriterionScore, JudgeQuestion};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
+use store::cache::Lookup;
 
 /// All cases of all judges, under the rubric and locale in force.
 pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
@@ -41,7 +42,7 @@ pub fn selftest_grades(pipeline: &Pipeline, lookup: &impl Lookup) -> Vec<Vec<Cri
     let grades = |task: Task| {
         let record = lookup.find(&preparer.prepare(&task).ok()?.key)?;
         let bytes = lookup.body(&record).ok()?;
-        match read_output(&preparer, &task, RawBody { dialect: record.dialect, bytes: &bytes }) {
+        match read_output(&preparer, &task, RawBody { format: record.body_format(), bytes: &bytes }) {
             Ok(Output::Grades(grades)) => Some(grades),
             _ => None,
         }

@@ -1,10 +1,11 @@
 //! The status of an action: its output is in the cache, or it is stale, and why.
 
 use crate::action::{Digest, InputChange, Repetition, Stage};
-use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, Refresh, RemovalReason};
+use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::pipeline::{CellCoordinate, Place};
 use base::units::Tokens;
 use models::{Dialect, longest_reply};
+use store::cache::{EntryStatus, Lookup, Record, RemovalReason};
 
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, PARSER_VERSION, RawBody, read_output};
@@ -75,7 +76,7 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
     let coordinate = cache_coordinate(&action.task.place(preparer.pipeline()), action.repetition);
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     let record = lookup.find(&key).filter(Record::is_usable)?;
-    let dialect = record.dialect?;
+    let BodyFormat::Reply(dialect) = record.body_format() else { return None };
     let changes = action.inputs().changes_since(&lookup.meta(&record).ok()?.inputs);
     let [InputChange { part, old, .. }] = changes.as_slice() else { return None };
     let old = match old {
@@ -100,7 +101,7 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
         return ActionStatus::Stale;
     }
     let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
-    match read_output(preparer, task, RawBody { dialect: record.dialect, bytes: &bytes }) {
+    match read_output(preparer, task, RawBody { format: record.body_format(), bytes: &bytes }) {
         Ok(output) => {
             let resolved = Resolved { key: record.key, out: output.digest(), cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: Some(Box::new(output)) }

@@ -14,15 +14,12 @@ use super::prefixes::SharedPrefixes;
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
-use crate::cache::{
-    CacheError, Damage, EntryCoordinate, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Store, now_ms,
-};
 use crate::compress::{self, CommandSpec, Strategy};
+use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use crate::plan::{
     self, Action, CurrentSources, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, RawBody, Resolved,
     Task, Unreadable,
 };
-use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
 use base::locale::word;
@@ -34,6 +31,8 @@ use models::{
     reply_failure, truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
+use store::cache::{CacheError, Damage, EntryStatus, Lookup, ParseResult, Record, Store, now_ms};
+use store::remote::SharedCache;
 
 /// An output that was just made.
 #[derive(Debug)]
@@ -173,8 +172,8 @@ impl Executor<'_> {
         })
     }
 
-    fn read(&self, action: &Action, dialect: Option<Dialect>, bytes: &[u8]) -> Result<Output, Unreadable> {
-        plan::read_output(&self.preparer, &action.task, RawBody { dialect, bytes })
+    fn read(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
+        plan::read_output(&self.preparer, &action.task, RawBody { format, bytes })
     }
 
     /// The program that an action starts.
@@ -235,7 +234,7 @@ impl Executor<'_> {
             Err(error) => {
                 let message = error.to_string();
                 let meta = self.describe(action, began.elapsed());
-                self.store.fail(action.key, &meta, "program", &message).await?;
+                self.store.fail(action.key, &meta.header(), "program", &message).await?;
                 Err(self.failure(action, blame, message).into())
             }
         }
@@ -249,7 +248,7 @@ impl Executor<'_> {
         spec: &CommandSpec,
         ProgramOutput { stdout, elapsed, .. }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let output = self.read(action, None, &stdout);
+        let output = self.read(action, BodyFormat::Local, &stdout);
         let reported = output.as_ref().ok().and_then(Output::usage);
         let usage = reported.unwrap_or_default();
         let model = || ModelRef::parse(spec.model.as_deref()?);
@@ -258,7 +257,7 @@ impl Executor<'_> {
             self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
         let meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(action, elapsed) };
-        let record = self.store.put_reply(action.key, &meta, stdout).await?;
+        let record = self.store.put_reply(action.key, &meta.header(), stdout).await?;
         self.note_read(action, record, output)
     }
 
@@ -279,8 +278,9 @@ impl Executor<'_> {
             }
         };
         let (body, meta) = (Bytes::from(body), EntryMeta { dialect, ..self.describe(action, began.elapsed()) });
-        let record = self.store.put_reply(action.key, &meta, body.clone()).await?;
-        self.note_read(action, record, self.read(action, dialect, &body))
+        let record = self.store.put_reply(action.key, &meta.header(), body.clone()).await?;
+        let format = record.body_format();
+        self.note_read(action, record, self.read(action, format, &body))
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
@@ -321,7 +321,9 @@ impl Executor<'_> {
             let store = |reply: &RawReply| {
                 let meta = self.describe_reply(action, reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
                 let body = reply.body.clone();
-                async move { self.store.put_reply(action.key, &meta, body).await.map(|record| stored.set(Some(record))) }
+                async move {
+                    self.store.put_reply(action.key, &meta.header(), body).await.map(|record| stored.set(Some(record)))
+                }
             };
             let asked = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
                 Ok((reply, completion)) if completion.truncated && !takes_truncated(action) => {
@@ -397,7 +399,7 @@ impl Executor<'_> {
         let request = action.request()?;
         let record = self.store.find(&action.key)?;
         let body = self.store.body(&record).ok()?;
-        let dialect = record.dialect.unwrap_or(Dialect::OpenaiChat);
+        let BodyFormat::Reply(dialect) = record.body_format() else { return None };
         let completion = match models::read(dialect, request.operation, &body, None) {
             Ok(completion) if completion.truncated && !takes_truncated(action) => Err(ReadFault::Truncated),
             read => read,
@@ -529,7 +531,7 @@ impl Executor<'_> {
         let failure = FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) };
         // before anything is waited for: what waits for its turn would fail alike
         breakers.record(request, &failure);
-        match self.store.fail(action.key, &meta, class.name(), &failure.message).await {
+        match self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await {
             Ok(_) => failure.into(),
             Err(error) => error.into(),
         }

@@ -12,8 +12,8 @@ use super::breakers::CircuitBreakers;
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::key_set::KeySet;
 use crate::action::ActionKey;
-use crate::cache::CacheError;
 use crate::plan::{Action, Task};
+use store::cache::CacheError;
 
 /// An action that is no longer under way.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]

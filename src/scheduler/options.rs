@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use crate::action::Work;
-use crate::cache::{CacheError, Refresh};
+use crate::entries::Refresh;
 use crate::plan::{CostEstimate, ReportedModels};
 use crate::results::UnqualifiedJudge;
 use base::files::FileError;
+use store::cache::CacheError;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]

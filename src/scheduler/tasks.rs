@@ -12,13 +12,14 @@ use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
 use super::stats::RunStats;
 use crate::action::ActionKey;
-use crate::cache::{Lookup, Record, Refresh};
+use crate::entries::Refresh;
 use crate::plan::{
     self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
 };
 use crate::results::{FailedAction, UnqualifiedJudge};
 use base::locale::word;
 use models::{ErrorClass, Lane};
+use store::cache::{Lookup, Record};
 
 /// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {

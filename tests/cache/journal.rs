@@ -5,11 +5,11 @@ use std::path::Path;
 
 use base::units::Usd;
 use compeval::action::Stage;
-use compeval::cache::{
-    BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheSnapshot, ClosedBatch, EntryMeta, Journal, JournalRecord,
-    Lookup, Store,
+use compeval::entries::{
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal, JournalRecord,
 };
 use models::{BatchAccount, Dialect, Lane, ModelRef, Operation};
+use store::cache::{BatchNonce, CacheSnapshot, Lookup, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -47,13 +47,13 @@ fn intent(n: u64) -> BatchIntent {
 
 /// The journal by the store, which must be that of a snapshot and of a rebuilt index.
 fn journal(dir: &Path) -> Journal {
-    let found = open(dir).journal().unwrap();
-    assert_eq!(CacheSnapshot::open(dir).unwrap().journal().unwrap(), found);
+    let found = Journal::read(&open(dir)).unwrap();
+    assert_eq!(Journal::read(&CacheSnapshot::open(dir).unwrap()).unwrap(), found);
     std::fs::remove_dir_all(dir.join("index")).unwrap();
     let store = open(dir);
-    assert_eq!(store.journal().unwrap(), found, "by the packs");
+    assert_eq!(Journal::read(&store).unwrap(), found, "by the packs");
     assert_eq!(store.verify().unwrap(), []);
-    assert_eq!(store.journal().unwrap(), found, "after verification");
+    assert_eq!(Journal::read(&store).unwrap(), found, "after verification");
     found
 }
 
@@ -69,10 +69,10 @@ fn an_open_batch_outlives_everything_and_a_closed_one_stays_closed() {
     let (first, second) = (intent(1), intent(2));
     let store = open(dir.path());
     put(&store, 1, body(1, 100));
-    block(store.record_batch(JournalRecord::Intent(&first))).unwrap();
-    block(store.record_batch(JournalRecord::Submitted { nonce: first.nonce, id: "batch_1" })).unwrap();
+    block(JournalRecord::Intent(&first).write(&store)).unwrap();
+    block(JournalRecord::Submitted { nonce: first.nonce, id: "batch_1" }.write(&store)).unwrap();
     prune(&store, 8);
-    block(store.record_batch(JournalRecord::Intent(&second))).unwrap();
+    block(JournalRecord::Intent(&second).write(&store)).unwrap();
     prune(&store, 9);
     drop(store);
     let found = journal(dir.path());
@@ -83,15 +83,16 @@ fn an_open_batch_outlives_everything_and_a_closed_one_stays_closed() {
 
     let store = open(dir.path());
     let closed = ClosedBatch { nonce: first.nonce, closed: 5, closing: BatchClosing::Collected, lines: Vec::new() };
-    block(store.record_batch(JournalRecord::Closed(&closed))).unwrap();
-    assert_eq!(store.journal().unwrap().closed, [closed]);
+    block(JournalRecord::Closed(&closed).write(&store)).unwrap();
+    assert_eq!(Journal::read(&store).unwrap().closed, [closed]);
     // The first prune drops what opened it, a later one its closing.
     for n in 10..13 {
         prune(&store, n);
-        let open: Vec<BatchNonce> = store.journal().unwrap().open.iter().map(|batch| batch.intent.nonce).collect();
+        let open: Vec<BatchNonce> =
+            Journal::read(&store).unwrap().open.iter().map(|batch| batch.intent.nonce).collect();
         assert_eq!(open, [second.nonce]);
     }
-    assert!(store.journal().unwrap().closed.is_empty());
+    assert!(Journal::read(&store).unwrap().closed.is_empty());
     drop(store);
     assert_eq!(journal(dir.path()).open.len(), 1);
     assert!(open(dir.path()).find(&key(1)).is_some());
@@ -113,8 +114,8 @@ fn an_entry_has_its_lane_with_and_without_an_origin() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let own = EntryMeta { lane: Lane::Batch, ..meta(1) };
-    let record = block(store.put_reply(key(1), &own, body(1, 100))).unwrap();
+    let record = block(store.put_reply(key(1), &own.header(), body(1, 100))).unwrap();
     assert_eq!(store.meta(&record).unwrap(), own);
-    let live = block(store.put_reply(key(2), &meta(2), body(2, 100))).unwrap();
+    let live = block(store.put_reply(key(2), &meta(2).header(), body(2, 100))).unwrap();
     assert_eq!(store.meta(&live).unwrap(), meta(2));
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use compeval::action::Digest;
-use compeval::cache::{CacheSnapshot, Lookup, ParseResult};
+use compeval::entries::key_of;
+use store::cache::{CacheSnapshot, Lookup, ParseResult};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -27,7 +28,7 @@ fn helper_puts_until_it_is_killed() {
     block(async {
         let mut in_flight = futures::stream::FuturesUnordered::new();
         let one = async |n: u64| {
-            let record = store.put_reply(key(n), &meta(n), body(n, 200 + n as usize % 5000)).await.unwrap();
+            let record = store.put_reply(key(n), &meta(n).header(), body(n, 200 + n as usize % 5000)).await.unwrap();
             println!("ack {n}");
             store.note(&record, &ParseResult::Output { out: Digest::hash(n.to_le_bytes()), state: None, parser: 1 });
         };
@@ -107,7 +108,7 @@ fn a_second_process_sees_who_writes_and_can_read() {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0, "the helper works");
     }
-    let error = compeval::cache::Store::open(dir.path(), &holder()).unwrap_err().to_string();
+    let error = store::cache::Store::open(dir.path(), &holder(), key_of).unwrap_err().to_string();
     assert!(error.contains(&format!("process {}", child.id())) && error.contains("`compeval run`"), "{error}");
     let first: u64 = line.trim().strip_prefix("ack ").unwrap().parse().unwrap();
     expect(&CacheSnapshot::open(dir.path()).unwrap(), first);

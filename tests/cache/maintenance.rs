@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{
-    CacheError, CacheSnapshot, EntryMeta, EntryStatus, ImportOrigin, Lookup, ParseResult, RemovalReason, pack_entry,
-    pack_text,
+use compeval::entries::{EntryLookup, EntryMeta};
+use store::cache::{
+    CacheError, CacheSnapshot, EntryStatus, ImportOrigin, Lookup, ParseResult, RemovalReason, pack_entry, pack_text,
 };
 use tempfile::tempdir;
 
@@ -83,7 +83,7 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
     assert_eq!(store.read_text(&Digest::hash(source_text(9))), Some(source_text(9)));
     assert_eq!(store.read_text(&Digest::hash(source_text(0))), None, "a text that nothing was made from goes too");
     assert_eq!(store.count(&Digest::hash("out")), Some(12));
-    assert_eq!(store.last_used(&record), compeval::cache::Day::today());
+    assert_eq!(store.last_used(&record), store::cache::Day::today());
     assert!(store.verify().unwrap().is_empty());
 }
 
@@ -177,9 +177,9 @@ fn writing_goes_on_after_everything_was_pruned() {
 fn of_a_cache_that_was_emptied_nothing_is_left() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let metas: Vec<_> = (0..2000).map(meta).collect();
+    let headers: Vec<_> = (0..2000).map(|n| meta(n).header()).collect();
     block(async {
-        let puts = (0..2000).map(|n| store.put_reply(key(n), &metas[n as usize], body(n, 100)));
+        let puts = (0..2000).map(|n| store.put_reply(key(n), &headers[n as usize], body(n, 100)));
         futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
     });
     store.prune(&(0..2000).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();

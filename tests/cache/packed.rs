@@ -5,7 +5,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use compeval::action::{ActionKey, Digest};
-use compeval::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, ParseResult, Store};
+use compeval::entries::{EntryLookup, EntryMeta};
+use store::cache::{CacheSnapshot, EntryStatus, Lookup, ParseResult, Store};
 use tempfile::tempdir;
 
 use super::support::*;

@@ -1,7 +1,8 @@
 //! Putting and finding, by the store and by a snapshot.
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, ParseResult, Store};
+use compeval::entries::{EntryLookup, EntryMeta, key_of};
+use store::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, ParseResult, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -39,9 +40,9 @@ fn what_was_put_is_found_now_later_and_by_others() {
 fn many_puts_at_once_are_all_kept() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let metas: Vec<_> = (0..300).map(meta).collect();
+    let headers: Vec<_> = (0..300).map(|n| meta(n).header()).collect();
     block(async {
-        let puts = (0..300).map(|n| store.put_reply(key(n), &metas[n as usize], body(n, 700)));
+        let puts = (0..300).map(|n| store.put_reply(key(n), &headers[n as usize], body(n, 700)));
         for result in futures::future::join_all(puts).await {
             result.unwrap();
         }
@@ -101,13 +102,13 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
 fn a_failure_is_remembered_and_takes_no_output_away() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    block(store.fail(key(1), &meta(1), "overloaded", "529 from the provider")).unwrap();
+    block(store.fail(key(1), &meta(1).header(), "overloaded", "529 from the provider")).unwrap();
     let failed = EntryStatus::Failed { class: "overloaded".into(), message: "529 from the provider".into() };
     assert_eq!(store.find(&key(1)).unwrap().status, failed);
     put(&store, 1, body(1, 100));
-    block(store.fail(key(1), &meta(1), "overloaded", "again")).unwrap();
+    block(store.fail(key(1), &meta(1).header(), "overloaded", "again")).unwrap();
     assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unparsed);
-    block(store.fail(key(2), &meta(2), "auth", &"é".repeat(5000))).unwrap();
+    block(store.fail(key(2), &meta(2).header(), "auth", &"é".repeat(5000))).unwrap();
     drop(store);
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     assert_eq!(snapshot.find(&key(1)).unwrap().status, EntryStatus::Unparsed);
@@ -144,7 +145,7 @@ fn the_use_of_what_was_made_today_is_not_written_down() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let made = EntryMeta { created: u64::from(Day::today().0) * 86_400_000, ..meta(1) };
-    let record = block(store.put_reply(key(1), &made, body(1, 100))).unwrap();
+    let record = block(store.put_reply(key(1), &made.header(), body(1, 100))).unwrap();
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));
     store.touch(&record);
@@ -186,7 +187,7 @@ fn a_prefix_names_one_entry_or_the_candidates() {
 fn a_second_writer_sees_who_holds_the_cache() {
     let dir = tempdir().unwrap();
     let _held = open(dir.path());
-    let error = Store::open(dir.path(), &holder()).unwrap_err().to_string();
+    let error = Store::open(dir.path(), &holder(), key_of).unwrap_err().to_string();
     assert!(error.contains("`compeval run`"), "{error}");
     assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
     assert!(error.contains("since 20"), "{error}");
@@ -196,7 +197,8 @@ fn a_second_writer_sees_who_holds_the_cache() {
 fn a_folder_of_something_else_is_left_alone() {
     let dir = tempdir().unwrap();
     std::fs::write(dir.path().join("thesis.txt"), "precious").unwrap();
-    for error in [Store::open(dir.path(), &holder()).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()] {
+    for error in [Store::open(dir.path(), &holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
+    {
         assert!(error.to_string().contains("thesis.txt"), "{error}");
     }
     assert_eq!(files(dir.path()), [dir.path().join("thesis.txt")]);
@@ -207,7 +209,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 1, 10);
     std::fs::write(dir.path().join("FORMAT"), "compeval store format 7\n").unwrap();
-    let error = Store::open(dir.path(), &holder()).unwrap_err();
+    let error = Store::open(dir.path(), &holder(), key_of).unwrap_err();
     assert!(matches!(error, CacheError::NewerFormat { found: 7, .. }), "{error}");
     assert!(CacheSnapshot::open(dir.path()).is_err());
 }
@@ -224,7 +226,9 @@ fn a_cache_of_a_version_that_was_never_released_is_named_and_left_alone() {
     let unlabelled = with("packs/00000001.pack", b"CEvPACK\x01\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
     for dir in [labelled, unlabelled] {
         let before = files(dir.path());
-        for error in [Store::open(dir.path(), &holder()).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()] {
+        for error in
+            [Store::open(dir.path(), &holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
+        {
             assert!(matches!(error, CacheError::OlderFormat { .. }), "{error}");
             assert!(error.to_string().contains("never released"), "{error}");
         }

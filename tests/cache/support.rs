@@ -7,8 +7,9 @@ use bytes::Bytes;
 use compeval::action::{
     ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage, Work,
 };
-use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, Record, Store};
+use compeval::entries::{EntryCoordinate, EntryMeta, key_of};
 use models::Dialect;
+use store::cache::{LockHolder, Record, Store};
 
 /// Inputs that differ with `n`.
 pub(crate) fn inputs(n: u64) -> Inputs {
@@ -75,7 +76,7 @@ pub(crate) fn holder() -> LockHolder {
 }
 
 pub(crate) fn open(dir: &Path) -> Store {
-    Store::open(dir, &holder()).expect("the cache opens")
+    Store::open(dir, &holder(), key_of).expect("the cache opens")
 }
 
 pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
@@ -83,7 +84,7 @@ pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
 }
 
 pub(crate) fn put(store: &Store, n: u64, body: Bytes) -> Record {
-    block(store.put_reply(key(n), &meta(n), body)).expect("it is kept")
+    block(store.put_reply(key(n), &meta(n).header(), body)).expect("it is kept")
 }
 
 /// A cache with the entries `0..count`, closed.

@@ -5,7 +5,8 @@
 use base::units::{Tokens, Usage};
 use bytes::Bytes;
 use compeval::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
-use compeval::cache::{EntryCoordinate, EntryMeta, ParseResult, Record, Store};
+use compeval::entries::{EntryCoordinate, EntryMeta};
+use store::cache::{ParseResult, Record, Store};
 
 pub fn inputs(n: u64, messages: &str) -> Inputs {
     let messages = messages.into();
@@ -51,7 +52,7 @@ pub fn body(n: u64, length: usize) -> Bytes {
 /// Keeps an entry with a reply of this length, and that it is an output.
 pub async fn put(store: &Store, n: u64, length: usize) -> Record {
     let meta = meta(n);
-    let record = store.put_reply(meta.inputs.key(), &meta, body(n, length)).await.expect("a cache");
+    let record = store.put_reply(meta.inputs.key(), &meta.header(), body(n, length)).await.expect("a cache");
     store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
     record
 }

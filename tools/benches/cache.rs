@@ -7,8 +7,9 @@ use std::hint::black_box;
 use std::path::Path;
 
 use compeval::action::{ActionKey, Digest};
-use compeval::cache::{CacheSnapshot, LockHolder, Lookup, Store};
+use compeval::entries::key_of;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use store::cache::{CacheSnapshot, LockHolder, Lookup, Store};
 
 #[path = "../../tests/support/entries.rs"]
 mod entries;
@@ -16,7 +17,7 @@ mod entries;
 use entries::{body, inputs};
 
 fn open(dir: &Path) -> Store {
-    Store::open(dir, &LockHolder { command: "bench".into() }).unwrap()
+    Store::open(dir, &LockHolder { command: "bench".into() }, key_of).unwrap()
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -15,6 +15,8 @@ pub mod clock;
 pub mod controls;
 pub mod fault;
 pub mod files;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod locale;
 pub mod message;
 mod named;

@@ -9,7 +9,6 @@
 //! permit travels with the reply until the caller has stored it. Keys that a server echoes are masked in every body.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -25,6 +24,7 @@ use super::classify::{AttemptError, Delivery, classify};
 use super::dialects::{Auth, HttpRequest};
 use super::limits::Headers;
 use super::spec::{ApiKeyVariable, ProviderName};
+use base::http::{client, is_loopback, root_cause};
 use base::locale::word;
 use base::redaction::{self, redact_bytes};
 use base::say;
@@ -254,8 +254,8 @@ impl Http {
     }
 
     fn client(&self, host: &str) -> Result<&reqwest::Client, AttemptError> {
-        let slot = if is_near(host) { &self.loopback } else { &self.outside };
-        let built = slot.get_or_init(|| http_client(host));
+        let slot = if is_loopback(host) { &self.loopback } else { &self.outside };
+        let built = slot.get_or_init(|| client(host));
         built.as_ref().map_err(|e| {
             AttemptError::new(
                 ErrorClass::Invalid,
@@ -263,34 +263,6 @@ impl Http {
             )
         })
     }
-}
-
-fn is_near(host: &str) -> bool {
-    matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.")
-}
-
-/// A client for this host: to this machine never through a proxy. It follows no redirects, which could carry credentials
-/// elsewhere.
-///
-/// # Errors
-/// If the system has no certificates or random numbers.
-pub fn http_client(host: &str) -> Result<reqwest::Client, String> {
-    build(is_near(host)).map_err(|error| root_cause(&error))
-}
-
-fn build(near: bool) -> reqwest::Result<reqwest::Client> {
-    // Fails only where a provider is installed already, which serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
-        .user_agent(concat!("compeval/", env!("CARGO_PKG_VERSION")))
-        // HTTP/2 would put all calls on one connection, under the server's limit of streams.
-        .http1_only()
-        .tcp_nodelay(true)
-        .connect_timeout(Duration::from_secs(10))
-        .pool_idle_timeout(Duration::from_secs(90))
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never());
-    if near { builder.no_proxy().build() } else { builder.build() }
 }
 
 fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), AttemptError> {
@@ -362,14 +334,6 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
         say!("the connection failed: {}", "连接失败：{}", root_cause(&error))
     };
     AttemptError::new(ErrorClass::Transient, message)
-}
-
-fn root_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub use client::{AskFailure, Client, reply_failure, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
 pub use estimate::{estimate, estimate_prefix};
 pub use event::{ClientEvent, ClientListener};
-pub use http::{ApiKey, http_client};
+pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
 pub use retry::RetryPolicy;

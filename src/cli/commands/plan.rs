@@ -4,7 +4,6 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::action::StageName;
-use crate::cache::{Journal, Layered, Lookup};
 use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
@@ -15,19 +14,21 @@ use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::entries::Journal;
 use crate::evaluation::{NumberedPart, PartOfRun};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
     WorstCase, forecast,
 };
-use crate::remote::RemoteEntries;
 use crate::results::{Design, DesignChange, Label, ResultsFolder};
 use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices};
 use stats::REGRADED_ANSWERS;
+use store::cache::{Layered, Lookup};
+use store::remote::RemoteEntries;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -184,7 +185,7 @@ pub(crate) fn of_project(
             let lookup = Layered { upper: &snapshot, lower: &known };
             forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?
         }
-        None => forecast_with(&pipeline, select, &snapshot, remote.as_ref(), &snapshot.journal()?)?,
+        None => forecast_with(&pipeline, select, &snapshot, remote.as_ref(), &Journal::read(&snapshot)?)?,
     };
     if let Some(remote) = &remote {
         remote.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));

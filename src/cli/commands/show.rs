@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
@@ -14,6 +13,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, dimension_name, percent, probe_type};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
+use crate::entries::{EntryLookup, EntryRecord};
 use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::judge::Dimension;
 use crate::measure::{FactClass, FactOutcome};
@@ -24,6 +24,7 @@ use crate::results::Row;
 use base::locale::word;
 use base::say;
 use lexical::facts::{Fact, FactFinder};
+use store::cache::{CacheSnapshot, Lookup};
 
 /// A cell in JSON, whole.
 #[derive(Serialize)]
@@ -78,7 +79,7 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
     let gone = || say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short());
     let record = snapshot.find(&key).ok_or_else(gone)?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
-    let read = |pipeline| as_read(pipeline, selected, RawBody { dialect: record.dialect, bytes: &body });
+    let read = |pipeline| as_read(pipeline, selected, RawBody { format: record.body_format(), bytes: &body });
     if let Some(read) = pipeline.and_then(read) {
         return read.ok_or_else(|| word("only its provider can read it", "只有其服务商能读取").to_owned());
     }

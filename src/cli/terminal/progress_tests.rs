@@ -1,9 +1,10 @@
 use super::*;
-use crate::cache::{LockHolder, Store};
 use crate::cli::commands::Cli;
+use crate::entries::key_of;
 use crate::evaluation::{EngineOptions, Event, Listening, run_matrix};
 use crate::pipeline::{OpenRequest, Pipeline, open, starter_files};
 use crate::scheduler::RunOutcome;
+use store::cache::{LockHolder, Store};
 
 /// The starter project with a judge that nothing listens for.
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
@@ -26,7 +27,7 @@ model = "stub/judge""#;
 
 /// Runs the matrix, and shows it.
 fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
-    let store = Store::open(&pipeline.cache, &LockHolder { command: "test".to_owned() }).unwrap();
+    let store = Store::open(&pipeline.cache, &LockHolder { command: "test".to_owned() }, key_of).unwrap();
     let mut shown = None;
     let mut show = |event: &Event<'_>| match event {
         Event::Started(started) => {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Excerpt, Returned, Round};
-use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
@@ -28,6 +27,7 @@ use lexical::claims::RuleFinder;
 use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
 use sessions::transcript::{count_tokens, fold_document};
+use store::cache::{Lookup, Store};
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {

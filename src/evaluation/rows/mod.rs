@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use super::recorder::Forwarder;
 use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
-use crate::cache::{Lookup, Store};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, Place};
 use crate::plan::{
@@ -30,6 +29,7 @@ use crate::scheduler::{Event, Executor, Listener};
 use base::files::FileError;
 use base::units::Usd;
 use builder::RowBuilder;
+use store::cache::{Lookup, Store};
 
 /// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
 const MOST_OPEN: usize = 256;

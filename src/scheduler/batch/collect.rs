@@ -9,9 +9,8 @@ use futures::future::join_all;
 
 use super::tracked::{PollTimes, Tracked};
 use crate::action::ActionKey;
-use crate::cache::{
-    BatchClosing, BatchIntent, BatchLine, CacheError, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName,
-    LineOutcome, Lookup, Record, Store, now_ms,
+use crate::entries::{
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName, LineOutcome,
 };
 use crate::scheduler::execute::Executor;
 use base::locale::word;
@@ -21,6 +20,7 @@ use models::{
     BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
     Lane, Limits, Prices, read_billing,
 };
+use store::cache::{CacheError, Lookup, Record, Store, now_ms};
 
 /// What came of the lines of a closed batch; empty where it was never created.
 pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
@@ -132,7 +132,7 @@ async fn confirm(
     let nonce = *nonce;
     match client.find(&nonce.to_string(), newest.as_deref(), known).await {
         Ok(BatchSearch::Found(id)) => {
-            executor.store.record_batch(JournalRecord::Submitted { nonce, id: &id }).await?;
+            JournalRecord::Submitted { nonce, id: &id }.write(executor.store).await?;
             tracked.batch.id = Some(id.clone());
             Ok(Confirmation::Id(id))
         }
@@ -144,7 +144,7 @@ async fn confirm(
                 return Ok(Confirmation::Open);
             }
             let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
-            executor.store.record_batch(JournalRecord::Closed(&closed)).await?;
+            JournalRecord::Closed(&closed).write(executor.store).await?;
             Ok(Confirmation::NotCreated)
         }
         Ok(BatchSearch::Undecided) => {
@@ -202,7 +202,7 @@ async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes
     };
     let lines = intent.lines.iter().filter_map(line).collect();
     let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
-    store.record_batch(JournalRecord::Closed(&closed)).await
+    JournalRecord::Closed(&closed).write(store).await
 }
 
 /// Stores the results of one batch.
@@ -298,7 +298,7 @@ impl<'c> Collector<'c> {
         if self.stored_since(line).is_none() {
             let meta =
                 EntryMeta { model: billing.model, usage: billing.usage, cost: charge, request_id, ..self.meta(line) };
-            self.store.put_reply(line.key, &meta, body).await?;
+            self.store.put_reply(line.key, &meta.header(), body).await?;
         }
         let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
         Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None })
@@ -319,7 +319,7 @@ impl<'c> Collector<'c> {
 
     async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {
         let meta = EntryMeta { cost: None, ..self.meta(line) };
-        self.store.fail(line.key, &meta, failure.class.name(), &failure.message).await?;
+        self.store.fail(line.key, &meta.header(), failure.class.name(), &failure.message).await?;
         Ok(LineResult::without_reply(line, LineOutcome::Failed, Some(failure)))
     }
 

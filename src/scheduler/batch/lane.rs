@@ -21,7 +21,7 @@ use super::collect::{self, LineResult, Outcomes};
 use super::submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
 use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked};
 use crate::action::{ActionKey, StageName};
-use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
+use crate::entries::{Journal, LineOutcome, Refresh};
 use crate::plan::Action;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
@@ -31,6 +31,7 @@ use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, Schedul
 use base::locale::word;
 use base::say;
 use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
+use store::cache::{CacheError, EntryStatus, Lookup};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -132,7 +133,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Reads the journal. What open batches may cost counts against the budget of this run.
     pub(in crate::scheduler) async fn open(&mut self) -> Result<(), CacheError> {
-        let journal = self.executor.store.journal()?;
+        let journal = Journal::read(self.executor.store)?;
         self.held = journal.held();
         self.attempts = journal.attempts();
         let budget = self.executor.budget;

@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use super::batch_creation_lock::BatchCreationLock;
 use super::tracked::{EndedLine, LineEnd, Tracked};
-use crate::cache::{
-    BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
-    now_ms,
-};
+use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, JournalRecord, OpenBatch, Refresh};
 use crate::plan::{Action, CurrentSources};
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
@@ -17,6 +14,7 @@ use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::{ExecutionError, Executor};
 use base::units::{Tokens, Usd};
 use models::{BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec};
+use store::cache::{BatchNonce, CacheError, now_ms};
 
 /// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
 pub(super) const MAX_LINES: usize = 10_000;
@@ -182,10 +180,10 @@ impl Submitter<'_, '_> {
         };
         let Some(intent) = self.intent(spec, &built, client.fingerprint(), newest) else { return Ok(()) };
         let nonce = intent.nonce;
-        store.record_batch(JournalRecord::Intent(&intent)).await?;
+        JournalRecord::Intent(&intent).write(store).await?;
         let id = match client.create(&nonce.to_string(), &requests(&intent, &built)).await {
             Ok(id) => {
-                store.record_batch(JournalRecord::Submitted { nonce, id: &id }).await?;
+                JournalRecord::Submitted { nonce, id: &id }.write(store).await?;
                 Some(id)
             }
             // It is looked for, now and by later runs.
@@ -194,9 +192,8 @@ impl Submitter<'_, '_> {
                 None
             }
             Err(CreateFault::Refused(failure)) => {
-                store
-                    .record_batch(JournalRecord::Closed(&ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)))
-                    .await?;
+                let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
+                JournalRecord::Closed(&closed).write(store).await?;
                 self.refuse(built, &failure, submission);
                 return Ok(());
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cache::OpenBatch;
+use crate::entries::OpenBatch;
 use crate::plan::Action;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{ExecutedOutput, ExecutionError};

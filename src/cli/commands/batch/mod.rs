@@ -3,17 +3,18 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, money};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, JournalRecord, OpenBatch};
 use crate::evaluation::runtime;
 use base::locale::word;
 use base::say;
 use base::units::Usd;
 use models::BatchClient;
+use store::cache::{BatchNonce, now_ms};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
@@ -36,12 +37,12 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
     let cache = project_paths_of(common)?.cache;
     match command {
         BatchCommand::Ls => {
-            let open = open_snapshot(&cache)?.journal()?.open;
+            let open = Journal::read(&open_snapshot(&cache)?)?.open;
             let batches = open.iter().map(BatchJson::of).collect();
             console.report(&BatchList { batches }, || print(&open, console));
         }
         BatchCommand::Cancel(names) => {
-            let open = open_snapshot(&cache)?.journal()?.open;
+            let open = Journal::read(&open_snapshot(&cache)?)?.open;
             for batch in named(&open, names)? {
                 cancel(batch)?;
                 console.print(&say!(
@@ -53,12 +54,12 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
         }
         BatchCommand::Forget(names) => {
             let store = open_store(&cache, console)?;
-            let open = store.journal()?.open;
+            let open = Journal::read(&store)?.open;
             let runtime = runtime()?;
             for batch in named(&open, names)? {
                 let nonce = batch.intent.nonce;
                 let closed = ClosedBatch::without_lines(nonce, BatchClosing::Forgotten);
-                runtime.block_on(store.record_batch(JournalRecord::Closed(&closed)))?;
+                runtime.block_on(JournalRecord::Closed(&closed).write(&store))?;
                 let requests = count(batch.intent.lines.len(), Noun::Request);
                 console.print(&say!(
                     "{nonce}: forgotten; {requests} will be sent again",

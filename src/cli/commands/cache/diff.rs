@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::entry::{find_entry, model_of, output_of, place_of, status_line};
 use crate::action::{Digest, InputChange, InputPart};
-use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
+use crate::entries::{EntryLookup, EntryMeta};
 use crate::plan::{DiffSide, Hunk, hunks, source_label};
 use base::locale::word;
 use base::say;
+use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
 
 /// Context lines around a difference.
 const AROUND: usize = 2;
@@ -184,7 +185,7 @@ pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec
 fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Console) -> String {
     let side = |mark: &str, LoadedEntry { record, meta }: &LoadedEntry| {
         let place = place_of(&meta.coordinate);
-        format!("{mark} {} {} · {place} · {}", record.stage.name(), record.key.0.short(), model_of(meta))
+        format!("{mark} {} {} · {place} · {}", meta.stage.name(), record.key.0.short(), model_of(meta))
     };
     let mut lines = vec![
         console.paint(TextStyle::Bad, &side("-", old)),

@@ -4,18 +4,17 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::action::{Repetition, Stage};
-use crate::cache::{
-    CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, Writer, now_ms,
-};
 use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use base::locale::word;
 use base::say;
 use base::units::{Usage, Usd};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
+use store::cache::{CacheSnapshot, Day, EntryStatus, ImportOrigin, Lookup, Record, Writer, now_ms};
 
 /// Opens a snapshot and reports damage found by its scan.
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
@@ -104,7 +103,7 @@ impl EntryJson {
     pub(crate) fn new(record: &Record, meta: &EntryMeta, last_used: Day) -> EntryJson {
         EntryJson {
             key: record.key.to_string(),
-            stage: record.stage,
+            stage: meta.stage,
             status: status_of(&record.status),
             fault: fault_of(record),
             model: meta.model.clone(),
@@ -221,7 +220,9 @@ pub(crate) enum EntryOutput {
 /// Parses a body for display, as far as that is possible without the pipeline.
 pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> EntryOutput {
     let plain = || EntryOutput::Text(String::from_utf8_lossy(bytes).into_owned());
-    let Some(dialect) = record.dialect else { return local_output(bytes).map_or_else(plain, EntryOutput::Text) };
+    let BodyFormat::Reply(dialect) = record.body_format() else {
+        return local_output(bytes).map_or_else(plain, EntryOutput::Text);
+    };
     let operation = match meta.inputs.parts.iter().find(|(name, _)| name == "operation") {
         Some((_, part)) if part.text.as_deref() == Some("Compact") => Operation::Compact,
         Some(_) => Operation::Summarize,
@@ -231,7 +232,7 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
     if reply.text.is_empty() && reply.items.is_some() {
         return EntryOutput::Opaque(bytes.len());
     }
-    let grades = if record.stage == Stage::Judge { grades_of(&reply.text) } else { None };
+    let grades = if meta.stage == Stage::Judge { grades_of(&reply.text) } else { None };
     grades.map_or(EntryOutput::Text(reply.text), EntryOutput::Grades)
 }
 

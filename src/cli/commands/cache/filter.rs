@@ -8,10 +8,11 @@ use clap::Args;
 
 use super::entry::model_of;
 use crate::action::Stage;
-use crate::cache::{EntryMeta, Record, now_ms};
 use crate::cli::failure::Failure;
+use crate::entries::{EntryMeta, EntryRecord};
 use crate::pipeline::suggest;
 use base::say;
+use store::cache::{Record, now_ms};
 
 /// Which entries.
 #[derive(Debug, Clone, Default, Args)]
@@ -60,7 +61,7 @@ impl EntryFilter {
 
     /// Whether a record meets the conditions that need no meta.
     pub(super) fn admits(&self, record: &Record) -> bool {
-        self.wanted.stage.is_none_or(|stage| stage == record.stage)
+        self.wanted.stage.is_none_or(|stage| Some(stage) == record.stage())
             && self.before.is_none_or(|before| record.created < before)
     }
 

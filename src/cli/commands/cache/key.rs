@@ -6,9 +6,9 @@ use serde_json::json;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::remote::SIGNING_KEY;
 use crate::cli::terminal::Console;
-use crate::remote::SigningKey;
 use base::locale::word;
 use base::say;
+use store::remote::SigningKey;
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyArgs {

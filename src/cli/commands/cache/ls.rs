@@ -2,11 +2,12 @@
 
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
-use crate::cache::{CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, money, short, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
+use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
+use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
     let filter = EntryFilter::new(args.clone())?;
@@ -86,7 +87,7 @@ impl<'c> EntryList<'c> {
             (None, None) => "–".to_owned(),
             (input, output) => format!("{}+{}", short(input.map(|t| t.0)), short(output.map(|t| t.0))),
         };
-        let (key, stage, place) = (record.key.0.short(), record.stage.name(), place_of(&meta.coordinate));
+        let (key, stage, place) = (record.key.0.short(), meta.stage.name(), place_of(&meta.coordinate));
         let (bytes, cost) = (size(record.stored_bytes()), money(meta.cost));
         let age = age(self.now.saturating_sub(record.created) / 1000);
         let line = if self.console.is_narrow() {

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cache::{DamageReport, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use base::locale::word;
 use base::say;
+use store::cache::{DamageReport, Lookup, Record};
 
 pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let store = open_store(cache, console)?;

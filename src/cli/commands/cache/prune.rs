@@ -14,13 +14,13 @@ use super::reach::{kept_by_labels, reachable, sources_of_labels};
 use super::remote;
 use super::stats::EntryTotals;
 use crate::action::{ActionKey, Digest, Stage};
-use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
 use crate::cli::args::{Common, REMOTE, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::entries::{EntryLookup, EntryRecord};
 use crate::pipeline::ProjectPaths;
 use crate::plan::ReachableEntries;
 use base::files::this_command;
@@ -28,6 +28,7 @@ use base::locale::word;
 use base::say;
 use base::units::Usd;
 use models::{ModelRef, Prices};
+use store::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
@@ -242,7 +243,7 @@ fn choose<L: Lookup>(
         let pipeline = open_project(common, &SelectArgs::default(), ProjectOptions::default(), console)?;
         let reachable = reachable(&pipeline, lookup)?;
         warn_about_stale(&reachable, console);
-        records.retain(|record| !kept.contains(&record.key) && !reachable.contains(&record.key, record.stage));
+        records.retain(|record| !kept.contains(&record.key) && !reachable.contains(record));
     }
     records.sort_by_cached_key(|record| (lookup.last_used(record), record.created, record.key));
     Ok(PruneCandidates { records, advice: criteria.filter.advice(&names), sources: sources_of_labels(&paths.results) })
@@ -359,7 +360,7 @@ impl PrunePlan {
             let asked = meta.and_then(|meta| ModelRef::parse(meta.requested_model.as_deref()?));
             let cost = record.cost.or_else(|| prices.cost(&asked?, &record.usage));
             self.all.add(record, cost);
-            self.group(record.stage.name(), model).add(record, cost);
+            self.group(record.stage_name(), model).add(record, cost);
             self.again.seconds += record.latency_ms as f64 / 1000.0;
         }
         (self.entries, self.bytes) = (self.all.entries, self.all.bytes);

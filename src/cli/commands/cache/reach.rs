@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::action::{ActionKey, Digest};
-use crate::cache::{Lookup, Record};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::Pipeline;
 use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
 use base::say;
+use store::cache::{Lookup, Record};
 
 /// Walks the pipeline over the cache, as a run would.
 pub(super) fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, Failure> {

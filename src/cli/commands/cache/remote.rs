@@ -6,17 +6,17 @@ use serde_json::json;
 
 use super::entry::snapshot;
 use crate::action::ActionKey;
-use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::failure::{Exit, Failure, NEW_KEY};
 use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
-use crate::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
 use crate::results::open_results;
 use base::locale::word;
 use base::say;
+use store::cache::{CacheSnapshot, Lookup};
+use store::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
 
 /// Runs `work` on a runtime of its own. That of a run has a blocking thread for each processor, which is too few here:
 /// each file of a shared folder is read and written on one, and waits for the network.

@@ -4,12 +4,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of};
-use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
+use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
 use base::say;
 use base::text::one_line;
+use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
 
 #[derive(Debug, Serialize)]
 struct EntryDetailsJson {
@@ -36,7 +37,7 @@ pub(super) fn run(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let record = find_entry(snapshot, prefix)?;
-    let damaged = |damage: crate::cache::Damage| {
+    let damaged = |damage: store::cache::Damage| {
         Failure::error(damage.to_string()).hinted(word(
             "`compeval cache verify` removes it; the next run makes it again",
             "`compeval cache verify` 会删除它；下次运行重新产生",
@@ -124,7 +125,7 @@ fn describe(
 
 fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
     let place = place_of(&meta.coordinate);
-    console.paint(TextStyle::Strong, &format!("{} {} · {place}", record.stage.name(), record.key.0.short()))
+    console.paint(TextStyle::Strong, &format!("{} {} · {place}", meta.stage.name(), record.key.0.short()))
 }
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.

@@ -8,14 +8,15 @@ use serde::Serialize;
 use super::entry::model_of;
 use super::reach::sources_of_labels;
 use crate::action::ActionKey;
-use crate::cache::{CacheSnapshot, DiskUsage, EntryMeta, Lookup, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, left, money, right, short, size};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
 use crate::results::{Manifest, ResultsFolder, labels};
 use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usd, add_known};
+use store::cache::{CacheSnapshot, DiskUsage, Lookup, Record, now_ms};
 
 /// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -125,7 +126,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
         named.extend(meta.iter().flat_map(EntryMeta::texts));
         let model = meta.map_or_else(|| "(damaged)".to_owned(), |meta| model_of(&meta));
         stats.total.add(&record, record.cost);
-        stats.by_stage.entry(record.stage.name().to_owned()).or_default().add(&record, record.cost);
+        stats.by_stage.entry(record.stage_name().to_owned()).or_default().add(&record, record.cost);
         stats.by_model.entry(model).or_default().add(&record, record.cost);
         let days = now.saturating_sub(record.created) / 86_400_000;
         let place = AGES.iter().position(|(_, limit)| days < *limit).unwrap_or(AGES.len() - 1);

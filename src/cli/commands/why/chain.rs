@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use super::source_changes::{AROUND, FileDiff, SourceChanges};
 use super::subject::ExplainedCell;
 use crate::action::{ActionKey, Digest, Stage};
-use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record, Refresh};
+use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, SourceText, StaleExplanation, StaleReason,
     TaskOutcome, cell_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
+use store::cache::{CacheSnapshot, Lookup, Record};
 
 /// One action of the chain.
 pub(crate) struct ChainStep<'a> {
@@ -59,7 +60,7 @@ struct ChainPlace {
 struct CurrentAction<'p> {
     point: u32,
     action: Action,
-    coordinate: cache::EntryCoordinate,
+    coordinate: EntryCoordinate,
     /// The key of its output, if that is cached.
     cached: Option<ActionKey>,
     current: CurrentSources<'p>,

@@ -7,7 +7,6 @@ mod subject;
 use serde::Serialize;
 
 use crate::action::Stage;
-use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
@@ -22,6 +21,7 @@ use crate::results::FailedAction;
 use base::locale::word;
 use base::say;
 use chain::{ChainStep, StepDifference, StepState, chain_of};
+use store::cache::{CacheSnapshot, Lookup};
 use subject::{CellKeys, ExplainedCell};
 
 #[derive(Serialize)]

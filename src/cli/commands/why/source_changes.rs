@@ -2,7 +2,6 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::cache::{CacheSnapshot, Lookup};
 use crate::pipeline::{LoadedFixture, Pipeline, data_files};
 use crate::plan::{DiffSide, Hunk, hunks};
 use crate::probe::ParsedBank;
@@ -10,6 +9,7 @@ use crate::results::Manifest;
 use base::say;
 use base::text::line_and_column;
 use sessions::transcript::{Fixture, ParsedFixture, render};
+use store::cache::{CacheSnapshot, Lookup};
 
 pub(crate) const AROUND: usize = 1;
 

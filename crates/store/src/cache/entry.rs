@@ -1,0 +1,356 @@
+//! Entries: what is stored about an action besides its body.
+//!
+//! `EntryHeader` is everything, in the header of the entry's frame. `Record` is the part that plans and runs read for every
+//! action; the sled tree holds it, so it stays small (200 bytes at most) and has no fields.
+//!
+//! What an entry is about is the caller's business: a `Tag` and the content of a `Field` are kept and never interpreted.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Damage;
+use crate::digest::{ActionKey, Digest};
+use base::units::{Usage, Usd};
+
+/// A number that the caller gives a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Tag(pub u8);
+
+/// Everything about an entry besides its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryHeader {
+    /// The kind of action.
+    pub kind: Tag,
+    /// The format of the body, where there are several.
+    pub format: Option<Tag>,
+    /// Milliseconds since 1970 (UTC).
+    pub created: u64,
+    /// What it took.
+    pub usage: Usage,
+    /// `None` if the price is unknown.
+    pub cost: Option<Usd>,
+    /// From start to last byte.
+    pub latency_ms: u64,
+    /// Names for what the action was made. The latest action of a place is known by it, whatever its key.
+    pub place: Digest,
+    /// The models of its call.
+    pub models: ModelNames,
+    /// Where it came from; `None` for an entry made here. Who imports believes the author of the file, so an imported
+    /// entry stays recognizable.
+    pub origin: Option<ImportOrigin>,
+    /// What it was made from. Fields that entries of a pack share are stored once.
+    pub fields: Vec<Field>,
+}
+
+/// The models of a call; both are `None` for programs and built-in rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelNames {
+    /// As `provider/model`.
+    pub requested: Option<String>,
+    /// As the provider names it.
+    pub answered: Option<String>,
+}
+
+/// One thing that an entry was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The digest under which its text may be stored. A prune keeps that text while an entry names it.
+    pub text: Option<Digest>,
+    /// In the caller's encoding.
+    pub content: Vec<u8>,
+}
+
+/// Computes the key of an entry from its header; `None` if the fields are not those of an entry. An entry from elsewhere
+/// is taken only under this key.
+pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
+
+/// The file that an entry was imported from, or the remote and the pack that it was pulled from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ImportOrigin {
+    /// The path as the user gave it, or the URL of the remote.
+    pub file: String,
+    /// The digest at the file's end, which covers all of it, or the name of the pack.
+    pub digest: Digest,
+    /// Who signed the pack.
+    pub writer: Option<Writer>,
+}
+
+/// Who signed a pulled entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Writer {
+    /// As the project that pulled it named the key.
+    pub name: String,
+    /// The public key, as text. The cache compares it and never interprets it.
+    pub key: String,
+}
+
+impl EntryHeader {
+    pub(super) fn summary(&self) -> EntrySummary {
+        let EntryHeader { kind, format, created, usage, cost, latency_ms, place, .. } = self;
+        EntrySummary {
+            created: *created,
+            kind: *kind,
+            usage: *usage,
+            cost: *cost,
+            latency_ms: *latency_ms,
+            place: *place,
+            format: *format,
+        }
+    }
+
+    /// The digests under which texts may be stored for this entry.
+    pub fn texts(&self) -> impl Iterator<Item = Digest> {
+        self.fields.iter().filter_map(|field| field.text)
+    }
+}
+
+/// The head of an entry's header: all that a scan of headers decodes, without an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct EntrySummary {
+    pub(super) created: u64,
+    pub(super) kind: Tag,
+    pub(super) usage: Usage,
+    pub(super) cost: Option<Usd>,
+    pub(super) latency_ms: u64,
+    pub(super) place: Digest,
+    pub(super) format: Option<Tag>,
+}
+
+/// The result of parsing a stored body. `parser` is the version of the parser that gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ParseResult {
+    /// There is an output.
+    Output {
+        /// Digest of the parsed output: what later actions depend on.
+        out: Digest,
+        /// Digest of the method's state, if it has one.
+        state: Option<Digest>,
+        /// The version of the parser.
+        parser: u16,
+    },
+    /// The body has no usable output. It is stored for inspection and never used.
+    Malformed {
+        /// The version of the parser.
+        parser: u16,
+        /// What is wrong with it.
+        fault: String,
+    },
+}
+
+impl ParseResult {
+    /// The result that a status came from; `None` if the body was not parsed.
+    pub(super) fn from_status(status: &EntryStatus) -> Option<ParseResult> {
+        match status {
+            EntryStatus::Unparsed | EntryStatus::Failed { .. } => None,
+            EntryStatus::Output { out, state, parser } => {
+                Some(ParseResult::Output { out: *out, state: *state, parser: *parser })
+            }
+            EntryStatus::Malformed { parser, fault } => {
+                Some(ParseResult::Malformed { parser: *parser, fault: fault.to_string() })
+            }
+        }
+    }
+}
+
+/// The result of parsing the body of an entry, as it is stored with others in a frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ParsedBody {
+    pub(super) key: ActionKey,
+    /// The beginning of the digest of the body.
+    raw: [u8; 8],
+    pub(super) result: ParseResult,
+}
+
+impl ParsedBody {
+    pub(super) fn new(key: ActionKey, raw: Digest, result: ParseResult) -> ParsedBody {
+        ParsedBody { key, raw: prefix_of(&raw), result }
+    }
+
+    /// Whether it is about the body of a record.
+    pub(super) fn is_of(&self, record: &Record) -> bool {
+        prefix_of(&record.raw) == self.raw
+    }
+}
+
+/// The first bytes of a digest.
+pub(super) fn prefix_of(digest: &Digest) -> [u8; 8] {
+    let [a, b, c, d, e, f, g, h, ..] = digest.0;
+    [a, b, c, d, e, f, g, h]
+}
+
+/// Why an entry was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum RemovalReason {
+    /// By the user.
+    Pruned,
+    /// It was damaged.
+    Damaged,
+}
+
+/// A day in UTC, counted from 1970-01-01: the resolution of the time of last use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Day(pub u32);
+
+impl Day {
+    const MILLISECONDS: u64 = 86_400_000;
+
+    /// The day of a time in milliseconds since 1970.
+    pub fn of_ms(ms: u64) -> Day {
+        Day(u32::try_from(ms / Day::MILLISECONDS).unwrap_or(u32::MAX))
+    }
+
+    /// The current day.
+    pub fn today() -> Day {
+        Day::of_ms(now_ms())
+    }
+}
+
+/// The time in milliseconds since 1970 (UTC). A clock before 1970 counts as 1970.
+pub fn now_ms() -> u64 {
+    u64::try_from(base::clock::now().as_millisecond()).unwrap_or(0)
+}
+
+/// Where a frame is: the pack's number and the range in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FrameLocation {
+    /// The number of the pack.
+    pub pack: u32,
+    /// Where the frame begins.
+    pub offset: u64,
+    /// Bytes before the body.
+    pub head: u32,
+    /// Bytes of the body as stored.
+    pub body: u32,
+}
+
+impl FrameLocation {
+    /// Bytes of the whole frame.
+    #[expect(clippy::len_without_is_empty, reason = "no frame is empty")]
+    pub fn len(&self) -> u64 {
+        u64::from(self.head) + u64::from(self.body)
+    }
+
+    /// The offset of the first byte after the frame.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len())
+    }
+}
+
+/// The name of a pack's file.
+pub(super) fn pack_name(id: u32) -> String {
+    format!("{id:08}.pack")
+}
+
+/// What an entry can be used for. The fields are those of `ParseResult`, or of the failure.
+#[allow(missing_docs, reason = "its description says it")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryStatus {
+    /// The body has not been parsed, or the result was lost.
+    Unparsed,
+    /// The body was parsed; see `ParseResult`.
+    Output { out: Digest, state: Option<Digest>, parser: u16 },
+    /// The body has no usable output and is never used.
+    Malformed { parser: u16, fault: Arc<str> },
+    /// There is no body: the last attempt failed permanently.
+    Failed { class: Arc<str>, message: Arc<str> },
+}
+
+impl From<&ParseResult> for EntryStatus {
+    fn from(reading: &ParseResult) -> EntryStatus {
+        match reading {
+            ParseResult::Output { out, state, parser } => {
+                EntryStatus::Output { out: *out, state: *state, parser: *parser }
+            }
+            ParseResult::Malformed { parser, fault } => {
+                EntryStatus::Malformed { parser: *parser, fault: clip(fault).into() }
+            }
+        }
+    }
+}
+
+/// Cuts a fault or a failure message to the 400 bytes that frames store.
+pub(super) fn clip(text: &str) -> &str {
+    clip_to(text, 400)
+}
+
+/// Cuts a text to so many bytes at most.
+pub(super) fn clip_to(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// What the sled tree holds of an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The key of the action.
+    pub key: ActionKey,
+    /// Where the frame is.
+    pub location: FrameLocation,
+    /// The digest of the body.
+    pub raw: Digest,
+    /// Bytes of the body, decompressed.
+    pub raw_len: u32,
+    /// What it can be used for.
+    pub status: EntryStatus,
+    /// Milliseconds since 1970 (UTC).
+    pub created: u64,
+    /// The kind of action.
+    pub kind: Tag,
+    /// What it took.
+    pub usage: Usage,
+    /// `None` if the price is unknown.
+    pub cost: Option<Usd>,
+    /// From start to last byte.
+    pub latency_ms: u64,
+    /// The format of the body, where there are several.
+    pub format: Option<Tag>,
+}
+
+/// The fields of a record on disk, in this order.
+type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Tag, Usage, Option<Usd>, u64, Option<Tag>);
+
+impl Record {
+    const VERSION: u8 = 1;
+
+    /// The entry as damage: its header says what the caller cannot read.
+    pub fn unreadable(&self, what: &str) -> Damage {
+        let FrameLocation { pack, offset, .. } = self.location;
+        let path = pack_name(pack).into();
+        Damage { key: Some(self.key), path, offset, what: what.to_owned(), is_unread: false }
+    }
+
+    /// Bytes of the entry on disk.
+    pub fn stored_bytes(&self) -> u64 {
+        self.location.len()
+    }
+
+    /// The day it was made.
+    pub fn created_day(&self) -> Day {
+        Day::of_ms(self.created)
+    }
+
+    /// Whether there is a body that has, or may have, an output.
+    pub fn is_usable(&self) -> bool {
+        matches!(self.status, EntryStatus::Unparsed | EntryStatus::Output { .. })
+    }
+
+    /// Whether the last attempt failed permanently.
+    pub fn is_failed(&self) -> bool {
+        matches!(self.status, EntryStatus::Failed { .. })
+    }
+
+    /// Encodes the value for the sled tree: version and fields.
+    pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
+        let Record { key: _, location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format } = self;
+        let fields = (location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format);
+        postcard::to_extend(&fields, vec![Record::VERSION])
+    }
+
+    /// Decodes a value of the tree; `None` if it is of another version.
+    pub(super) fn decode(key: ActionKey, bytes: &[u8]) -> Option<Record> {
+        let fields = bytes.strip_prefix(&[Record::VERSION])?;
+        let stored: RecordFields = postcard::from_bytes(fields).ok()?;
+        let (location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format) = stored;
+        Some(Record { key, location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format })
+    }
+}

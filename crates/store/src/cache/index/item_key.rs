@@ -1,0 +1,98 @@
+//! What the sled tree holds, byte by byte. The key of an action's record is the action's key and nothing else; the other
+//! tables have keys of other lengths in the same tree, because sled changes one tree at once and not several.
+//!
+//! ```text
+//! 32: action key          record, or why it was removed
+//! 'p' place 8             key of the latest action there
+//! 't' digest 32           where a text is
+//! 'c' digest 32           tokens of a text
+//! 'u' beginning of key 8  day of the last use
+//! 'j' nonce 12, step      where a step of a batch is
+//! 'w' pack 4              how far the pack is in the tree (`Watermark`)
+//! 'n'                     number of items of the tables
+//! ```
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::cache::error::{IndexFault, IndexResult};
+use crate::cache::packs::frame::KeyPrefix;
+use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
+use crate::digest::{ActionKey, Digest};
+
+/// The first bytes of a coordinate's digest: explanations are made of what is stored under it, and no output.
+pub(in crate::cache) type PlacePrefix = [u8; 8];
+
+/// The name of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::cache) enum ItemKey {
+    Action(ActionKey),
+    Place(PlacePrefix),
+    Text(Digest),
+    Count(Digest),
+    Use(KeyPrefix),
+    Step(BatchNonce, BatchStep),
+    Pack(u32),
+    Total,
+}
+
+/// How much of a pack the tree has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::cache) struct Watermark {
+    /// That of the pack's header: no other pack has it.
+    pub(in crate::cache) nonce: u64,
+    /// The offset that the frames before it end at.
+    pub(in crate::cache) good: u64,
+    /// The checksum of the last bytes before it: another pack that begins alike is told from this one.
+    pub(in crate::cache) tail: u32,
+}
+
+/// An item as the tree has it. Without a value, the tree does not have it.
+pub(in crate::cache) struct Item {
+    pub(super) key: Vec<u8>,
+    pub(in crate::cache) value: Option<Vec<u8>>,
+}
+
+impl ItemKey {
+    pub(super) fn encode(self) -> IndexResult<Vec<u8>> {
+        let tagged = |tag: u8, bytes: &[u8]| [&[tag], bytes].concat();
+        Ok(match self {
+            ItemKey::Action(key) => key.0.0.to_vec(),
+            ItemKey::Place(place) => tagged(b'p', &place),
+            ItemKey::Text(digest) => tagged(b't', &digest.0),
+            ItemKey::Count(digest) => tagged(b'c', &digest.0),
+            ItemKey::Use(key) => tagged(b'u', &key),
+            ItemKey::Step(nonce, step) => tagged(b'j', &encoded(&(nonce, step))?),
+            ItemKey::Pack(id) => tagged(b'w', &id.to_be_bytes()),
+            ItemKey::Total => vec![b'n'],
+        })
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<ItemKey> {
+        if let Ok(key) = bytes.try_into() {
+            return Some(ItemKey::Action(ActionKey(Digest(key))));
+        }
+        let (tag, rest) = bytes.split_first()?;
+        Some(match tag {
+            b'p' => ItemKey::Place(rest.try_into().ok()?),
+            b't' => ItemKey::Text(Digest(rest.try_into().ok()?)),
+            b'c' => ItemKey::Count(Digest(rest.try_into().ok()?)),
+            b'u' => ItemKey::Use(rest.try_into().ok()?),
+            b'j' => {
+                let (nonce, step) = postcard::from_bytes(rest).ok()?;
+                ItemKey::Step(nonce, step)
+            }
+            b'w' => ItemKey::Pack(u32::from_be_bytes(rest.try_into().ok()?)),
+            b'n' if rest.is_empty() => ItemKey::Total,
+            _ => return None,
+        })
+    }
+}
+
+pub(super) fn encoded<T: Serialize>(value: &T) -> IndexResult<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(IndexFault::broken)
+}
+
+pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> IndexResult<T> {
+    postcard::from_bytes(bytes).map_err(IndexFault::broken)
+}

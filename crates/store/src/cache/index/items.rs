@@ -1,0 +1,68 @@
+//! The items of the sled tree, made from the tables and taken into them.
+
+use super::item_key::{Item, ItemKey, decoded, encoded};
+use super::tables::Tables;
+use crate::cache::entry::{EntryStatus, Record, clip_to};
+use crate::cache::error::{IndexFault, IndexResult};
+use crate::digest::{ActionKey, Digest};
+
+/// The first byte of the value of an action that was removed; a record begins with its version.
+const REMOVED: u8 = 0;
+
+/// An item as the tree should have it now.
+pub(in crate::cache) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item> {
+    let value = match key {
+        ItemKey::Action(action) => match (tables.records.get(&action), tables.removed.get(&action)) {
+            (Some(record), _) => Some(encode_record(record)?),
+            (None, Some(why)) => Some(postcard::to_extend(why, vec![REMOVED]).map_err(IndexFault::broken)?),
+            (None, None) => None,
+        },
+        ItemKey::Place(place) => tables.latest_of(&place).map(|key| key.0.0.to_vec()),
+        ItemKey::Text(digest) => tables.texts.get(&digest).map(encoded).transpose()?,
+        ItemKey::Count(digest) => tables.counts.get(&digest).map(encoded).transpose()?,
+        ItemKey::Use(key) => tables.days.get(&key).map(encoded).transpose()?,
+        ItemKey::Step(nonce, step) => tables.journal.get(&(nonce, step)).map(encoded).transpose()?,
+        ItemKey::Total => Some(encoded(&tables.items())?),
+        ItemKey::Pack(_) => None,
+    };
+    Ok(Item { key: key.encode()?, value })
+}
+
+/// Takes an item of the tree into the tables.
+pub(super) fn take_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> IndexResult<()> {
+    match key {
+        ItemKey::Action(action) => match value.strip_prefix(&[REMOVED]) {
+            Some(why) => tables.remove(&action, decoded(why)?),
+            None => tables.set_record(
+                Record::decode(action, value).ok_or_else(|| IndexFault::broken("a record cannot be read"))?,
+            ),
+        },
+        ItemKey::Place(place) => {
+            let key = value.try_into().map_err(|_| IndexFault::broken("a key has the wrong length"))?;
+            tables.set_latest(place, ActionKey(Digest(key)));
+        }
+        ItemKey::Text(digest) => tables.set_text(digest, decoded(value)?),
+        ItemKey::Count(digest) => tables.set_count(digest, decoded(value)?),
+        ItemKey::Use(key) => tables.set_day(key, decoded(value)?),
+        ItemKey::Step(nonce, step) => tables.set_step((nonce, step), decoded(value)?),
+        ItemKey::Pack(_) | ItemKey::Total => {}
+    }
+    Ok(())
+}
+
+/// Encodes a record. It has the beginning of what an unusable reply or a failure says; all of it is in the pack.
+fn encode_record(record: &Record) -> IndexResult<Vec<u8>> {
+    let short = |text: &str| clip_to(text, 32).into();
+    let encoded = match &record.status {
+        EntryStatus::Unparsed | EntryStatus::Output { .. } => record.encode(),
+        EntryStatus::Malformed { parser, fault } => {
+            let status = EntryStatus::Malformed { parser: *parser, fault: short(fault) };
+            Record { status, ..record.clone() }.encode()
+        }
+        EntryStatus::Failed { class, message } => {
+            let status = EntryStatus::Failed { class: short(class), message: short(message) };
+            Record { status, ..record.clone() }.encode()
+        }
+    };
+    encoded.map_err(IndexFault::broken)
+}

@@ -1,0 +1,90 @@
+//! Reading a cache: one trait for an open store and for a snapshot, so that `run`, `plan` and `why` use the same code.
+
+use bytes::Bytes;
+
+use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
+use super::error::{CacheError, Damage};
+use crate::digest::{ActionKey, Digest};
+
+/// A body and the models of the call that gave it.
+#[derive(Clone, Debug)]
+pub struct StoredReply {
+    /// The body, verified.
+    pub body: Bytes,
+    /// The models of the call.
+    pub models: ModelNames,
+}
+
+/// A cache that can be read.
+pub trait Lookup {
+    /// The current entry of a key: an output, an unusable reply or a failure.
+    fn find(&self, key: &ActionKey) -> Option<Record>;
+
+    /// The body of an entry, verified by its digest, and the models of its call.
+    ///
+    /// # Errors
+    /// `Damage` if the entry differs from what was written: treat it as missing.
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage>;
+
+    /// Verifies the body of an entry without decompressing it.
+    ///
+    /// # Errors
+    /// As `reply`.
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage>;
+
+    /// The body of an entry, verified by its digest.
+    ///
+    /// # Errors
+    /// As `reply`.
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        Ok(self.reply(record)?.body)
+    }
+
+    /// All that is known of an entry.
+    ///
+    /// # Errors
+    /// As `reply`.
+    fn header(&self, record: &Record) -> Result<EntryHeader, Damage>;
+
+    /// Whether an entry is in a remote alone, from which a run pulls it.
+    fn is_remote(&self, _: &Record) -> bool {
+        false
+    }
+
+    /// The latest action of a place, even if its entry was removed.
+    fn latest(&self, place: &Digest) -> Option<ActionKey>;
+
+    /// Why the entry of a key was removed, if it was.
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason>;
+
+    /// The text stored under a digest.
+    fn read_text(&self, digest: &Digest) -> Option<String>;
+
+    /// The token count of a text, if one is stored.
+    fn count(&self, digest: &Digest) -> Option<u64>;
+
+    /// The day of its last use.
+    fn last_used(&self, record: &Record) -> Day;
+
+    /// All records, in their order on disk.
+    fn records(&self) -> Vec<Record>;
+
+    /// The key that begins with `prefix` (hexadecimal digits).
+    fn resolve(&self, prefix: &str) -> Result<ActionKey, CacheError> {
+        let lower = prefix.to_ascii_lowercase();
+        let digits = (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());
+        if !digits {
+            return Err(CacheError::BadPrefix { prefix: prefix.to_owned() });
+        }
+        let keys = self.records().into_iter().map(|record| record.key);
+        let mut candidates: Vec<ActionKey> = keys.filter(|key| key.0.hex().starts_with(&lower)).collect();
+        match candidates.as_slice() {
+            [] => Err(CacheError::UnknownPrefix { prefix: prefix.to_owned() }),
+            [key] => Ok(*key),
+            _ => {
+                candidates.sort_unstable();
+                Err(CacheError::AmbiguousPrefix { prefix: prefix.to_owned(), candidates })
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Which frames of a pack are live, and what a pack gets that takes them over.
+
+use std::io;
+
+use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason};
+use crate::cache::index::tables::Tables;
+use crate::cache::packs::frame::{self, FrameContent, FrameHeader, KeyPrefix};
+use crate::cache::packs::packed::PortableFrame;
+use crate::cache::packs::shared_fields::SharedFields;
+use crate::digest::{ActionKey, Digest};
+
+/// Decides which frames of a pack are live, by the tables.
+pub(super) struct LiveFrames<'a> {
+    pub(super) tables: &'a Tables,
+    /// Whether all older packs go too, so that no dead frame is left for a tombstone to cover.
+    pub(super) older_go: bool,
+    /// Removals from here on are remembered.
+    pub(super) remember_from: Option<FrameLocation>,
+}
+
+/// What happens to a frame when its pack is removed.
+enum FrameAction {
+    Copy,
+    Replace(Vec<u8>),
+    Drop,
+}
+
+impl LiveFrames<'_> {
+    /// Whether something of a frame is dead.
+    pub(super) fn is_dead(&self, at: FrameLocation, header: &FrameHeader) -> bool {
+        let is_remade = matches!(header.content, FrameContent::Fields(_));
+        !is_remade && !matches!(self.fate(at, header), FrameAction::Copy)
+    }
+
+    /// The frames that take over what is live in the frame at `at`. `read` gives its bytes, and `shared` has the fields of
+    /// its pack.
+    ///
+    /// A reply is followed by the result of parsing it, which may be before it otherwise, and by what is the latest action
+    /// of its place, which it would be otherwise.
+    pub(super) fn take_over(
+        &self,
+        at: FrameLocation,
+        header: &FrameHeader,
+        read: impl FnOnce() -> io::Result<Vec<u8>>,
+        shared: &SharedFields,
+    ) -> io::Result<Vec<PortableFrame>> {
+        let bytes = match self.fate(at, header) {
+            FrameAction::Drop => return Ok(Vec::new()),
+            FrameAction::Replace(bytes) => bytes,
+            FrameAction::Copy => read()?,
+        };
+        let mut frames = vec![PortableFrame::read(bytes, shared)];
+        if let (FrameContent::Reply(summary), Some(record)) =
+            (&header.content, self.tables.find(&ActionKey(header.key)))
+        {
+            let reading = ParseResult::from_status(&record.status);
+            let parsed = reading.map(|reading| ParsedBody::new(record.key, record.raw, reading));
+            frames.extend(parsed.map(|parsed| PortableFrame::Parsed(vec![parsed])));
+            if let Some(latest) = self.tables.latest_at(&summary.place).filter(|latest| *latest != record.key) {
+                let latest = frame::latest(&[(summary.place, latest)]).map_err(io::Error::other)?;
+                frames.push(PortableFrame::Other(latest));
+            }
+        }
+        Ok(frames)
+    }
+
+    fn fate(&self, at: FrameLocation, header: &FrameHeader) -> FrameAction {
+        let key = ActionKey(header.key);
+        let alive = match &header.content {
+            FrameContent::Reply(_) | FrameContent::Failure { .. } => {
+                self.tables.find(&key).is_some_and(|record| record.location == at)
+            }
+            FrameContent::ParseResult(reading) => {
+                let is_of = |record: &Record| record.raw == header.digest && is_reading(record, reading);
+                self.tables.find(&key).is_some_and(|record| is_of(&record))
+            }
+            FrameContent::Text => self.tables.text(&header.key) == Some(at),
+            FrameContent::Journal(nonce, step) => self.tables.journal.get(&(*nonce, *step)) == Some(&at),
+            FrameContent::Counts(_) | FrameContent::Unknown => true,
+            // made again from the entries that are copied
+            FrameContent::Fields(_) => false,
+            FrameContent::ParseResults(results) => return self.results(results),
+            FrameContent::Touch { day, keys } => return self.touches(*day, keys),
+            FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),
+            FrameContent::Latest(places) => return self.latest(places),
+        };
+        if alive { FrameAction::Copy } else { FrameAction::Drop }
+    }
+
+    /// Keeps the results that entries have.
+    fn results(&self, results: &[ParsedBody]) -> FrameAction {
+        let has = |parsed: &ParsedBody, record: &Record| parsed.is_of(record) && is_reading(record, &parsed.result);
+        let is_kept = |parsed: &ParsedBody| self.tables.find(&parsed.key).is_some_and(|record| has(parsed, &record));
+        shortened(results, is_kept, frame::parse_results)
+    }
+
+    /// Keeps only the last use of each entry.
+    fn touches(&self, day: Day, keys: &[KeyPrefix]) -> FrameAction {
+        shortened(keys, |key| self.tables.day(key) == Some(day), |last| frame::touch(day, last))
+    }
+
+    /// Keeps what is in use at a place while its entry exists.
+    fn latest(&self, places: &[(Digest, ActionKey)]) -> FrameAction {
+        let is_kept = |(place, key): &(Digest, ActionKey)| {
+            self.tables.latest_at(place) == Some(*key) && self.tables.find(key).is_some()
+        };
+        shortened(places, is_kept, frame::latest)
+    }
+
+    /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its
+    /// place.
+    fn tombstones(&self, at: FrameLocation, why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> FrameAction {
+        let is_remembered = self.remember_from.is_some_and(|from| at >= from);
+        let mut kept = Vec::new();
+        for (key, place) in keys.iter().filter(|(key, _)| self.tables.find(key).is_none()) {
+            let latest = place.filter(|place| self.tables.latest_at(place) == Some(*key));
+            if !self.older_go || (is_remembered && latest.is_some()) {
+                kept.push((*key, latest));
+            }
+        }
+        match kept.is_empty() {
+            true => FrameAction::Drop,
+            false if kept == keys => FrameAction::Copy,
+            // if the shorter list cannot be encoded, the longer one does no harm
+            false => frame::remove(why, &kept).map_or(FrameAction::Copy, FrameAction::Replace),
+        }
+    }
+}
+
+/// Whether a record has this result of parsing; what was wrong with an unusable reply is only told apart in the packs.
+fn is_reading(record: &Record, reading: &ParseResult) -> bool {
+    match (&record.status, reading) {
+        (EntryStatus::Malformed { parser: known, .. }, ParseResult::Malformed { parser, .. }) => known == parser,
+        (status, reading) => *status == EntryStatus::from(reading),
+    }
+}
+
+/// The fate of a frame of `items`, of which some are kept.
+fn shortened<T: Clone>(
+    items: &[T],
+    is_kept: impl Fn(&T) -> bool,
+    frame: impl FnOnce(&[T]) -> Result<Vec<u8>, postcard::Error>,
+) -> FrameAction {
+    let kept: Vec<T> = items.iter().filter(|item| is_kept(item)).cloned().collect();
+    match kept.len() {
+        0 => FrameAction::Drop,
+        len if len == items.len() => FrameAction::Copy,
+        // if the shorter list cannot be encoded, the longer one does no harm
+        _ => frame(&kept).map_or(FrameAction::Copy, FrameAction::Replace),
+    }
+}

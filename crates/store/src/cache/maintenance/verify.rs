@@ -1,0 +1,142 @@
+//! Verification of every byte: the header, body and digest of each frame, and the index against the packs. Damaged
+//! ranges are copied aside, reported and removed, so that the next run makes their entries again.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::prune::{newest_removals, remove, remove_packs};
+use crate::cache::entry::{FrameLocation, RemovalReason};
+use crate::cache::error::{CacheError, Damage};
+use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
+use crate::cache::packs::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
+use crate::cache::packs::packed::explained;
+use crate::cache::packs::shared_fields::SharedFields;
+use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
+use crate::cache::writing::inner::StoreInner;
+use crate::digest::ActionKey;
+
+/// Damage that was found and removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{damage}{}", self.consequences())]
+pub struct DamageReport {
+    /// What differs from what was written, and where.
+    pub damage: Damage,
+    /// The removed entries; the next run makes them again.
+    pub lost: Vec<ActionKey>,
+    /// A copy of the damaged bytes; `None` for the index, which was rebuilt.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl DamageReport {
+    fn consequences(&self) -> String {
+        let copy = self.set_aside.as_ref().map(|path| format!("; a copy is in {}", path.display())).unwrap_or_default();
+        match self.lost.len() {
+            0 => copy,
+            1 => format!("{copy}; the next run makes the entry again"),
+            n => format!("{copy}; the next run makes {n} entries again"),
+        }
+    }
+}
+
+struct DamagedRange {
+    at: FrameLocation,
+    to: u64,
+    what: String,
+}
+
+/// Verifies everything and removes what is damaged.
+pub(in crate::cache) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
+    let mut reports = Vec::new();
+    check_packs(store, active, &mut reports)?;
+    check_index(store, active, &mut reports)?;
+    Ok(reports)
+}
+
+fn check_packs(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+    let mut damaged = BTreeSet::new();
+    for id in store.layout.pack_ids()? {
+        // opened again, to read what is on the disk now
+        store.packs.close(id);
+        let file = store.packs.file(id).map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        for range in check_pack(id, &file).map_err(CacheError::io("read", &store.layout.pack(id)))? {
+            reports.push(remove_damaged(store, active, range)?);
+            damaged.insert(id);
+        }
+    }
+    if damaged.is_empty() { Ok(()) } else { remove_packs(store, active, &damaged, newest_removals(store)?) }
+}
+
+/// Copies a damaged range aside and removes what was there from the index.
+fn remove_damaged(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    range: DamagedRange,
+) -> Result<DamageReport, CacheError> {
+    let DamagedRange { at, to, what } = range;
+    let overlaps = |l: &FrameLocation| l.pack == at.pack && l.offset < to && l.end() > at.offset;
+    let kept = copy_damaged(&store.layout, at.pack, at.offset, to)?;
+    let records = store.tables().all_records();
+    let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
+    remove(store, active, &lost, RemovalReason::Damaged)?;
+    let mut tables = store.tables_mut();
+    let texts: Vec<_> = tables.texts.iter().filter(|(_, at)| overlaps(at)).map(|(digest, _)| *digest).collect();
+    texts.iter().for_each(|digest| tables.forget_text(digest));
+    let steps: Vec<_> = tables.journal.iter().filter(|(_, at)| overlaps(at)).map(|(place, _)| *place).collect();
+    steps.iter().for_each(|place| tables.forget_step(place));
+    drop(tables);
+    let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
+    let damage = store.packs.damage(lost.first().copied(), at, what);
+    Ok(DamageReport { damage, lost, set_aside: Some(kept) })
+}
+
+/// Compares the index with the packs, which are intact by now.
+fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+    if store.check_tables(active)? {
+        let what = "it does not agree with the packs and was rebuilt from them".to_owned();
+        let damage = Damage { key: None, path: store.layout.index(), offset: 0, what, is_unread: false };
+        reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
+    }
+    Ok(())
+}
+
+/// The damaged ranges of a pack, in order.
+fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
+    let len = file.metadata()?.len();
+    let place = |offset| FrameLocation { pack: id, offset, head: 0, body: 0 };
+    let mut damaged = Vec::new();
+    let start = PackHeader::LEN as u64;
+    match read_pack_header(file, len)? {
+        Ok(header) if header.id == id => {}
+        Ok(_) => {
+            damaged.push(DamagedRange { at: place(0), to: start, what: "its header is that of another pack".into() })
+        }
+        Err(what) => damaged.push(DamagedRange { at: place(0), to: start.min(len), what: what.into() }),
+    }
+    let mut scanner = PackScanner::new(id, file, 0, len);
+    while let Some(found) = scanner.next()? {
+        damaged.extend(match found {
+            PackItem::Frame(at, header) => {
+                check_frame(file, at, &header)?.map(|what| DamagedRange { at, to: at.end(), what: what.into() })
+            }
+            PackItem::Damaged { from, to, what } => Some(DamagedRange { at: place(from), to, what: what.into() }),
+            PackItem::Torn { from, what } => Some(DamagedRange { at: place(from), to: len, what: what.into() }),
+        });
+    }
+    Ok(damaged)
+}
+
+/// What is wrong with a frame that has a valid header.
+fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io::Result<Option<&'static str>> {
+    let bytes = read_frame(file, at)?;
+    let head = at.head as usize;
+    let entry = header.content.summary().is_some();
+    // a shared field that is damaged is reported at its own place
+    if entry && explained(header, &bytes[..head], &SharedFields::default()).is_none() {
+        return Ok(Some("its header cannot be read"));
+    }
+    let with_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
+    Ok(if with_body { decode_body(header, Bytes::from(bytes).slice(head..)).err() } else { None })
+}

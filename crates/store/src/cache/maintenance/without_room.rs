@@ -1,0 +1,183 @@
+//! Pruning on a full disk: needs no more space than removing the index frees.
+//!
+//! The index is removed first, since it can be built again from the packs. Then each pack with dead frames is emptied
+//! from its end: the live frames of its last part are appended to a new pack and synced, and the part is cut off. So
+//! each step frees at least what it takes, and a crash between the two leaves frames twice, which is harmless. No
+//! tombstones are written: after a crash, a pack that was not emptied yet still has its entries, and the next prune
+//! removes them.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::live_frames::LiveFrames;
+use super::prune::PruneCounts;
+use crate::cache::entry::FrameLocation;
+use crate::cache::error::CacheError;
+use crate::cache::index::index_folder::{fresh_index, ready_index, remove_bad, remove_folder};
+use crate::cache::index::scan::scan;
+use crate::cache::index::tables::Tables;
+use crate::cache::packs::folder::{self, FolderKind, Layout, LockHolder};
+use crate::cache::packs::frame::{FrameHeader, PackHeader};
+use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame};
+use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
+use crate::cache::packs::shared_fields::FieldNumbers;
+use crate::digest::{ActionKey, Digest};
+use base::files::{is_out_of_space, open_options};
+
+/// Bytes of live frames that are moved at once; less where there is less room.
+const PART: u64 = 1 << 20;
+
+/// Removes entries from the cache in `dir` without an index and almost without room; like [`crate::cache::Store::prune`], but
+/// it remembers no removals. The index is built again when the cache is opened next.
+///
+/// # Errors
+/// If another process has the cache open, or there is no room for a single frame; everything that was not pruned is
+/// intact.
+pub fn prune_without_room(
+    dir: &Path,
+    holder: &LockHolder,
+    keys: &[ActionKey],
+    kept: &HashSet<Digest>,
+) -> Result<PruneCounts, CacheError> {
+    let layout = Layout::new(dir);
+    if layout.inspect()? == FolderKind::Empty {
+        return Ok(PruneCounts::default());
+    }
+    let _lock = folder::lock(&layout.lock(), dir, holder)?;
+    for folder in [layout.index(), fresh_index(&layout), ready_index(&layout)] {
+        remove_folder(&folder)?;
+    }
+    remove_bad(&layout)?;
+    let packs = PackFiles::new(layout.clone());
+    let (mut tables, _) = scan(&layout, &packs)?;
+    let mut counts = PruneCounts::default();
+    for record in keys.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|key| tables.records.remove(key)) {
+        counts.entries += 1;
+        counts.bytes += record.stored_bytes();
+    }
+    // the sources of a damaged entry are unknown, so every text is kept
+    if let Some(used) = used_texts(&packs, &tables) {
+        tables.texts.retain(|digest, _| used.contains(digest) || kept.contains(digest));
+    }
+    let live = LiveFrames { tables: &tables, older_go: true, remember_from: None };
+    let ids = layout.pack_ids()?;
+    let id = ids.last().map_or(1, |id| id + 1);
+    let mut target = CompactedPack { layout: &layout, id, file: None, len: 0, numbers: FieldNumbers::default() };
+    for id in ids {
+        empty_pack(&layout, &packs, id, &live, &mut target)?;
+    }
+    layout.sync_folder(&layout.packs())?;
+    Ok(counts)
+}
+
+/// The texts that entries were made from; `None` if a header cannot be read.
+fn used_texts(packs: &PackFiles, tables: &Tables) -> Option<HashSet<Digest>> {
+    let mut used = HashSet::new();
+    for record in tables.records.values() {
+        if let EntryOrigin::Known(header) = packs.explained(record).ok()? {
+            used.extend(header.texts());
+        }
+    }
+    Some(used)
+}
+
+/// The new pack, which exists once a frame was moved.
+struct CompactedPack<'l> {
+    layout: &'l Layout,
+    id: u32,
+    file: Option<File>,
+    len: u64,
+    numbers: FieldNumbers,
+}
+
+impl CompactedPack<'_> {
+    fn append(&mut self, frames: Vec<PortableFrame>) -> io::Result<()> {
+        let bytes = pack(frames, &mut self.numbers).map_err(io::Error::other)?.frames.concat();
+        let path = self.layout.pack(self.id);
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let mut file = open_options(&path).read(true).append(true).create(true).open(path)?;
+                let header = PackHeader::new(self.id)?.encode();
+                file.set_len(0)?;
+                file.write_all(&header)?;
+                self.len = header.len() as u64;
+                self.file.insert(file)
+            }
+        };
+        let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+        match written {
+            Ok(()) => self.len += bytes.len() as u64,
+            Err(_) => {
+                self.numbers.forget();
+                file.set_len(self.len)?;
+            }
+        }
+        written
+    }
+}
+
+/// Moves the live frames of a pack, if it has dead ones, and removes it.
+fn empty_pack(
+    layout: &Layout,
+    packs: &PackFiles,
+    id: u32,
+    live: &LiveFrames<'_>,
+    target: &mut CompactedPack<'_>,
+) -> Result<(), CacheError> {
+    let path = layout.pack(id);
+    let failed = || CacheError::io("read", &path);
+    let file = packs.file(id).map_err(failed())?;
+    let len = file.metadata().map_err(failed())?.len();
+    let mut scanner = PackScanner::new(id, &file, 0, len);
+    let mut frames = Vec::new();
+    while let Some(found) = scanner.next().map_err(failed())? {
+        if let PackItem::Frame(at, header) = found {
+            frames.push((at, header));
+        }
+    }
+    if !frames.iter().any(|(at, header)| live.is_dead(*at, header)) {
+        return Ok(());
+    }
+    let shrinking = File::options().write(true).open(&path).map_err(CacheError::io("open", &path))?;
+    let shared = packs.fields(id, len).map_err(failed())?;
+    let mut most = PART;
+    while !frames.is_empty() {
+        let from = last_part(&frames, most);
+        let (_, moved) = frames.split_at(from);
+        let size: u64 = moved.iter().map(|(at, _)| at.len()).sum();
+        let mut part = Vec::new();
+        for (at, header) in moved {
+            part.extend(live.take_over(*at, header, || read_frame(&file, *at), &shared).map_err(failed())?);
+        }
+        if !part.is_empty()
+            && let Err(error) = target.append(part)
+        {
+            if !is_out_of_space(&error) || moved.len() == 1 {
+                return Err(CacheError::io("write to", &layout.pack(target.id))(error));
+            }
+            most = size / 2;
+            continue;
+        }
+        let start = frames.get(from).map_or(0, |(at, _)| at.offset);
+        shrinking.set_len(start).map_err(CacheError::io("shorten", &path))?;
+        frames.truncate(from);
+    }
+    packs.close(id);
+    fs::remove_file(&path).map_err(CacheError::io("remove", &path))
+}
+
+/// Where the last frames begin that have at most so many bytes, but are at least one.
+fn last_part(frames: &[(FrameLocation, FrameHeader)], most: u64) -> usize {
+    let (mut size, mut from) = (0, frames.len());
+    for (index, (at, _)) in frames.iter().enumerate().rev() {
+        size += at.len();
+        if size > most && from < frames.len() {
+            break;
+        }
+        from = index;
+    }
+    from
+}

@@ -1,0 +1,300 @@
+//! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::frame::PackHeader;
+use crate::cache::entry::pack_name;
+use crate::cache::error::CacheError;
+use base::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
+
+/// The format of a cache folder. A program refuses formats that it does not know.
+const FORMAT: u32 = 1;
+
+const FORMAT_PREFIX: &str = "compeval store format ";
+/// Stands for whoever made what nobody signed.
+pub(in crate::cache) const UNSIGNED: &str = "unsigned";
+
+/// What stands in the FORMAT file of caches that programs made that were never released.
+const OLDER_PREFIX: &str = "compeval cache format ";
+/// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
+const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
+  # This folder is a cache of compeval. Backup programs may leave it out.\n";
+
+/// The paths in a cache folder.
+#[derive(Clone, Debug)]
+pub(in crate::cache) struct Layout {
+    root: PathBuf,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cache) enum FolderKind {
+    /// It does not exist or is empty.
+    Empty,
+    /// A cache in a supported format.
+    Cache,
+    /// It contains packs, but its FORMAT file is missing or unreadable.
+    Unlabelled,
+}
+
+impl Layout {
+    pub(in crate::cache) fn new(root: &Path) -> Layout {
+        Layout { root: root.to_owned() }
+    }
+
+    pub(in crate::cache) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(in crate::cache) fn index(&self) -> PathBuf {
+        self.root.join("index")
+    }
+
+    pub(in crate::cache) fn lock(&self) -> PathBuf {
+        self.root.join("LOCK")
+    }
+
+    pub(in crate::cache) fn packs(&self) -> PathBuf {
+        self.root.join("packs")
+    }
+
+    pub(in crate::cache) fn damaged(&self) -> PathBuf {
+        self.packs().join("damaged")
+    }
+
+    pub(in crate::cache) fn pack(&self, id: u32) -> PathBuf {
+        self.packs().join(pack_name(id))
+    }
+
+    /// A file with the public key of everybody whose entries were ever pulled, one in a line, and [`UNSIGNED`] where
+    /// nobody signed some.
+    fn writers(&self) -> PathBuf {
+        self.root.join("WRITERS")
+    }
+
+    /// Whether entries may have been imported.
+    pub(in crate::cache) fn has_imports(&self) -> bool {
+        self.known_writers().map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
+    }
+
+    /// All whose entries were ever pulled; `None` where the list is missing: then only the entries know.
+    pub(in crate::cache) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
+        let path = self.writers();
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(CacheError::io("read", &path)(e)),
+        }
+    }
+
+    /// Records whose entries are pulled, before they are. A missing list stays missing: it would not have the others.
+    pub(in crate::cache) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
+        let Some(mut writers) = self.known_writers()? else { return Ok(()) };
+        let is_new = writers.insert(key.unwrap_or(UNSIGNED).to_owned());
+        if is_new { self.write_writers(&writers) } else { Ok(()) }
+    }
+
+    /// Writes the list of all whose entries were ever pulled.
+    pub(in crate::cache) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
+        let (path, text) = (self.writers(), writers.iter().flat_map(|key| [key, "\n"]).collect::<String>());
+        write_synced(&path, &text).map_err(CacheError::io("write", &path))
+    }
+
+    /// The numbers of all packs, oldest first.
+    pub(in crate::cache) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
+        let folder = self.packs();
+        let mut ids = Vec::new();
+        for entry in list(&folder)? {
+            let name = entry.map_err(CacheError::io("list", &folder))?.file_name();
+            ids.extend(name.to_str().and_then(pack_id));
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Determines what the folder contains, without changing anything. Without the lock, another process may be creating
+    /// it: what a half-made cache has counts as nothing.
+    pub(in crate::cache) fn inspect(&self) -> Result<FolderKind, CacheError> {
+        let path = self.root.join("FORMAT");
+        match fs::read(&path) {
+            Ok(bytes) if bytes.starts_with(OLDER_PREFIX.as_bytes()) => Err(self.older()),
+            Ok(bytes) => match parse_format(&bytes) {
+                Some(found) if found > FORMAT => Err(CacheError::NewerFormat { path, found, known: FORMAT }),
+                Some(_) => Ok(FolderKind::Cache),
+                None => self.inspect_unlabelled("FORMAT".into()),
+            },
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                match self.foreign_entry()? {
+                    None if self.pack_ids()?.is_empty() => Ok(FolderKind::Empty),
+                    found => self.inspect_unlabelled(found.unwrap_or_else(|| "packs".into())),
+                }
+            }
+            Err(e) => Err(CacheError::io("read", &path)(e)),
+        }
+    }
+
+    fn older(&self) -> CacheError {
+        CacheError::OlderFormat { path: self.root.clone() }
+    }
+
+    /// The name of a file that a cache folder would not contain before it has a FORMAT file.
+    fn foreign_entry(&self) -> Result<Option<String>, CacheError> {
+        for entry in list(&self.root)? {
+            let name = entry.map_err(CacheError::io("list", &self.root))?.file_name().to_string_lossy().into_owned();
+            let is_own = match &*name {
+                "LOCK" | "LOCK.held" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
+                "packs" => self.has_only(&name, is_of_packs)?,
+                "index" | "index.new" | "index.ready" => self.has_only(&name, is_of_index)?,
+                name => name.starts_with('.'),
+            };
+            if !is_own {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether something in the cache is a folder, and contains nothing but these names.
+    fn has_only(&self, name: &str, is_known: fn(&str) -> bool) -> Result<bool, CacheError> {
+        let folder = self.root.join(name);
+        if !folder.is_dir() {
+            return Ok(false);
+        }
+        for entry in list(&folder)? {
+            let name = entry.map_err(CacheError::io("list", &folder))?.file_name();
+            if !name.to_str().is_some_and(is_known) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header, and nothing of one if it
+    /// contains packs without any: the first one was being created.
+    fn inspect_unlabelled(&self, found: String) -> Result<FolderKind, CacheError> {
+        let ids = self.pack_ids()?;
+        let mut has_content = false;
+        for id in &ids {
+            let mut start = Vec::new();
+            let read =
+                File::open(self.pack(*id)).and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
+            if PackHeader::is_older(&start) {
+                return Err(self.older());
+            }
+            let header = start.first_chunk().map(PackHeader::decode);
+            if read.is_ok() && matches!(header, Some(Ok(_))) {
+                return Ok(FolderKind::Unlabelled);
+            }
+            has_content |= read.is_err() || header.is_some();
+        }
+        let is_half_made = !ids.is_empty() && !has_content && self.foreign_entry()?.is_none();
+        if is_half_made { Ok(FolderKind::Empty) } else { Err(CacheError::NotACache { path: self.root.clone(), found }) }
+    }
+
+    /// Creates the folder and what is missing in it, durably. FORMAT comes before everything that a cache is known by.
+    pub(in crate::cache) fn create(&self) -> Result<(), CacheError> {
+        let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
+        for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &*format)] {
+            let path = self.root.join(name);
+            if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
+                continue;
+            }
+            write_synced(&path, text).map_err(CacheError::io("write", &path))?;
+            self.sync_folder(&self.root)?;
+        }
+        let packs = self.packs();
+        if !packs.is_dir() {
+            create_private_folder(&packs)?;
+            self.sync_folder(&self.root)?;
+        }
+        Ok(())
+    }
+
+    /// Creates the folder itself, and makes its name and those of the folders above it durable.
+    pub(in crate::cache) fn create_root(&self) -> Result<(), CacheError> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let missing: Vec<&Path> = self.root.ancestors().take_while(is_missing).collect();
+        create_private_folder(&self.root)?;
+        missing.into_iter().try_for_each(|folder| self.sync_folder(folder_of(folder)))
+    }
+
+    /// Makes created, renamed and removed names in a folder durable.
+    pub(in crate::cache) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
+        if cfg!(unix) {
+            File::open(folder).and_then(|f| f.sync_all()).map_err(CacheError::io("sync", folder))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a small file completely or not at all, and durably: without FORMAT the folder would be refused.
+fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let mut file = open_options(&temporary).write(true).create(true).truncate(true).open(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(&temporary, path)
+}
+
+/// The entries of a folder; none if it does not exist.
+fn list(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>>, CacheError> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(e) => Err(CacheError::io("list", folder)(e)),
+    }
+}
+
+/// Whether the folder of packs may contain such a name.
+fn is_of_packs(name: &str) -> bool {
+    name == "damaged" || pack_id(name).is_some()
+}
+
+/// Whether sled makes such a name.
+fn is_of_index(name: &str) -> bool {
+    matches!(name, "db" | "conf" | "blobs") || name.starts_with("snap.")
+}
+
+fn pack_id(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".pack")?;
+    (digits.len() >= 8 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+fn parse_format(bytes: &[u8]) -> Option<u32> {
+    std::str::from_utf8(bytes).ok()?.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok().filter(|n| *n > 0)
+}
+
+/// The process that has the cache open for writing; shown to a second process that tries to open it.
+#[derive(Clone, Debug)]
+pub struct LockHolder {
+    /// The command, as the user typed it (`run`, `cache prune`).
+    pub command: String,
+}
+
+/// Acquires the exclusive right to write to the cache in `folder`.
+pub(in crate::cache) fn lock(path: &Path, folder: &Path, holder: &LockHolder) -> Result<FileLock, CacheError> {
+    FileLock::acquire(path, &holder.command).map_err(|error| match error {
+        LockError::Held(holder) => CacheError::Locked { path: folder.to_owned(), holder },
+        LockError::Io(error) => CacheError::io("lock", path)(error),
+    })
+}
+
+/// The size of a folder on disk as `du` reports it: whole blocks, including the folders. What does not exist or cannot
+/// be read counts as nothing.
+pub fn disk_bytes(folder: &Path) -> u64 {
+    let found = walkdir::WalkDir::new(folder).into_iter().flatten();
+    found.filter_map(|entry| entry.metadata().ok()).map(|meta| allocated(&meta)).sum()
+}
+
+#[cfg(unix)]
+fn allocated(meta: &Metadata) -> u64 {
+    const BLOCK: u64 = 512;
+    std::os::unix::fs::MetadataExt::blocks(meta) * BLOCK
+}
+
+#[cfg(not(unix))]
+fn allocated(meta: &Metadata) -> u64 {
+    meta.len()
+}

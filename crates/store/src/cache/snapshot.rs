@@ -1,0 +1,168 @@
+//! A read-only view of a cache. It scans the frame headers of the packs and never opens the index, so it works while
+//! another process writes.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::entry::ModelNames;
+use super::entry::{Day, EntryHeader, FrameLocation, Record, RemovalReason};
+use super::error::{CacheError, Damage};
+use super::index::scan::scan;
+use super::index::tables::{Tables, last_used};
+use super::lookup::{Lookup, StoredReply};
+use super::packs::folder::{FolderKind, Layout, disk_bytes};
+use super::packs::frame::key_prefix;
+use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
+use super::packs::pack::PackFiles;
+use super::packs::packed::EntryOrigin;
+use super::trust::TrustCheck;
+use crate::digest::{ActionKey, Digest};
+use base::say;
+
+/// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
+#[derive(Debug)]
+pub struct CacheSnapshot {
+    tables: Tables,
+    packs: PackFiles,
+    pub(super) layout: Layout,
+    /// Entries of writers that are not trusted: they count as missing.
+    hidden: HashSet<ActionKey>,
+}
+
+/// What a cache takes on disk, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DiskUsage {
+    /// The whole folder, as `du` reports it.
+    pub total: u64,
+    /// Entries with their bodies.
+    pub entries: u64,
+    /// Rows and report packs; runs derive them again.
+    pub derived: u64,
+    /// The index; it can be rebuilt from the packs.
+    pub index: u64,
+    /// Everything else: source texts, records of use, and replaced frames.
+    pub other: u64,
+}
+
+impl CacheSnapshot {
+    /// Scans the cache in `dir`. A missing or empty folder is an empty cache.
+    ///
+    /// # Errors
+    /// If the folder is not a cache, has a newer format, or cannot be read.
+    pub fn open(dir: &Path) -> Result<CacheSnapshot, CacheError> {
+        let layout = Layout::new(dir);
+        let packs = PackFiles::new(layout.clone());
+        let tables = match layout.inspect()? {
+            FolderKind::Empty => Tables::default(),
+            FolderKind::Cache | FolderKind::Unlabelled => scan(&layout, &packs)?.0,
+        };
+        Ok(CacheSnapshot { tables, packs, layout, hidden: HashSet::new() })
+    }
+
+    /// The damage found by the scan, worded for the user.
+    pub fn notices(&self) -> Vec<String> {
+        self.tables
+            .damage
+            .iter()
+            .map(|damage| {
+                say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
+            })
+            .collect()
+    }
+
+    /// As [`super::Store::trust_only`].
+    ///
+    /// # Errors
+    /// If the list of writers cannot be read.
+    pub fn trust_only(&mut self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
+        self.hidden = TrustCheck::new(self, self.layout.known_writers()?.as_ref(), trusted).hidden;
+        Ok(self.hidden.len())
+    }
+
+    /// Whether it is still known what an entry was made from. Where this cannot be read at all, the answer is yes: who
+    /// reads it then gets the error.
+    pub(super) fn is_explained(&self, record: &Record) -> bool {
+        !matches!(self.packs.explained(record), Ok(EntryOrigin::Lost))
+    }
+
+    /// What the cache takes on disk. `named` has the digests of texts that entries and results were made from
+    /// (`EntryHeader::texts`); other texts are derived.
+    pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
+        let derived = self.tables.texts.iter().filter(|(digest, _)| !named.contains(digest));
+        let derived = derived.map(|(_, at): (_, &FrameLocation)| at.len()).sum();
+        let entries = self.tables.records.values().map(|record| record.stored_bytes()).sum();
+        let (total, index) = (disk_bytes(self.layout.root()), disk_bytes(&self.layout.index()));
+        DiskUsage { total, entries, derived, index, other: total.saturating_sub(entries + derived + index) }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.tables.records.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Lookup for CacheSnapshot {
+    fn find(&self, key: &ActionKey) -> Option<Record> {
+        if self.hidden.contains(key) { None } else { self.tables.find(key) }
+    }
+
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+        self.packs.reply(record)
+    }
+
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+        self.packs.verify_body(record)
+    }
+
+    fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
+        self.packs.header(record)
+    }
+
+    fn latest(&self, place: &Digest) -> Option<ActionKey> {
+        self.tables.latest_at(place)
+    }
+
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
+        self.tables.removed(key)
+    }
+
+    fn read_text(&self, digest: &Digest) -> Option<String> {
+        let at = self.tables.text(digest)?;
+        String::from_utf8(self.packs.text(digest, at).ok()?.into()).ok()
+    }
+
+    fn count(&self, digest: &Digest) -> Option<u64> {
+        self.tables.count(digest)
+    }
+
+    fn last_used(&self, record: &Record) -> Day {
+        last_used(record, self.tables.day(&key_prefix(&record.key)))
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.tables.all_records()
+    }
+}
+
+impl StepLog for CacheSnapshot {
+    fn steps(&self) -> Vec<(BatchNonce, BatchStep)> {
+        self.tables.journal.keys().copied().collect()
+    }
+
+    fn read_step<T>(
+        &self,
+        nonce: BatchNonce,
+        step: BatchStep,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<Option<T>, Damage> {
+        let at = self.tables.journal.get(&(nonce, step)).copied();
+        at.map(|at| self.packs.step(at, decode)).transpose()
+    }
+}

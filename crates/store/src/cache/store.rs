@@ -1,0 +1,430 @@
+//! The store: the cache, opened for writing by one process at a time. This is its interface; what is longer than a few
+//! lines is a function of another file (`prune`, `verify`, `exchange`) over `StoreInner`.
+//!
+//! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Readings, texts,
+//! counts and notes of use are queued, and durable with the next of these, with `sync`, or when the store is dropped: what
+//! a crash loses of them is derived again.
+//!
+//! A lookup does not fail: it asks tables in memory. An entry that is damaged counts as missing, and a notice says so.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::entry::ModelNames;
+use super::entry::{
+    Day, EntryHeader, EntryStatus, FrameLocation, ImportOrigin, KeyOf, ParseResult, Record, RemovalReason,
+};
+use super::error::{CacheError, Damage};
+use super::exchange::{self, ImportCounts, ImportTarget};
+use super::index::tables::last_used;
+use super::lookup::{Lookup, StoredReply};
+use super::maintenance::prune::{self, PruneCounts};
+use super::maintenance::verify::{self, DamageReport};
+use super::packs::folder::{self, FolderKind, Layout, LockHolder};
+use super::packs::frame::{self, FrameHeader, KeyPrefix, key_prefix};
+use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
+use super::packs::pack::compress_body;
+use super::snapshot::CacheSnapshot;
+use super::trust::TrustCheck;
+use super::writing::inner::StoreInner;
+use super::writing::writer::{WriteRequest, WriterThread};
+use crate::digest::{ActionKey, Digest};
+use base::files::{FileLock, close_files};
+
+/// The cache, open for writing. Dropping it waits until everything queued is on disk.
+#[derive(Debug)]
+pub struct Store {
+    used: Mutex<HashSet<KeyPrefix>>,
+    known_texts: Mutex<HashSet<Digest>>,
+    /// Entries of writers that are not trusted: they count as missing.
+    hidden: RwLock<HashSet<ActionKey>>,
+    key_of: KeyOf,
+    // dropped in this order: the thread finishes its writes, the index closes, the lock is released
+    writer: WriterThread,
+    pub(super) inner: Arc<StoreInner>,
+    _index_files: IndexFiles,
+    _lock: FileLock,
+}
+
+impl Store {
+    /// Whether there is a cache in `dir`.
+    pub fn is_in(dir: &Path) -> bool {
+        matches!(Layout::new(dir).inspect(), Ok(FolderKind::Cache))
+    }
+
+    /// Opens the cache in `dir` for writing, and creates it if it does not exist. `key_of` checks the keys of entries from
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// If another process has it open (after waiting 2 s), if the folder is not a cache or has a newer format (then
+    /// nothing is changed), or if the system refuses.
+    pub fn open(dir: &Path, holder: &LockHolder, key_of: KeyOf) -> Result<Store, CacheError> {
+        if base::clock::is_before_1970() {
+            let error = std::io::Error::other("the clock of this machine shows a time before 1970; set it");
+            return Err(CacheError::io("open", dir)(error));
+        }
+        let layout = Layout::new(dir);
+        // before the lock, because nothing is created in a folder that is something else
+        if layout.inspect()? == FolderKind::Empty {
+            layout.create_root()?;
+        }
+        let lock = folder::lock(&layout.lock(), dir, holder)?;
+        // again, because another process may have created it meanwhile
+        let found = layout.inspect()?;
+        let inner = Arc::new(StoreInner::open(layout, found)?);
+        let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
+        let index_files = IndexFiles(inner.layout.index());
+        let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
+        Ok(Store { used, known_texts, hidden, key_of, writer, inner, _index_files: index_files, _lock: lock })
+    }
+
+    /// Recoveries and damage since the last call, worded for the user; each is returned once.
+    pub fn notices(&self) -> Vec<String> {
+        self.inner.take_notices()
+    }
+
+    /// Stores the output of an action in place of an earlier one. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// If it could not be written; then this store writes nothing more, and everything stored before is intact.
+    pub async fn put_reply(&self, key: ActionKey, header: &EntryHeader, body: Bytes) -> Result<Record, CacheError> {
+        /// Larger bodies are compressed on another thread.
+        const LARGE: usize = 256 << 10;
+        self.inner.check()?;
+        let encoded = if body.len() < LARGE {
+            compress_body(&body)?
+        } else {
+            let compressing = tokio::task::spawn_blocking(move || compress_body(&body)).await;
+            compressing.map_err(|e| self.inner.poisoned(&e.to_string()))??
+        };
+        self.put(frame::reply(key, header, &encoded)).await
+    }
+
+    /// Records that an action failed permanently. It does not replace an output and is never used as one.
+    ///
+    /// # Errors
+    /// As `put_reply`.
+    pub async fn fail(
+        &self,
+        key: ActionKey,
+        header: &EntryHeader,
+        class: &str,
+        message: &str,
+    ) -> Result<Record, CacheError> {
+        self.inner.check()?;
+        self.put(frame::failure(key, header, class, message)).await
+    }
+
+    async fn put(&self, frame: Result<Vec<u8>, postcard::Error>) -> Result<Record, CacheError> {
+        let malformed = || self.inner.poisoned("an entry cannot be encoded");
+        let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
+        let header = FrameHeader::decode(&frame).map_err(|_| malformed())?;
+        let location = self.write(frame).await?;
+        self.unhide(&ActionKey(header.key));
+        header.record(location).ok_or_else(malformed)
+    }
+
+    async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
+        let (ack, acked) = oneshot::channel();
+        self.writer.send(WriteRequest::Put { frame, ack });
+        acked.await.map_err(|_| self.stopped())?
+    }
+
+    /// Records a step of a batch. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// As `put_reply`.
+    pub async fn put_step(&self, nonce: BatchNonce, step: BatchStep, content: &[u8]) -> Result<(), CacheError> {
+        self.inner.check()?;
+        let frame = frame::journal(&(nonce, step), &compress_body(content)?);
+        self.write(frame.map_err(|error| self.inner.poisoned(&error.to_string()))?).await.map(drop)
+    }
+
+    fn stopped(&self) -> CacheError {
+        self.inner.poisoned("its writer thread has stopped")
+    }
+
+    /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
+    pub fn note(&self, record: &Record, reading: &ParseResult) {
+        if record.status != EntryStatus::from(reading) {
+            self.write_in_background(frame::parse_result(record.key, record.raw, reading));
+        }
+    }
+
+    /// Stores a source text once, so that a later change can be shown line by line. A prune keeps it while an entry
+    /// names the digest among its sources or inputs. Does not wait.
+    pub fn text(&self, digest: Digest, text: &str) {
+        let is_known = !lock(&self.known_texts).insert(digest);
+        if is_known || self.inner.tables().text(&digest).is_some() {
+            return;
+        }
+        self.put_text(digest, text.as_bytes());
+    }
+
+    fn put_text(&self, digest: Digest, bytes: &[u8]) {
+        match compress_body(bytes) {
+            Ok(encoded) => self.write_in_background(Ok(frame::text(digest, &encoded))),
+            Err(error) => self.inner.notice(format!("a text was not stored: {error}")),
+        }
+    }
+
+    /// Stores a memo, in place of what had its key. Every prune removes it. Does not wait.
+    pub fn keep_memo(&self, name: Digest, bytes: &[u8]) {
+        if self.read_memo(&name).is_none_or(|known| known != bytes) {
+            self.put_text(name, bytes);
+        }
+    }
+
+    /// The memo or text stored under a name.
+    pub fn read_memo(&self, name: &Digest) -> Option<Bytes> {
+        let at = self.inner.tables().text(name)?;
+        let bytes = self.noticed(self.inner.packs.text(name, at)).ok();
+        if bytes.is_none() {
+            // so that it is stored again
+            self.inner.tables_mut().forget_text(name);
+        }
+        bytes
+    }
+
+    /// Stores token counts by the digests of their texts. Does not wait.
+    pub fn put_counts(&self, counts: &[(Digest, u64)]) {
+        if !counts.is_empty() {
+            self.write_in_background(frame::counts(counts));
+        }
+    }
+
+    /// Records that an entry was used today; written when the store is synced or closed, or earlier. For an entry made
+    /// today nothing is written.
+    pub fn touch(&self, record: &Record) {
+        const BATCH: usize = 4096;
+        if record.created_day() >= Day::today() {
+            return;
+        }
+        let mut used = lock(&self.used);
+        used.insert(key_prefix(&record.key));
+        let is_full = used.len() >= BATCH;
+        drop(used);
+        if is_full {
+            self.write_touches();
+        }
+    }
+
+    /// Records which actions are in use again at their places , after others were: a stale
+    /// action is explained by comparison with the one used last. Does not wait.
+    pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
+        let is_new = |(place, key): &&(Digest, ActionKey)| self.latest(place) != Some(*key);
+        let new: Vec<(Digest, ActionKey)> = places.iter().filter(is_new).copied().collect();
+        if !new.is_empty() {
+            self.write_in_background(frame::latest(&new));
+        }
+    }
+
+    fn write_touches(&self) {
+        let today = Day::today();
+        let used = std::mem::take(&mut *lock(&self.used));
+        let is_recorded = |key: &KeyPrefix| self.inner.tables().day(key).is_some_and(|day| day >= today);
+        let keys: Vec<KeyPrefix> = used.into_iter().filter(|key| !is_recorded(key)).collect();
+        if !keys.is_empty() {
+            self.write_in_background(frame::touch(today, &keys));
+        }
+    }
+
+    fn write_in_background(&self, frame: Result<Vec<u8>, postcard::Error>) {
+        match frame {
+            Ok(frame) => self.writer.send(WriteRequest::Background(frame)),
+            Err(e) => self.inner.notice(format!("derived data was not stored: {e}")),
+        }
+    }
+
+    /// Waits until everything queued is on disk.
+    pub fn sync(&self) -> Result<(), CacheError> {
+        self.write_touches();
+        let (ack, acked) = mpsc::channel();
+        self.writer.send(WriteRequest::Sync(ack));
+        acked.recv().map_err(|_| self.stopped())?
+    }
+
+    /// Syncs and closes.
+    ///
+    /// # Errors
+    /// As `sync`.
+    pub fn close(self) -> Result<(), CacheError> {
+        self.sync()
+    }
+
+    /// Removes entries; unknown keys are ignored. It also removes the texts that neither an entry nor `kept` names: rows
+    /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
+    /// else.
+    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
+        self.sync()?;
+        // a text that goes is stored again when it is met again
+        lock(&self.known_texts).clear();
+        prune::prune(&self.inner, keys, kept)
+    }
+
+    /// Rebuilds the index, so that it takes no more disk space than its entries need.
+    ///
+    /// # Errors
+    /// As `prune`.
+    pub fn shrink_index(&self) -> Result<(), CacheError> {
+        self.inner.exclusively(|active| self.inner.shrink_tree(active))
+    }
+
+    /// Verifies everything and removes what is damaged.
+    pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
+        self.sync()?;
+        self.inner.exclusively(|active| verify::verify(&self.inner, active))
+    }
+
+    /// Adds those of the entries `keys` that another cache has, with their source texts. Existing outputs are not
+    /// changed. A damaged entry counts as missing, as it does in the other cache.
+    ///
+    /// # Errors
+    /// If an entry's key is not that of its inputs, or this cache cannot be written.
+    pub fn import_from_cache<'k>(
+        &self,
+        other: &CacheSnapshot,
+        keys: impl IntoIterator<Item = &'k ActionKey>,
+    ) -> Result<ImportCounts, CacheError> {
+        self.sync()?;
+        exchange::import_from_cache(self.import_target(), other, keys)
+    }
+
+    /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. Not
+    /// synced: after a crash it is pulled again.
+    ///
+    /// # Errors
+    /// `BadImport` if these bytes are not the entry or text `key`; else if this cache cannot be written.
+    pub fn add_packed(&self, key: &Digest, bytes: &[u8], origin: &ImportOrigin) -> Result<ImportCounts, CacheError> {
+        let counts = exchange::add_packed(self.import_target(), key, bytes, origin)?;
+        self.unhide(&ActionKey(*key));
+        Ok(counts)
+    }
+
+    fn import_target(&self) -> ImportTarget<'_> {
+        ImportTarget { present: self, inner: &self.inner, key_of: self.key_of }
+    }
+
+    /// Whether anything was ever imported or pulled into the cache.
+    pub fn was_imported_into(&self) -> bool {
+        self.inner.layout.has_imports()
+    }
+
+    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body.
+    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
+        let records = keys.into_iter().filter_map(|key| self.find(key));
+        records.filter_map(|record| Some((record.key, record.raw, self.header(&record).ok()?.origin?))).collect()
+    }
+
+    /// From now on, entries of writers other than those with the public keys `trusted` count as missing. Returns how
+    /// many there are.
+    ///
+    /// # Errors
+    /// If the list of writers cannot be read, or is missing and cannot be written.
+    pub fn trust_only(&self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
+        let known = self.inner.layout.known_writers()?;
+        let TrustCheck { hidden, found } = TrustCheck::new(self, known.as_ref(), trusted);
+        found.iter().try_for_each(|found| self.inner.layout.write_writers(found))?;
+        let count = hidden.len();
+        *self.hidden.write().unwrap_or_else(PoisonError::into_inner) = hidden;
+        Ok(count)
+    }
+
+    fn is_hidden(&self, key: &ActionKey) -> bool {
+        self.hidden.read().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
+    /// The entry of a key was replaced by a trusted one.
+    fn unhide(&self, key: &ActionKey) {
+        if self.is_hidden(key) {
+            self.hidden.write().unwrap_or_else(PoisonError::into_inner).remove(key);
+        }
+    }
+
+    /// Adds a notice for damage.
+    fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
+        result.inspect_err(|damage| self.inner.notice(format!("{damage}. It is made again when it is needed")))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the files of the index to other users, which its library leaves open when it ends.
+#[derive(Debug)]
+struct IndexFiles(PathBuf);
+
+impl Drop for IndexFiles {
+    fn drop(&mut self) {
+        close_files(&self.0);
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.write_touches();
+    }
+}
+
+impl Lookup for Store {
+    fn find(&self, key: &ActionKey) -> Option<Record> {
+        if self.is_hidden(key) { None } else { self.inner.tables().find(key) }
+    }
+
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+        self.noticed(self.inner.packs.reply(record))
+    }
+
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+        self.noticed(self.inner.packs.verify_body(record))
+    }
+
+    fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
+        self.inner.packs.header(record)
+    }
+
+    fn latest(&self, place: &Digest) -> Option<ActionKey> {
+        self.inner.tables().latest_at(place)
+    }
+
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
+        self.inner.tables().removed(key)
+    }
+
+    fn read_text(&self, digest: &Digest) -> Option<String> {
+        String::from_utf8(self.read_memo(digest)?.into()).ok()
+    }
+
+    fn count(&self, digest: &Digest) -> Option<u64> {
+        self.inner.tables().count(digest)
+    }
+
+    fn last_used(&self, record: &Record) -> Day {
+        last_used(record, self.inner.tables().day(&key_prefix(&record.key)))
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.inner.tables().all_records()
+    }
+}
+
+impl StepLog for Store {
+    fn steps(&self) -> Vec<(BatchNonce, BatchStep)> {
+        self.inner.tables().journal.keys().copied().collect()
+    }
+
+    fn read_step<T>(
+        &self,
+        nonce: BatchNonce,
+        step: BatchStep,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<Option<T>, Damage> {
+        let at = self.inner.tables().journal.get(&(nonce, step)).copied();
+        at.map(|at| self.inner.packs.step(at, decode)).transpose()
+    }
+}

@@ -1,0 +1,45 @@
+//! A store for outputs that cost money, keyed by the hash of everything that they were made from.
+//!
+//! - [`cache`] is the store on this machine: append-only packs, with a sled tree that can be made again from them. A put is
+//!   on disk when it returns, a kill loses nothing of it, and what is damaged is reported and never returned.
+//! - [`remote`] is a folder or a bucket of signed packs that a team, its CI and the parts of a run share.
+//! - [`Digest`] and [`DigestBuilder`] make keys.
+//!
+//! ```
+//! use compeval_store::cache::{EntryHeader, LockHolder, Lookup, ModelNames, Store, Tag};
+//! use compeval_store::{ActionKey, Digest, DigestBuilder};
+//! use base::units::Usage;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let key = ActionKey(DigestBuilder::new("translation v1").field("text", "Guten Tag").finish());
+//! let header = EntryHeader {
+//!     kind: Tag(0),
+//!     format: None,
+//!     created: compeval_store::cache::now_ms(),
+//!     usage: Usage::default(),
+//!     cost: None,
+//!     latency_ms: 120,
+//!     place: Digest::hash("greeting"),
+//!     models: ModelNames::default(),
+//!     origin: None,
+//!     fields: Vec::new(),
+//! };
+//! let store = Store::open(folder.path(), &LockHolder { command: "translate".into() }, |_| None)?;
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! store.put_reply(key, &header, "Good day".into()).await?;
+//! # Ok::<(), compeval_store::cache::CacheError>(())
+//! # })?;
+//! let record = store.find(&key).ok_or("it was just stored")?;
+//! assert_eq!(store.body(&record)?, "Good day");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here knows stages, prompts, prices or replies, or asks a model.
+
+mod digest;
+pub mod cache;
+pub mod remote;
+
+pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};

@@ -1,0 +1,114 @@
+//! A remote as a read-only cache: an entry is pulled into a temporary folder when it is looked up. A plan uses it,
+//! because a plan changes nothing and may run at the same time as a run.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::error::RemoteError;
+use super::settings::RemoteSettings;
+use super::shared::SharedCache;
+use crate::cache::{
+    Damage, Day, EntryHeader, KeyOf, LockHolder, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply,
+};
+use crate::digest::{ActionKey, Digest};
+use base::locale::word;
+
+/// A remote that takes longer is away.
+const PATIENCE: Duration = Duration::from_secs(10);
+fn without() -> &'static str {
+    word(
+        "this plan continues without it, and what it has counts as pending",
+        "本计划不使用它而继续，其中的内容视为待办",
+    )
+}
+
+/// The entries of a remote.
+#[derive(Debug)]
+pub struct RemoteEntries {
+    store: Store,
+    shared: SharedCache,
+    runtime: Runtime,
+    _folder: TempDir,
+}
+
+impl RemoteEntries {
+    /// Reads which entries a remote has. One that fails has none, and there is a warning.
+    ///
+    /// # Errors
+    /// If the remote cannot be connected to, or nothing can be written to the temporary folder.
+    pub fn open(settings: RemoteSettings, key_of: KeyOf) -> Result<RemoteEntries, RemoteError> {
+        let url = settings.url.to_string();
+        let failed = |what: String| RemoteError::Failed { operation: "read", url: url.clone(), what };
+        let shared = SharedCache::new(settings)?;
+        let folder = tempfile::tempdir().map_err(|error| failed(format!("there is no temporary folder: {error}")))?;
+        let store = Store::open(folder.path(), &LockHolder { command: "plan".into() }, key_of);
+        let store = store.map_err(|error| failed(error.to_string()))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed(format!("failed to start the runtime: {error}")))?;
+        runtime.block_on(shared.load_within(PATIENCE, without()));
+        Ok(RemoteEntries { store, shared, runtime, _folder: folder })
+    }
+
+    /// Whether it answered so far.
+    pub fn is_answering(&self) -> bool {
+        !self.shared.has_failed()
+    }
+
+    /// Warnings since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.shared.take_warnings()
+    }
+}
+
+impl Lookup for RemoteEntries {
+    fn find(&self, key: &ActionKey) -> Option<Record> {
+        let found = self.store.find(key);
+        if found.is_some() || !self.shared.has(key) {
+            return found;
+        }
+        self.runtime.block_on(self.shared.pull_within(PATIENCE, without(), &self.store, *key));
+        self.store.find(key)
+    }
+
+    fn is_remote(&self, _: &Record) -> bool {
+        true
+    }
+
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+        self.store.reply(record)
+    }
+
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+        self.store.verify_body(record)
+    }
+
+    fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
+        self.store.header(record)
+    }
+
+    fn latest(&self, place: &Digest) -> Option<ActionKey> {
+        self.store.latest(place)
+    }
+
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
+        self.store.removed(key)
+    }
+
+    fn read_text(&self, digest: &Digest) -> Option<String> {
+        self.store.read_text(digest)
+    }
+
+    fn count(&self, digest: &Digest) -> Option<u64> {
+        self.store.count(digest)
+    }
+
+    fn last_used(&self, record: &Record) -> Day {
+        self.store.last_used(record)
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.store.records()
+    }
+}

@@ -1,0 +1,97 @@
+//! What the parts of a run say of themselves: `parts/LABEL/3-of-8-TIME-DIGEST`, one signed note for each time that a part
+//! ran to an end. A merge adds them up. What is in them is the business of whoever runs parts.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::StreamExt;
+
+use super::backend::{ListedObject, Remote};
+use super::error::RemoteError;
+use super::index_objects::SIDE_BY_SIDE;
+use super::keys::SigningKey;
+use super::signed::{self, RemoteId, Trust};
+use crate::cache::now_ms;
+use crate::digest::Digest;
+
+const TAG: &[u8] = b"compeval part v1\0";
+const FOLDER: &str = "parts";
+/// A longer object is no record.
+const LONGEST: u64 = 4 << 20;
+/// Of how many times that a part ran the records are read, the newest first.
+const MOST_ATTEMPTS: usize = 4;
+
+/// Which part of which run an object is about.
+#[derive(Clone, Copy, Debug)]
+pub struct PartName<'n> {
+    /// The label of the run.
+    pub label: &'n str,
+    /// From 1.
+    pub index: u32,
+    /// The number of parts.
+    pub of: u32,
+}
+
+/// The record of a part.
+#[derive(Clone, Debug)]
+pub struct FoundRecord {
+    /// Who signed it; `None` is nobody.
+    pub writer: Option<String>,
+    /// What the part wrote.
+    pub content: Vec<u8>,
+}
+
+/// Writes a record.
+pub(super) async fn write(
+    remote: &dyn Remote,
+    remote_id: RemoteId,
+    key: Option<&SigningKey>,
+    PartName { label, index, of }: PartName<'_>,
+    content: Vec<u8>,
+) -> Result<(), RemoteError> {
+    let bytes = signed::seal(TAG, remote_id, key, content).map_err(|error| RemoteError::unencoded(FOLDER, &error))?;
+    let object = format!("{FOLDER}/{label}/{index}-of-{of}-{:012x}-{}", now_ms(), Digest::hash(&bytes));
+    remote.write_if_absent(&object, Bytes::from(bytes)).await.map(drop)
+}
+
+/// The records of a run in `of` parts, the oldest first, and how many objects are none that count.
+pub(super) async fn read(
+    remote: &dyn Remote,
+    remote_id: RemoteId,
+    trust: &Trust,
+    label: &str,
+    of: u32,
+) -> Result<(Vec<FoundRecord>, u64), RemoteError> {
+    let mut by_part: BTreeMap<u32, Vec<ListedObject>> = BTreeMap::new();
+    for object in remote.list(&format!("{FOLDER}/{label}")).await? {
+        let name = object.name.rsplit('/').next().unwrap_or_default();
+        let index = name.split_once(&format!("-of-{of}-")).and_then(|(index, _)| index.parse().ok());
+        if let Some(index) = index.filter(|_| object.bytes <= LONGEST) {
+            by_part.entry(index).or_default().push(object);
+        }
+    }
+    let newest = by_part.into_values().flat_map(|mut objects| {
+        objects.sort_unstable_by(|one, other| other.name.cmp(&one.name));
+        objects.truncate(MOST_ATTEMPTS);
+        objects
+    });
+    let read = |object: ListedObject| async move { remote.read(&object.name, None).await };
+    let mut replies = futures::stream::iter(newest).map(read).buffer_unordered(SIDE_BY_SIDE);
+    let (mut found, mut refused) = (Vec::new(), 0);
+    while let Some(reply) = replies.next().await {
+        let note = match reply {
+            Ok(bytes) => signed::open(TAG, &bytes, remote_id, trust),
+            Err(RemoteError::NotFound(_)) => continue,
+            Err(RemoteError::Refused { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        match note {
+            Some(note) => found.push(note),
+            None => refused += 1,
+        }
+    }
+    found.sort_by_key(|note| note.created);
+    let name = |key| trust.writer(&key).map_or_else(|| key.to_string(), |writer| writer.name.clone());
+    let record = |note: signed::Note| FoundRecord { writer: note.writer.map(name), content: note.content };
+    Ok((found.into_iter().map(record).collect(), refused))
+}

@@ -1,0 +1,194 @@
+//! Pruning a remote: a pack that no label needs is marked, and deleted by a later prune when its mark is 30 days old
+//! by the clock of the remote. Every run that began before the mark has ended by then.
+//!
+//! Labels that were pushed to the remote protect the entries that they need: `labels/NAME` lists keys, one per line. It
+//! needs no signature: a forged one only keeps more, and whoever can delete a label can also delete packs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures::StreamExt;
+
+use super::backend::{ListedObject, Remote};
+use super::error::RemoteError;
+use super::index::{FoundPack, read_footers};
+use super::index_objects::SIDE_BY_SIDE;
+use super::keys::SigningKey;
+use super::pack::PackFault;
+use super::removals::trusted_lists;
+use super::signed::{RemoteId, Trust};
+use super::{index_objects, removals};
+use crate::digest::Digest;
+
+const LABELS: &str = "labels";
+const MARKS: &str = "marks";
+/// Written to learn what time it is there.
+const CLOCK: &str = "marks/clock";
+const HEADING: &str = "compeval label 1";
+
+/// How long a pack stays after it was marked.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What a prune did, or would do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemotePruneCounts {
+    /// Labels whose entries stay.
+    pub labels: u64,
+    /// Packs that labels need, and those of newer versions, which are left alone.
+    pub kept: u64,
+    /// Marked now.
+    pub marked: u64,
+    /// Marked earlier, and not yet due.
+    pub waiting: u64,
+    /// Packs that were deleted.
+    pub deleted: u64,
+    /// Their size.
+    pub deleted_bytes: u64,
+}
+
+/// Writes down what a label needs.
+pub(super) async fn write_label(remote: &dyn Remote, label: &str, keys: &[Digest]) -> Result<(), RemoteError> {
+    let lines: Vec<String> = std::iter::once(HEADING.to_owned()).chain(keys.iter().map(Digest::to_string)).collect();
+    remote.replace(&format!("{LABELS}/{label}"), Bytes::from(lines.join("\n"))).await
+}
+
+/// The keys that labels need, and how many labels there are.
+async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u64), RemoteError> {
+    let (mut keys, mut labels) = (HashSet::new(), 0);
+    let read = |object: ListedObject| async move { (remote.read(&object.name, None).await, object.name) };
+    let mut replies = futures::stream::iter(remote.list(LABELS).await?).map(read).buffer_unordered(SIDE_BY_SIDE);
+    while let Some((reply, name)) = replies.next().await {
+        let bytes = reply?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut lines = text.lines();
+        if lines.next() != Some(HEADING) {
+            return Err(RemoteError::Foreign { url: url.to_owned(), found: name });
+        }
+        keys.extend(lines.filter_map(|line| line.parse::<Digest>().ok()));
+        labels += 1;
+    }
+    Ok((keys, labels))
+}
+
+/// When packs were marked.
+async fn read_marks(remote: &dyn Remote) -> Result<BTreeMap<Digest, SystemTime>, RemoteError> {
+    let marks = remote.list(MARKS).await?;
+    let read = |mark: ListedObject| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?));
+    Ok(marks.into_iter().filter_map(read).collect())
+}
+
+/// What time it is there; here, if nothing may be written.
+async fn time_there(remote: &dyn Remote, is_dry: bool) -> Result<SystemTime, RemoteError> {
+    if !is_dry {
+        remote.replace(CLOCK, Bytes::from_static(b"compeval clock\n")).await?;
+        let listed = remote.list(MARKS).await?;
+        if let Some(written) = listed.into_iter().find(|object| object.name == CLOCK).and_then(|object| object.written)
+        {
+            return Ok(written);
+        }
+    }
+    Ok(SystemTime::now())
+}
+
+fn mark_of(name: &Digest) -> String {
+    format!("{MARKS}/{name}")
+}
+
+/// A prune of one remote.
+pub(super) struct Prune<'p> {
+    pub(super) remote: &'p dyn Remote,
+    pub(super) url: &'p str,
+    pub(super) remote_id: RemoteId,
+    pub(super) trust: &'p Trust,
+    /// Signs the list of what is deleted; without it the prune only counts.
+    pub(super) writer: Option<&'p SigningKey>,
+}
+
+/// What becomes of a pack.
+enum PackFate {
+    Kept,
+    Marked,
+    Waiting,
+    Deleted,
+}
+
+impl Prune<'_> {
+    /// Marks what no label needs, and deletes what was marked long ago, or deleted before and put back.
+    pub(super) async fn run(self) -> Result<RemotePruneCounts, RemoteError> {
+        let (remote, is_dry) = (self.remote, self.writer.is_none());
+        let (packs, lists) = read_footers(remote).await?;
+        let lists = trusted_lists(&lists, self.remote_id, self.trust);
+        let (keys, labels) = protected(remote, self.url).await?;
+        let mut marks = read_marks(remote).await?;
+        let now = time_there(remote, is_dry).await?;
+        let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
+        let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for pack in &packs {
+            let mark = marks.remove(&pack.name);
+            let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
+            let fate = if is_back { PackFate::Deleted } else { fate(pack, &keys, mark, now) };
+            match fate {
+                PackFate::Kept => {
+                    counts.kept += 1;
+                    unmarked.extend(mark.map(|_| mark_of(&pack.name)));
+                }
+                PackFate::Marked => {
+                    counts.marked += 1;
+                    marked.push(mark_of(&pack.name));
+                }
+                PackFate::Waiting => counts.waiting += 1,
+                PackFate::Deleted => {
+                    counts.deleted += 1;
+                    counts.deleted_bytes += pack.object.bytes;
+                    unmarked.extend(mark.map(|_| mark_of(&pack.name)));
+                    deleted.insert(pack.name, pack.object.name.clone());
+                }
+            }
+        }
+        let Some(key) = self.writer else { return Ok(counts) };
+        each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
+        if !deleted.is_empty() {
+            // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
+            removals::write(remote, self.remote_id, key, &lists, deleted.keys().copied().collect()).await?;
+            each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
+        }
+        // also those of packs that are gone
+        unmarked.extend(marks.keys().map(mark_of));
+        each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
+        remote.delete(CLOCK).await?;
+        if counts.deleted > 0 {
+            index_objects::write_latest(remote).await?;
+        }
+        Ok(counts)
+    }
+}
+
+fn fate(pack: &FoundPack, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> PackFate {
+    match mark.map(|mark| now.duration_since(mark).unwrap_or_default()) {
+        _ if is_kept(pack, keys) => PackFate::Kept,
+        None => PackFate::Marked,
+        Some(age) if age < KEPT => PackFate::Waiting,
+        Some(_) => PackFate::Deleted,
+    }
+}
+
+/// Sends a request for each of these objects, some at once.
+async fn each<F: Future<Output = Result<(), RemoteError>>>(
+    objects: impl IntoIterator<Item = String>,
+    request: impl FnMut(String) -> F,
+) -> Result<(), RemoteError> {
+    let mut replies = futures::stream::iter(objects).map(request).buffer_unordered(SIDE_BY_SIDE);
+    while let Some(reply) = replies.next().await {
+        reply?;
+    }
+    Ok(())
+}
+
+fn is_kept(pack: &FoundPack, keys: &HashSet<Digest>) -> bool {
+    match pack.footer.as_ref().map_err(|fault| *fault).and_then(|signed| signed.decode()) {
+        Ok(footer) => footer.items.iter().any(|item| keys.contains(&item.key)),
+        Err(PackFault::Newer) => true,
+        Err(PackFault::Damaged(_)) => false,
+    }
+}

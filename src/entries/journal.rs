@@ -1,0 +1,315 @@
+//! The journal of batches: what was submitted, so that nothing is paid for twice and nothing that was paid for is lost.
+//!
+//! It consists of frames in the packs, each on disk before the next step is taken:
+//! 1. an intent, before the call that creates a batch: everything needed to store its results, even if the project
+//!    changes meanwhile;
+//! 2. a submission, once the vendor has confirmed the batch;
+//! 3. a closing, after all results are stored: the outcome and the charge of each line.
+//!
+//! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
+//! Versions without batches refuse the format of the cache instead of sending the requests again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use super::meta::EntryCoordinate;
+use super::refresh::Refresh;
+use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
+use base::units::Usd;
+use models::{BatchAccount, ModelRef, Operation, Price};
+use store::cache::{BatchNonce, BatchStep, CacheError, StepLog, Store, now_ms};
+
+/// The name of a line towards the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
+/// attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LineName {
+    pub key: ActionKey,
+    /// From 1.
+    pub attempt: u8,
+    pub nonce: BatchNonce,
+}
+
+impl fmt::Display for LineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:02}-{}", URL_SAFE_NO_PAD.encode(self.key.0.0), self.attempt, self.nonce)
+    }
+}
+
+impl FromStr for LineName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<LineName, &'static str> {
+        const FOREIGN: &str = "not a line of compeval";
+        let (key, rest) = text.split_at_checked(43).ok_or(FOREIGN)?;
+        let (attempt, nonce) = rest.strip_prefix('-').and_then(|rest| rest.split_once('-')).ok_or(FOREIGN)?;
+        let key = URL_SAFE_NO_PAD.decode(key).ok().and_then(|bytes| bytes.try_into().ok()).ok_or(FOREIGN)?;
+        let attempt = attempt.parse().map_err(|_| FOREIGN)?;
+        Ok(LineName { key: ActionKey(Digest(key)), attempt, nonce: nonce.parse()? })
+    }
+}
+
+/// A batch that is about to be created.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BatchIntent {
+    pub nonce: BatchNonce,
+    /// Milliseconds since 1970 (UTC).
+    pub created: u64,
+    pub account: BatchAccount,
+    /// A short mark of the key: the vendor shows batches to the account that made them.
+    pub fingerprint: u32,
+    pub model: ModelRef,
+    pub operation: Operation,
+    /// What the user declared that the model costs live; `None` is the price table.
+    pub price: Option<Price>,
+    /// What a batch costs, as a part of that.
+    pub ratio: f64,
+    /// The newest batch of the account before, where the vendor keeps no metadata.
+    pub newest: Option<String>,
+    /// Batches that may end without a reply to a line before the line has failed.
+    #[serde(default)]
+    pub max_attempts: Option<u32>,
+    /// The input tokens of its requests, as estimated.
+    #[serde(default)]
+    pub tokens: u64,
+    /// The refresh that it is part of.
+    #[serde(default)]
+    pub refresh: Option<Refresh>,
+    /// Not in the JSON of the head.
+    #[serde(skip)]
+    pub lines: Vec<BatchLine>,
+}
+
+/// A request of a batch with everything that its entry needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BatchLine {
+    pub key: ActionKey,
+    /// From 1, counted across processes.
+    pub attempt: u8,
+    pub stage: Stage,
+    pub coordinate: EntryCoordinate,
+    pub inputs: Inputs,
+    pub sources: Sources,
+    /// The most that it may cost; `None` if the price is unknown.
+    pub reserved: Option<Usd>,
+}
+
+impl BatchIntent {
+    /// The most that the batch may cost, as far as prices are known.
+    pub fn reserved(&self) -> Usd {
+        Usd(self.lines.iter().filter_map(|line| line.reserved).map(|usd| usd.0).sum())
+    }
+
+    pub fn name(&self, line: &BatchLine) -> LineName {
+        LineName { key: line.key, attempt: line.attempt, nonce: self.nonce }
+    }
+}
+
+/// How a batch was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BatchClosing {
+    Collected,
+    /// The vendor never had it.
+    NotCreated,
+    /// The user gave it up.
+    Forgotten,
+}
+
+/// What came of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LineOutcome {
+    /// A reply is stored, or a usable one was there.
+    Stored,
+    /// It would fail again.
+    Failed,
+    /// An attempt that came to nothing: 429, 5xx, expired, or absent from the results.
+    Unfinished,
+    /// It was not worked on.
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedLine {
+    pub key: ActionKey,
+    pub attempt: u8,
+    pub outcome: LineOutcome,
+    /// What was billed; `None` if it is unknown.
+    pub charge: Option<Usd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedBatch {
+    pub nonce: BatchNonce,
+    /// Milliseconds since 1970 (UTC).
+    pub closed: u64,
+    pub closing: BatchClosing,
+    pub lines: Vec<ClosedLine>,
+}
+
+impl ClosedBatch {
+    /// The closing of a batch that nothing was collected of.
+    pub fn without_lines(nonce: BatchNonce, closing: BatchClosing) -> ClosedBatch {
+        ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() }
+    }
+}
+
+/// A batch that is not closed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenBatch {
+    pub intent: BatchIntent,
+    /// The vendor's name for it, once it was confirmed.
+    pub id: Option<String>,
+}
+
+impl OpenBatch {
+    /// The vendor's name for it, for people.
+    pub fn place(&self) -> &str {
+        self.id.as_deref().unwrap_or("not confirmed")
+    }
+}
+
+/// All that the cache knows of batches.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journal {
+    pub open: Vec<OpenBatch>,
+    pub closed: Vec<ClosedBatch>,
+}
+
+impl Journal {
+    /// The actions of open batches.
+    pub fn held(&self) -> HashSet<ActionKey> {
+        self.open.iter().flat_map(|batch| &batch.intent.lines).map(|line| line.key).collect()
+    }
+
+    /// The refresh of these stages: the one that open batches are part of, or a new one.
+    pub fn refresh(&self, stages: BTreeSet<Stage>) -> Refresh {
+        Refresh::of(stages, self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref()))
+    }
+
+    /// The attempts that each action has behind it which came to nothing.
+    pub fn attempts(&self) -> HashMap<ActionKey, u8> {
+        let mut attempts = HashMap::new();
+        for line in self.closed.iter().flat_map(|batch| &batch.lines) {
+            let count = attempts.entry(line.key).or_default();
+            *count = if line.outcome == LineOutcome::Unfinished { line.attempt.max(*count) } else { 0 };
+        }
+        attempts
+    }
+
+    /// The batches that were submitted from a cache.
+    ///
+    /// # Errors
+    /// A record of a batch that cannot be read: without it, it is unknown what was already paid for.
+    pub fn read(cache: &impl StepLog) -> Result<Journal, CacheError> {
+        let mut journal = Journal::default();
+        let steps = cache.steps();
+        for (nonce, _) in steps.iter().filter(|(_, step)| *step == BatchStep::Closed) {
+            journal.closed.extend(cache.read_step(*nonce, BatchStep::Closed, decode)?);
+        }
+        let is_open = |nonce: &BatchNonce| !journal.closed.iter().any(|closed| closed.nonce == *nonce);
+        for (nonce, _) in steps.iter().filter(|(nonce, step)| *step == BatchStep::Intent && is_open(nonce)) {
+            let id = cache.read_step(*nonce, BatchStep::Submitted, decode::<String>)?;
+            let intent = cache.read_step(*nonce, BatchStep::Intent, decode_intent)?;
+            journal.open.extend(intent.map(|intent| OpenBatch { intent, id }));
+        }
+        journal.open.sort_by_key(|batch| batch.intent.created);
+        journal.closed.sort_by_key(|batch| batch.closed);
+        Ok(journal)
+    }
+}
+
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}
+
+/// The head of an intent is JSON, which takes new fields; its many lines are not.
+fn decode_intent(bytes: &[u8]) -> Option<BatchIntent> {
+    let (head, lines): (String, Vec<BatchLine>) = decode(bytes)?;
+    Some(BatchIntent { lines, ..serde_json::from_str(&head).ok()? })
+}
+
+/// A record to write.
+#[derive(Clone, Copy, Debug)]
+pub enum JournalRecord<'r> {
+    Intent(&'r BatchIntent),
+    Submitted { nonce: BatchNonce, id: &'r str },
+    Closed(&'r ClosedBatch),
+}
+
+impl JournalRecord<'_> {
+    /// Writes it. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// As [`Store::put_step`].
+    pub async fn write(&self, store: &Store) -> Result<(), CacheError> {
+        let (nonce, step) = self.place();
+        let content = self.encode().map_err(|error| CacheError::unencoded("the record of a batch", &error))?;
+        store.put_step(nonce, step, &content).await
+    }
+
+    fn place(&self) -> (BatchNonce, BatchStep) {
+        match self {
+            JournalRecord::Intent(intent) => (intent.nonce, BatchStep::Intent),
+            JournalRecord::Submitted { nonce, .. } => (*nonce, BatchStep::Submitted),
+            JournalRecord::Closed(closed) => (closed.nonce, BatchStep::Closed),
+        }
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, String> {
+        let encoded = match self {
+            JournalRecord::Intent(intent) => {
+                let head = serde_json::to_string(intent).map_err(|error| error.to_string())?;
+                postcard::to_stdvec(&(head, &intent.lines))
+            }
+            JournalRecord::Submitted { id, .. } => postcard::to_stdvec(id),
+            JournalRecord::Closed(closed) => postcard::to_stdvec(closed),
+        };
+        encoded.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_name_that_every_vendor_takes() {
+        let key = ActionKey(Digest::hash("an action"));
+        let nonce = BatchNonce::new(1, [key].into_iter());
+        let name = LineName { key, attempt: 7, nonce };
+        let text = name.to_string();
+        assert!(
+            text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'),
+            "{text}"
+        );
+        assert_eq!(text.parse(), Ok(name));
+        assert!(text.ends_with(&nonce.to_string()));
+        for foreign in ["", "case-1", &text[1..], &format!("{text}x"), &text.replace('-', "_")] {
+            assert!(foreign.parse::<LineName>().is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn attempts_are_those_that_came_to_nothing_since_the_last_outcome() {
+        let (a, b) = (ActionKey(Digest::hash("a")), ActionKey(Digest::hash("b")));
+        let line = |key, attempt, outcome| ClosedLine { key, attempt, outcome, charge: None };
+        let closed = |lines| ClosedBatch {
+            nonce: BatchNonce::new(1, [].into_iter()),
+            closed: 1,
+            closing: BatchClosing::Collected,
+            lines,
+        };
+        let journal = Journal {
+            closed: vec![
+                closed(vec![line(a, 1, LineOutcome::Unfinished), line(b, 1, LineOutcome::Unfinished)]),
+                closed(vec![line(a, 2, LineOutcome::Unfinished), line(b, 2, LineOutcome::Stored)]),
+            ],
+            ..Journal::default()
+        };
+        assert_eq!(journal.attempts(), HashMap::from([(a, 2), (b, 0)]));
+    }
+}

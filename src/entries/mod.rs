@@ -1,0 +1,15 @@
+//! Entries: what compeval keeps in the store beside outputs, and reads back.
+//!
+//! [`EntryMeta`] is what an action was made from and what it took; the store keeps it as a header whose fields it does not
+//! read. [`Journal`] is what was submitted as batches, kept as steps. [`Refresh`] says which outputs are made again.
+
+mod meta;
+mod refresh;
+mod journal;
+
+pub use journal::{
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, JournalRecord, LineName, LineOutcome,
+    OpenBatch,
+};
+pub use meta::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, key_of};
+pub use refresh::Refresh;
