@@ -447,3 +447,21 @@ fn a_log_of_hermes_without_what_was_compacted_is_listed_and_not_counted() {
     assert_eq!(found["compactions"][0]["not_counted"], "the log begins in the middle of the session", "{found}");
     assert_eq!(found["coverage"]["counted"], 0);
 }
+
+#[test]
+fn rows_of_the_database_of_hermes_are_a_session() {
+    let project = Project::offline();
+    let session: Value = serde_json::from_str(&log("hermes", &planted())).unwrap();
+    let mut rows = session["messages"].clone();
+    for row in rows.as_array_mut().unwrap() {
+        row["compacted"] = row.get("compacted").cloned().unwrap_or(json!(0));
+        // As SQLite has them: a list is a text.
+        row["tool_calls"] = row.get("tool_calls").map_or(Value::Null, |calls| calls.to_string().into());
+    }
+    project.write("logs/hermes.json", &rows.to_string());
+    let found = observed(&project, "logs");
+    assert_eq!(
+        (&found["compactions"][0]["format"], &found["compactions"][0]["re_reads"]),
+        (&json!("hermes"), &json!(3))
+    );
+}

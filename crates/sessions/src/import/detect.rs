@@ -205,6 +205,8 @@ const OF_LIST: &[(Marks, Format)] = &[
     (is_returncode, Format::MiniSweAgent),
     (is_atif, Format::Atif),
     (is_span, Format::OpenTelemetry),
+    // Rows of its database.
+    (|item| has(item, "role") && has(item, "compacted"), Format::Hermes),
     (is_message, Format::OpenAi),
 ];
 

@@ -111,10 +111,12 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
             .hinted(word(
                 "Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in \
                      ~/.pi/agent/sessions, OpenHands in ~/.openhands/conversations, Copilot CLI in \
-                     ~/.copilot/session-state; Hermes writes them with `hermes sessions export`",
+                     ~/.copilot/session-state; `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
+                     'ID' ORDER BY id\" > hermes.json` writes one of Hermes",
                 "Claude Code 的会话在 ~/.claude/projects，Codex 在 ~/.codex/sessions，pi 在 ~/.pi/agent/sessions，\
                      OpenHands 在 ~/.openhands/conversations，Copilot CLI 在 ~/.copilot/session-state；\
-                     Hermes 用 `hermes sessions export` 写出会话",
+                     Hermes 的会话用 `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = 'ID' \
+                     ORDER BY id\" > hermes.json` 写出",
             )));
         }
         let (logs, losses) = log_files(&path);
