@@ -55,9 +55,20 @@ fn wrapped(project: &Project, by: &[&str], arguments: &str) -> Command {
 }
 
 /// The program where calls of some kinds fail after `after` of them.
-fn faulty(project: &Project, library: &Path, arguments: &str, (calls, error, after): (&str, i32, usize)) -> Ended {
+fn faulty(project: &Project, library: &Path, arguments: &str, faults: (&str, i32, usize)) -> Ended {
+    faulty_below(project, library, "", arguments, faults)
+}
+
+/// The same, where only calls on files fail whose path in the project begins with `below`.
+fn faulty_below(
+    project: &Project,
+    library: &Path,
+    below: &str,
+    arguments: &str,
+    (calls, error, after): (&str, i32, usize),
+) -> Ended {
     let mut command = within_patience(project, arguments);
-    command.env("LD_PRELOAD", library).env("FAULT_ROOT", project.path(".").canonicalize().unwrap());
+    command.env("LD_PRELOAD", library).env("FAULT_ROOT", project.path(".").canonicalize().unwrap().join(below));
     command.env("FAULT_CALL", calls).env("FAULT_ERROR", error.to_string()).env("FAULT_AFTER", after.to_string());
     Running::of(command).end()
 }
@@ -109,6 +120,34 @@ fn writes_that_fail_end_with_a_message() {
 #[test]
 fn syncs_that_fail_end_with_a_message() {
     runs_survive("sync", &[EIO, ENOSPC]);
+}
+
+#[test]
+fn an_index_that_fails_during_a_run_costs_nothing_and_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = library(folder.path()) else { return };
+    let sound = Project::offline();
+    sound.expect(0, RUN);
+    let (rows, run) = (sound.rows("a"), RUN.replace(" --quiet", ""));
+    let (mut failed, mut absent) = (0, 0);
+    for after in STEPS {
+        let project = Project::offline();
+        let ended = faulty_below(&project, &library, "cache/index", &run, ("write,sync", EIO, *after));
+        assert_eq!(ended.code, 0, "the run goes on: {ended:?}");
+        assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+        let has_failed = ended.stderr.contains("Nothing is lost: it is made again from the packs");
+        let is_absent = ended.stderr.contains("works without an index");
+        (failed, absent) = (failed + usize::from(has_failed), absent + usize::from(is_absent));
+        assert_eq!(project.rows("a"), rows, "after {after}");
+        let again = project.expect(0, &run.replace("label a", "label b"));
+        let is_rebuilt = again.stderr.contains("the index was rebuilt from the packs");
+        assert!(is_rebuilt || !(has_failed || is_absent), "after {after}: {again:?}");
+        let stages = project.result("b", "manifest.json")["stages"].clone();
+        assert!(["compress", "answer", "judge"].iter().all(|stage| stages[*stage]["executed"] == 0), "{stages}");
+        assert_eq!(project.rows("b"), rows, "after {after}");
+        project.expect(0, "cache verify");
+    }
+    assert!(failed > 0 && absent > 0, "{failed} failed in the run, {absent} could not be made");
 }
 
 #[test]

@@ -56,6 +56,33 @@ fn a_second_process_is_shown_who_holds_the_cache() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
+#[test]
+fn of_two_first_runs_at_once_one_makes_the_cache_and_the_other_waits_or_is_told() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Late(Duration::from_millis(3)));
+    let running = ["a", "b"].map(|label| (label, project.start(&format!("run --label {label} --runs 1"))));
+    let ended = running.map(|(label, running)| (label, running.end()));
+    for (label, ended) in &ended {
+        match ended.code {
+            0 => assert_eq!(project.rows(label).len(), 5 * 7, "{label}"),
+            _ => {
+                assert_eq!(ended.code, 1, "{ended:?}");
+                ended.says(&["in use", "process"]);
+                assert!(!project.exists(&format!("results/{label}/cells.jsonl")), "nothing was begun");
+            }
+        }
+    }
+    assert!(ended.iter().any(|(_, ended)| ended.code == 0), "one of them has the cache");
+    for label in ["a", "b"] {
+        project.expect(0, &format!("run --label {label} --runs 1"));
+    }
+    assert!(server.asked().iter().all(|asked| asked.earlier == 0), "nothing was asked twice");
+    assert_eq!(project.rows("a"), project.rows("b"));
+    let verified = project.expect(0, "cache verify");
+    assert!(!verified.stderr.contains("damaged"), "{verified:?}");
+}
+
 /// Flips a byte in the header of an action's frame: a frame names its action near its beginning.
 fn damage(project: &Project, key: &str) {
     let key: Vec<u8> = (0..key.len()).step_by(2).map(|at| u8::from_str_radix(&key[at..at + 2], 16).unwrap()).collect();
