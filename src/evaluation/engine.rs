@@ -122,7 +122,8 @@ pub(crate) fn run_matrix(
 ) -> Result<RunOutcome, EvaluationError> {
     let started =
         Started { pipeline, folder, stages: stages(pipeline, options.selftests_only), budget: &options.budget };
-    let forwarder = Forwarder { recorder, listening, shared: options.shared.as_ref(), is_offline: options.offline };
+    let shared = options.shared.as_ref();
+    let forwarder = Forwarder { recorder, store, listening, shared, is_offline: options.offline };
     with_engine(started, store, options, listening, async move |executor, options, stop| {
         let mut rows = RowMaker::new(executor, forwarder);
         let outcome = run(executor, options, stop, &mut rows).await?;

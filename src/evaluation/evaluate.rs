@@ -11,6 +11,7 @@ use super::cost_limit::check_cost_limit;
 use super::engine::{EngineOptions, require_prices, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
+use super::line_files::{LineFiles, RunLines};
 use super::looks::add_look;
 use super::meeting::{connect_parts, push_part};
 use super::merge::Merge;
@@ -20,16 +21,18 @@ use super::part::{NumberedPart, PartOfRun, PartRequest};
 use super::project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
-use super::publish::publish;
+use super::publish::{PublishedResults, publish};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::{FinishedRun, check_drift};
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
+use super::takeover::{PublishedFiles, made_files, source_of_files};
+use store::cache::{Layered, Lookup, Store};
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{Action, CostEstimate, reachable, selftest_actions};
 use crate::results::{
-    ComparisonScope, Design, FinishedRows, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
-    Manifest, Summary, names, open_side,
+    ComparisonScope, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, Manifest,
+    Publication, Summary, names, open_side,
 };
 use crate::scheduler::{Budget, RunOutcome};
 use models::{Lane, Prices};
@@ -69,36 +72,76 @@ fn run_and_publish(prepared: Prepared, store: Store, listening: &Listening<'_>) 
         copy_known(part, pipeline, &store)?;
         prepared.require_selftest(&store)?;
     }
-    let ExecutedRun { mut manifest, ending, recorded, is_broken, summary } = prepared.execute(&store, listening)?;
+    let ExecutedRun { mut manifest, ending, lines, earlier, is_broken, summary } =
+        prepared.execute(&store, listening)?;
     if let Some(before) = &prepared.request.look_before {
         add_look(&mut manifest, before);
     }
     let Prepared { pipeline, writer, part, merge, options, .. } = prepared;
     let coverage = merge.as_ref().map(|merge| merge.coverage(summary.as_ref()));
     merge.iter().for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
-    let (folder, files) = (writer.folder().clone(), writer.lock_files()?);
+    let files = writer.lock_files()?;
     let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
-    let (summary, manifest, refused): (Option<Summary>, Manifest, Option<EvaluationError>) = match part {
-        // The reports are made of all parts.
-        Some(_) => (None, manifest, None),
-        None => {
-            let FinishedRows { few, unchanged } = recorded;
-            // Without rows at hand no context is looked up: what the store keeps in memory is let go.
-            let store = few.is_some().then_some(store);
-            let earlier = writer.replaced().filter(|_| unchanged);
-            let (at_hand, reference) = (few.zip(store.as_ref()), writer.shows_reference());
-            let published = publish(&pipeline, &folder, manifest, at_hand, earlier.as_ref(), reference)?;
-            (Some(published.summary), published.manifest, published.refused)
-        }
-    };
-    let staged = folder.stage_json(names::MANIFEST, &manifest)?;
-    let publication = writer.publish(staged, &manifest)?;
+    let run = EndedRun { manifest, lines, earlier, store, writer };
+    let published = if part.is_some() { run.publish_part()? } else { run.publish_set(&pipeline)? };
     drop(files);
+    let PublishedRun { manifest, summary, refused, publication } = published;
     // A cache that can keep nothing more has said so.
     let unsynced = synced.err().filter(|_| !is_broken);
     Ok(Outcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
+}
+
+/// A run of which nothing is published yet.
+struct EndedRun {
+    manifest: Manifest,
+    lines: RunLines,
+    earlier: Option<PublishedFiles>,
+    store: Store,
+    writer: LabelWriter,
+}
+
+/// A run with its files.
+struct PublishedRun {
+    manifest: Manifest,
+    summary: Option<Summary>,
+    refused: Option<EvaluationError>,
+    publication: Publication,
+}
+
+impl EndedRun {
+    /// Publishes a part of the matrix: the reports are made of all parts.
+    fn publish_part(self) -> Result<PublishedRun, EvaluationError> {
+        let EndedRun { manifest, lines, store, writer, .. } = self;
+        lines.finish(&store)?;
+        let staged = writer.folder().stage_json(names::MANIFEST, &manifest)?;
+        let publication = writer.publish(staged, &manifest)?;
+        Ok(PublishedRun { manifest, summary: None, refused: None, publication })
+    }
+
+    /// Writes all files, or the manifest alone where the published ones are the same.
+    fn publish_set(self, pipeline: &Pipeline) -> Result<PublishedRun, EvaluationError> {
+        let EndedRun { mut manifest, lines, earlier, store, writer } = self;
+        let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
+        let source = source_of_files(&manifest, lines.digest(Matrix::new(pipeline).counts().compress), reference);
+        if let Some((earlier, source)) = earlier.zip(source).filter(|_| lines.are_deferred())
+            && let Some(summary) = earlier.summary(&manifest, source, folder.file_digest(names::KEYS)?)
+        {
+            manifest.made = Some(earlier.made);
+            let publication = writer.keep_published(&manifest)?;
+            return Ok(PublishedRun { manifest, summary: Some(summary), refused: None, publication });
+        }
+        let few = lines.finish(&store)?;
+        // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+        let store = few.is_some().then_some(store);
+        let PublishedResults { mut manifest, summary, refused } =
+            publish(pipeline, &folder, manifest, few.zip(store.as_ref()), reference)?;
+        manifest.made = source.map(|source| made_files(&folder, source)).transpose()?;
+        let staged = folder.stage_json(names::MANIFEST, &manifest)?;
+        let publication = writer.publish(staged, &manifest)?;
+        Ok(PublishedRun { manifest, summary: Some(summary), refused, publication })
+    }
 }
 
 /// An evaluation whose inputs are validated; nothing of it has been written or spent yet.
@@ -117,7 +160,9 @@ struct Prepared {
 struct ExecutedRun {
     manifest: Manifest,
     ending: Ending,
-    recorded: FinishedRows,
+    lines: RunLines,
+    /// The published set, whose files may be those of this run.
+    earlier: Option<PublishedFiles>,
     /// Whether the cache can keep nothing more.
     is_broken: bool,
     /// What was exchanged with the remote.
@@ -216,17 +261,19 @@ impl Prepared {
         let folder = writer.folder();
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
-        let earlier = writer.replaced().filter(|_| !self.request.is_followed);
+        let earlier = self.published_files(&manifest);
         let began = Instant::now();
         let cells = Matrix::new(pipeline).counts();
         let shared = options.shared.as_ref();
-        let mut recorder = Recorder::begin(pipeline, folder, earlier.as_ref(), cells.judge)?;
+        let lines = LineFiles::begin(pipeline, folder, cells.judge, earlier.is_some())?;
+        let mut recorder = Recorder::begin(folder, lines)?;
         // A part may have no chain; then it asks no judge either.
         let run = match cells.all() {
             0 => RunOutcome::default(),
             _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
         };
-        let (recorded, mut counts) = recorder.finish_rows()?;
+        let Recorder { lines, mut counts } = recorder;
+        let lines = lines.end_run(store)?;
         let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
         let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge };
@@ -238,7 +285,7 @@ impl Prepared {
         manifest.models = ended.run.models;
         if ending <= Ending::Incomplete && self.part.is_none() {
             let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
-            let run = FinishedRun { folder, rows: &recorded, manifest: compared };
+            let run = FinishedRun { folder, rows: lines.few(), manifest: compared };
             manifest.regradings = check_drift(pipeline, store, options, run, (listening, &mut counts))?;
         }
         self.record_spending(&mut manifest, counts, ended.run.submitted)?;
@@ -253,7 +300,13 @@ impl Prepared {
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
-        Ok(ExecutedRun { manifest, ending, recorded, is_broken, summary })
+        Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, summary })
+    }
+
+    /// The published set, if the run may turn out to have the same files. Whoever follows a run reads its rows.
+    fn published_files(&self, begun: &Manifest) -> Option<PublishedFiles> {
+        let is_whole = self.part.is_none() && self.merge.is_none();
+        if is_whole && !self.request.is_followed { PublishedFiles::find(&self.writer, begun) } else { None }
     }
 
     /// The manifest of the run that begins. Stores the texts that later explain a change.

@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod evaluate;
 mod event;
+mod line_files;
 mod live;
 mod looks;
 mod meeting;
@@ -30,6 +31,8 @@ mod remote;
 mod request;
 mod request_log;
 mod rows;
+mod rows_memo;
+mod takeover;
 
 pub use comparison::{ComparedSets, compare_sides, text_edits_in};
 pub use comparison_page::comparison_page;

@@ -13,8 +13,8 @@ use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
 use crate::report::{headline, markdown};
 use crate::results::{
-    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, figures_digest, names,
-    run_files, summarize, take_figures, worst_rows,
+    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names, run_files, summarize,
+    worst_rows,
 };
 use base::say;
 use base::threads::both;
@@ -34,8 +34,8 @@ pub struct PublishedResults {
 
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
-/// runs are half of the work: they are written beside the others. `same_as` is a set with the very same rows and
-/// contexts; `reference` is whether the reports show the published reference.
+/// runs are half of the work: they are written beside the others. `reference` is whether the reports show the published
+/// reference.
 ///
 /// # Errors
 /// Rows that cannot be read, and what the file system says.
@@ -44,41 +44,9 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
     folder: &ResultsFolder,
     manifest: Manifest,
     at_hand: Option<(Vec<ListedRow>, &C)>,
-    same_as: Option<&ResultsFolder>,
     reference: bool,
 ) -> Result<PublishedResults, EvaluationError> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
-    // What cannot be taken over, for whatever reason, is made.
-    let taken = |earlier| take_figures(folder, earlier, &manifest, reference).ok().flatten();
-    if let Some((summary, figures)) = same_as.filter(|_| at_hand.is_none()).and_then(taken) {
-        write_page_of_many(pipeline, folder, &summary, &manifest, reference)?;
-        let manifest = Manifest { figures: Some(figures), ..manifest };
-        return Ok(PublishedResults { summary, manifest, refused: None });
-    }
-    make_files(pipeline, folder, manifest, at_hand, reference)
-}
-
-/// Writes the page of many rows, which has none of them.
-fn write_page_of_many(
-    pipeline: &Pipeline,
-    folder: &ResultsFolder,
-    summary: &Summary,
-    manifest: &Manifest,
-    reference: bool,
-) -> Result<(), EvaluationError> {
-    let read_rows: &ReadRows<'_> = &|range| folder.rows_at(range);
-    let input = page(pipeline, summary, manifest, (&[], read_rows));
-    let page = html::render(&PageInput { reference, ..input }).map_err(SetError::from)?;
-    Ok(folder.write(names::HTML, page)?)
-}
-
-fn make_files<C: Lookup + ChunkCache + Sync>(
-    pipeline: &Pipeline,
-    folder: &ResultsFolder,
-    manifest: Manifest,
-    at_hand: Option<(&[ListedRow], &C)>,
-    reference: bool,
-) -> Result<PublishedResults, EvaluationError> {
     let (rows, cache) = at_hand.unzip();
     let design = manifest.design.clone();
     let matrix = Matrix::new(pipeline);
@@ -102,7 +70,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     let (run_files, others) = both(
         || write_run_files(folder, &set),
         || {
-            write_figures(folder, &set, &summary, reference)?;
+            write_summary(folder, &set, &summary, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
             let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
             let read_rows = |range: Range<usize>| folder.rows_at(range);
@@ -113,10 +81,7 @@ fn make_files<C: Lookup + ChunkCache + Sync>(
     );
     run_files?;
     others?;
-    let manifest = set.manifest;
-    // Few rows are read faster than what they were made into.
-    let figures = if rows.is_none() { figures_digest(folder, &manifest, reference)? } else { None };
-    Ok(PublishedResults { summary, manifest: Manifest { figures, ..manifest }, refused })
+    Ok(PublishedResults { summary, manifest: set.manifest, refused })
 }
 
 impl ChunkCache for Store {
@@ -136,7 +101,7 @@ impl ChunkCache for CacheSnapshot {
 }
 
 /// Writes summary and report.md.
-fn write_figures(
+fn write_summary(
     folder: &ResultsFolder,
     set: &ResultSet,
     summary: &Summary,

@@ -1,14 +1,15 @@
-//! What a run leaves behind: rows as they come, counts, failures, usage.
+//! What a run leaves behind: rows as they come, keys, counts, failures, usage.
 
 use std::collections::BTreeMap;
 
 use super::event::{self, Listening};
-use crate::action::StageName;
-use crate::pipeline::{CompressCell, Pipeline};
-use crate::results::{
-    FEW, FailedAction, FinishedRows, KeysFile, LinesFile, Manifest, ResultsFolder, RowsFile, RowsForm, StageCounts,
-    Unused, names,
-};
+use super::line_files::{LineFiles, RecalledRows};
+use super::rows_memo::ContextRows;
+use crate::action::{Digest, StageName};
+use store::cache::Store;
+use crate::pipeline::CompressCell;
+use store::remote::SharedCache;
+use crate::results::{FailedAction, KeysFile, Manifest, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{Event, Listener, Spent};
 use base::files::FileError;
 use base::say;
@@ -17,10 +18,7 @@ use store::remote::SharedCache;
 
 /// The recorder of a run.
 pub(crate) struct Recorder {
-    rows: RowsFile,
-    contexts: LinesFile<CompressCell>,
-    /// The lines of sessions with a rule in them, if there are such.
-    constraints: Option<LinesFile<CompressCell>>,
+    pub(super) lines: LineFiles,
     pub(super) counts: RunCounts,
 }
 
@@ -65,39 +63,12 @@ impl Useful {
 }
 
 impl Recorder {
-    /// Begins the files of a result set of at most `rows` rows in `folder`. Where all is the same as in `earlier`, the
-    /// set that this one is to replace, its files are taken over.
+    /// Begins to record into `folder`.
     ///
     /// # Errors
     /// What the file system says.
-    pub(super) fn begin(
-        pipeline: &Pipeline,
-        folder: &ResultsFolder,
-        earlier: Option<&ResultsFolder>,
-        rows: u64,
-    ) -> Result<Recorder, FileError> {
-        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
-        let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };
-        let has_rules = pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty());
-        let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS, earlier));
-        Ok(Recorder {
-            rows: RowsFile::create(folder.path(), rows, form, earlier.map(ResultsFolder::path))?,
-            contexts: folder.begin_lines(names::CONTEXTS, earlier)?,
-            constraints: constraints.transpose()?,
-            counts: RunCounts::begin(folder)?,
-        })
-    }
-
-    /// Puts the lines of files in order. The rows are unchanged only if their contexts are, too.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub(super) fn finish_rows(self) -> Result<(FinishedRows, RunCounts), FileError> {
-        let rows = self.rows.finish()?;
-        let has_same_contexts = self.contexts.finish()?;
-        let has_same_constraints = self.constraints.map_or(Ok(true), LinesFile::finish)?;
-        let unchanged = rows.unchanged && has_same_contexts && has_same_constraints;
-        Ok((FinishedRows { few: rows.few, unchanged }, self.counts))
+    pub(super) fn begin(folder: &ResultsFolder, lines: LineFiles) -> Result<Recorder, FileError> {
+        Ok(Recorder { lines, counts: RunCounts::begin(folder)? })
     }
 }
 
@@ -194,6 +165,7 @@ impl Listener for RunCounts {
 /// Passes every step to the listener of the evaluation and to what records it.
 pub(super) struct Forwarder<'f, 'l> {
     pub(super) recorder: Option<&'f mut Recorder>,
+    pub(super) store: &'f Store,
     pub(super) listening: &'f Listening<'l>,
     /// What was made is pushed there.
     pub(super) shared: Option<&'f SharedCache>,
@@ -203,14 +175,24 @@ pub(super) struct Forwarder<'f, 'l> {
 impl Forwarder<'_, '_> {
     /// Records the line of a context, which has no end of line.
     pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
-        let Some(Recorder { contexts, constraints, .. }) = self.recorder.as_deref_mut() else { return Ok(()) };
-        let constraints = constraints.as_mut().filter(|_| cell.chain.injection.is_some());
-        constraints.unwrap_or(contexts).append(&[cell], &format!("{line}\n"))
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_context(self.store, cell, line))
     }
 
     /// Records rows; `places` are those of the `lines` among all rows.
     pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.rows.append(places, lines))
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_rows(self.store, places, lines))
+    }
+
+    /// Records the rows of a context that a memo has.
+    pub(super) fn add_recalled(&mut self, recalled: RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_recalled(recalled, rows))
+    }
+
+    /// Notes the digest of the rows of a context, all of which are known.
+    pub(super) fn note_digest(&mut self, cell: CompressCell, digest: Digest) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.lines.note_digest(cell, digest);
+        }
     }
 }
 

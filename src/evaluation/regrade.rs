@@ -22,8 +22,8 @@ use crate::judge::{Dimension, grade};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, RawBody, Task, regradings};
 use crate::results::{
-    AnswerScores, Comparison, Design, FinishedRows, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder,
-    Row, ScoredRow, SetError, open_side,
+    AnswerScores, Comparison, Design, ListedRow, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder, Row,
+    ScoredRow, SetError, open_side,
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
@@ -39,7 +39,8 @@ const LOOKED_AT: usize = 4 * REGRADED_ANSWERS;
 /// A run whose rows are finished, with what is known of it.
 pub(super) struct FinishedRun<'r> {
     pub(super) folder: &'r ResultsFolder,
-    pub(super) rows: &'r FinishedRows,
+    /// The rows, if they are few.
+    pub(super) rows: Option<&'r [ListedRow]>,
     pub(super) manifest: Manifest,
 }
 
@@ -56,7 +57,7 @@ pub(super) fn check_drift(
     (listening, counts): (&Listening<'_>, &mut RunCounts),
 ) -> Result<Regradings, EvaluationError> {
     let Some(baseline) = manifest.compared_to.clone() else { return Ok(Regradings::default()) };
-    let set = gather(folder, manifest, rows.few.as_deref())?;
+    let set = gather(folder, manifest, rows)?;
     // Why sides cannot be compared is reported with the results.
     let comparison = compared_to_baseline(pipeline, &set, &text_edits_in(Some(store))).ok().flatten();
     let subjects = comparison.iter().flat_map(Comparison::drift_subjects).collect::<Vec<_>>();

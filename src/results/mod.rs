@@ -19,7 +19,6 @@ mod main_result;
 mod summary;
 mod findings;
 mod run_files;
-mod figures;
 mod human;
 mod worst;
 
@@ -48,7 +47,6 @@ pub use comparison::gate::{
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
-pub use figures::{figures_digest, take_figures};
 pub use files::constraint_row::ConstraintRow;
 pub use files::context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use files::design::{
@@ -68,13 +66,13 @@ pub use files::label_folders::LabelLockError;
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedPart, Outcome, RemoteUse,
-    StageCounts, UnqualifiedJudge, Unused, WriterEntries,
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, MadeFiles, Manifest, MergedPart, Outcome,
+    RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::part_folders::PartFolder;
 pub use files::regradings::{AnswerScores, Regraded, Regradings};
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
-pub use files::rows_file::{FEW, FinishedRows, ListedRow, RowError, Rows, RowsFile};
+pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,

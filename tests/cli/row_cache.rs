@@ -83,15 +83,61 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
         assert_eq!(server.count(), 0, "{to}");
         assert!(!made.is_empty() && made == project.rows("recalled"), "{to}");
         assert!(made == project.rows("anew"), "{to}");
-        let rows = |label: &str| {
+        for name in ["contexts.jsonl", "keys.txt"] {
+            let read = |label: &str| project.read(&format!("results/{label}/{name}"));
+            assert!(read("made") == read("anew") && read("recalled") == read("anew"), "{name} after {to}");
+        }
+        let manifest = |label: &str| {
             let mut manifest = project.result(label, "manifest.json");
+            assert!(manifest["made"]["source"].is_string(), "{label} after {to}");
             for name in ["label", "started", "ended", "wall_s"] {
                 manifest[name] = Value::Null;
             }
+            manifest["made"]["files"] = Value::Null;
             manifest
         };
-        assert_eq!(rows("recalled"), rows("anew"), "{to}");
+        assert_eq!(manifest("recalled"), manifest("anew"), "{to}");
     }
+}
+
+/// The files of a result set, except its manifest: which they are, and what they say.
+#[cfg(unix)]
+fn files_beside_manifest(project: &Project, label: &str) -> Vec<(std::path::PathBuf, u64, Vec<u8>)> {
+    use std::os::unix::fs::MetadataExt;
+    let files = project.files(&format!("results/{label}")).into_iter().filter(|path| !path.ends_with("manifest.json"));
+    let read = |path: std::path::PathBuf| {
+        let (inode, bytes) = (std::fs::metadata(&path).unwrap().ino(), std::fs::read(&path).unwrap());
+        (path, inode, bytes)
+    };
+    files.map(read).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_changes_nothing_writes_the_manifest_alone() {
+    let (server, project) = finished();
+    let (made, first) = (files_beside_manifest(&project, "a"), project.result("a", "manifest.json"));
+    assert!(made.len() > 6, "{made:?}");
+    project.write("results/a/notes.txt", "of the user");
+    project.expect(0, "run --label a").stdout_says(&["overall"]);
+    project.remove("results/a/notes.txt");
+    assert!(files_beside_manifest(&project, "a") == made, "not even written again");
+    let second = project.result("a", "manifest.json");
+    assert!(first["started"] != second["started"] && first["made"] == second["made"]);
+    assert_eq!((second["requests_sent"].clone(), second["stages"]["judge"]["executed"].clone()), (0.into(), 0.into()));
+    assert!(!project.exists("results/.incomplete"));
+    // What was edited or removed is made again, with all other files.
+    for name in ["report.md", "cells.jsonl", "contexts.jsonl", "keys.txt", "summary.json", "harbor-run-1.json"] {
+        let path = format!("results/a/{name}");
+        let before = project.read(&path);
+        project.write(&path, "edited");
+        project.expect(0, "run --label a");
+        assert!(project.read(&path) == before, "{name}");
+        project.remove(&path);
+        project.expect(0, "run --label a");
+        assert!(project.read(&path) == before, "{name}");
+    }
+    assert_eq!(server.count(), 0);
 }
 
 #[test]

@@ -109,15 +109,6 @@ pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError>
     StagedFile { file, path: path.to_owned() }.commit()
 }
 
-/// Gives a file a second name, which must be free; where the file system has no such thing, it is copied. Neither may be
-/// changed in place.
-///
-/// # Errors
-/// Whatever the file system says, with the path.
-pub fn link_or_copy(from: &Path, to: &Path) -> Result<(), FileError> {
-    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop)).map_err(|e| FileError::new("copy", from, e))
-}
-
 /// Removes a file, if there is one.
 ///
 /// # Errors

@@ -65,7 +65,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     folder.show_reference(args.reference)?;
     note_partial(&folder, &manifest, console);
     let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
-    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), None, args.reference)?;
+    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
     folder.sync()?;
     if let Some(file) = &args.junit {
         write_whole(&given(common, file), junit(&published.summary, published.manifest.wall_s))?;

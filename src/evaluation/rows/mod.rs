@@ -7,16 +7,17 @@
 //!
 //! The key is known once all cells of the context are judged. While all that came was in the cache, the rows wait for
 //! that; with the first output that was just made they wait no longer, so that whoever follows a run sees each row as it
-//! comes. The memo is stored after the last of them.
+//! comes. The memo is stored after the last of them. Its digest is noted: the digests of all contexts say whether the
+//! files of an earlier run are still right.
 
 mod builder;
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
+use super::line_files::RecalledRows;
 use super::recorder::Forwarder;
+use super::rows_memo::ContextRows;
 use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, Place};
@@ -33,16 +34,6 @@ use store::cache::{Lookup, Store};
 
 /// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
 const MOST_OPEN: usize = 256;
-
-/// The rows of one context, in the order of the matrix.
-#[derive(Debug, Serialize, Deserialize)]
-struct ContextRows {
-    /// What is unusual about the context.
-    warnings: Vec<String>,
-    /// The line of the context itself.
-    context: String,
-    lines: String,
-}
 
 /// A context of which not all cells are judged.
 struct OpenContext {
@@ -131,25 +122,26 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn complete(&mut self, mut open: OpenContext) -> Result<(), FileError> {
         let key = self.key(&open);
         if open.waits {
-            let known = key.and_then(|key| postcard::from_bytes(&self.store.read_memo(&key)?).ok());
-            if let Some(known) = known {
-                return self.recall(&open, known);
+            if let Some(key) = key
+                && let Some((rows, digest)) = ContextRows::read(self.store, &key)
+            {
+                self.next.note_digest(open.context.cell, digest);
+                return self.recall(&open, key, rows);
             }
             self.stop_waiting(&mut open)?;
         }
         if let (Some(key), Some(rows)) = (key, self.collect(&open))
-            && let Ok(bytes) = postcard::to_stdvec(&rows)
+            && let Some(digest) = rows.keep(self.store, key)
         {
-            self.store.keep_memo(key, &bytes);
+            self.next.note_digest(open.context.cell, digest);
         }
         Ok(())
     }
 
-    fn recall(&mut self, open: &OpenContext, rows: ContextRows) -> Result<(), FileError> {
-        self.warn(open.context.key, rows.warnings)?;
-        self.next.add_context(open.context.cell, &rows.context)?;
-        let places: Vec<u64> = open.cells.keys().copied().collect();
-        self.next.add_rows(&places, &rows.lines)
+    fn recall(&mut self, open: &OpenContext, key: Digest, rows: ContextRows) -> Result<(), FileError> {
+        let recalled = RecalledRows { cell: open.context.cell, places: open.cells.keys().copied().collect(), key };
+        self.next.add_recalled(recalled, &rows)?;
+        self.warn(open.context.key, rows.warnings)
     }
 
     /// The rows of a context; `None` where one could not be made.

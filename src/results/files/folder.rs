@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use super::lines_file::LinesFile;
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
-use crate::action::ActionKey;
+use crate::action::{ActionKey, Digest, StreamDigest};
 use base::files::{self, FileError, StagedFile, is_temporary};
 use base::say;
 
@@ -303,13 +304,8 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn begin_lines<P: Ord + Copy>(
-        &self,
-        name: &str,
-        earlier: Option<&ResultsFolder>,
-    ) -> Result<LinesFile<P>, FileError> {
-        let earlier = earlier.map(|earlier| earlier.file(name));
-        LinesFile::create_unnamed(&self.file(name), earlier.as_deref())
+    pub fn begin_lines<P: Ord + Copy>(&self, name: &str) -> Result<LinesFile<P>, FileError> {
+        LinesFile::create_unnamed(&self.file(name))
     }
 
     /// Reads the rows one by one.
@@ -404,13 +400,43 @@ impl ResultsFolder {
 
     /// The files in it that no run writes: notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MANIFEST, MARKDOWN, SUMMARY};
-        let is_own = |name: &str| {
-            let own = [MANIFEST, CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
-            own.contains(&name) || is_run_file(name) || is_temporary(name)
-        };
+        let is_own = |name: &str| name == names::MANIFEST || is_made_from_rows(name) || is_temporary(name);
         Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())
     }
+
+    /// The digests of all files that a run writes beside the manifest, by name.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn file_digests(&self) -> Result<BTreeMap<String, Digest>, FileError> {
+        let names = entries(&self.path)?.into_iter().map(|path| name_of(&path));
+        let own = names.filter(|name| is_made_from_rows(name));
+        own.map(|name| self.file_digest(&name).map(|digest| (name, digest))).collect()
+    }
+
+    /// The digest of one of its files.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn file_digest(&self, name: &str) -> Result<Digest, FileError> {
+        let path = self.file(name);
+        let fault = |e| FileError::new("read", &path, e);
+        let (mut file, mut buffer) = (fs::File::open(&path).map_err(fault)?, vec![0; 1 << 18]);
+        let mut digest = StreamDigest::default();
+        loop {
+            match file.read(&mut buffer).map_err(fault)? {
+                0 => return Ok(digest.finish()),
+                read => digest.update(buffer.get(..read).unwrap_or_default()),
+            }
+        }
+    }
+}
+
+/// Whether it is the name of a file that a run writes beside the manifest.
+fn is_made_from_rows(name: &str) -> bool {
+    use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MARKDOWN, SUMMARY};
+    let own = [CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
+    own.contains(&name) || is_run_file(name)
 }
 
 fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), FileError> {

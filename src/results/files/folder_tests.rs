@@ -64,17 +64,17 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
+    let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain).unwrap();
     for run in [3, 1, 2] {
         file.append(&[u64::from(run)], &line(run)).unwrap();
     }
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
-    let few = file.finish().unwrap().few.unwrap();
+    let few = file.finish().unwrap().unwrap();
     assert_eq!(runs(&folder), [1, 2, 3]);
     assert_eq!(few, [1, 2, 3].map(listed), "what is handed over is what stands in the file");
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap().is_empty());
+    assert!(RowsFile::create(folder.path(), 4, RowsForm::Plain).unwrap().is_empty());
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -83,7 +83,7 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain, None).unwrap();
+        let mut file = RowsFile::create(folder.path(), 4, RowsForm::Plain).unwrap();
         for run in order {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -98,7 +98,7 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let write = |form| {
-        let mut file = RowsFile::create(folder.path(), 4, form, None).unwrap();
+        let mut file = RowsFile::create(folder.path(), 4, form).unwrap();
         for run in [1, 3, 2] {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -113,100 +113,49 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
 }
 
 #[test]
-fn lines_that_an_earlier_file_has_are_not_written_until_one_differs() {
+fn lines_beside_the_rows_appear_whole_and_in_order() {
     let temp = tempfile::tempdir().unwrap();
-    for form in [RowsForm::Plain, RowsForm::Compressed] {
-        let earlier = with(temp.path(), "earlier", "t");
-        let of = |folder: &ResultsFolder, runs: &[u32], earlier: Option<&ResultsFolder>| {
-            let mut file = RowsFile::create(folder.path(), 9, form, earlier.map(ResultsFolder::path)).unwrap();
-            for run in runs {
-                file.append(&[u64::from(*run)], &line(*run)).unwrap();
-            }
-            let waiting = folder.rows().unwrap().count();
-            let finished = file.finish().unwrap();
-            assert_eq!(finished.few.unwrap().len(), runs.len());
-            (finished.unchanged, waiting)
-        };
-        assert_eq!(of(&earlier, &[1, 2, 4], None), (false, 3));
-        let folder = with(temp.path(), "a", "t");
-        for (now, unchanged, waiting, sorted) in [
-            (&[1, 2, 4][..], true, 0, &[1, 2, 4][..]),
-            (&[1, 2, 5], false, 3, &[1, 2, 5]),
-            (&[1, 3, 2], false, 3, &[1, 2, 3]),
-            (&[2, 1, 4], false, 3, &[1, 2, 4]),
-            (&[1, 2, 4, 5], false, 4, &[1, 2, 4, 5]),
-            (&[1, 2], false, 0, &[1, 2]),
-            (&[], false, 0, &[]),
-        ] {
-            assert_eq!(of(&folder, now, Some(&earlier)), (unchanged, waiting), "{now:?}");
-            assert_eq!(runs(&folder), sorted, "{now:?}");
-            assert_eq!(runs(&earlier), [1, 2, 4], "the earlier set stays as it is");
-        }
+    let folder = with(temp.path(), "a", "t");
+    let mut file = folder.begin_lines(names::CONTEXTS).unwrap();
+    for (place, line) in [(2, "b\n"), (1, "a\n")] {
+        file.append(&[place], line).unwrap();
     }
-}
-
-#[test]
-fn other_lines_appear_whole_and_in_order() {
-    let temp = tempfile::tempdir().unwrap();
-    let (earlier, folder) = (with(temp.path(), "earlier", "t"), with(temp.path(), "a", "t"));
-    let of = |folder: &ResultsFolder, lines: &[(u32, &str)], earlier: Option<&ResultsFolder>| {
-        let mut file = folder.begin_lines(names::CONTEXTS, earlier).unwrap();
-        for (place, line) in lines {
-            file.append(&[*place], line).unwrap();
-        }
-        let is_there = folder.file(names::CONTEXTS).exists();
-        let unchanged = file.finish().unwrap();
-        let text = fs::read_to_string(folder.file(names::CONTEXTS)).unwrap();
-        (is_there, unchanged, text)
-    };
-    assert_eq!(of(&earlier, &[(2, "b\n"), (1, "a\n")], None), (false, false, "a\nb\n".into()));
-    assert_eq!(of(&folder, &[(1, "a\n"), (2, "b\n")], Some(&earlier)), (false, true, "a\nb\n".into()));
-    fs::remove_file(folder.file(names::CONTEXTS)).unwrap();
-    assert_eq!(of(&folder, &[(1, "a\n"), (2, "c\n")], Some(&earlier)), (false, false, "a\nc\n".into()));
+    assert!(!folder.file(names::CONTEXTS).exists());
+    file.finish().unwrap();
+    assert_eq!(fs::read_to_string(folder.file(names::CONTEXTS)).unwrap(), "a\nb\n");
     let left = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 2, "no temporary file is left beside manifest and lines");
 }
 
 #[test]
-fn figures_are_taken_over_only_where_nothing_else_changed() {
-    let temp = tempfile::tempdir().unwrap();
-    let made = with(temp.path(), "a", "t");
-    let rows = (1..=3).map(|run| Ok::<_, SetError>(a_row(run)));
-    let set = ResultSet::gather(manifest("a", "t"), rows).unwrap();
-    let summary = summarize(&set, None);
-    made.write_json(names::SUMMARY, &summary).unwrap();
-    made.write(names::MARKDOWN, "a report").unwrap();
-    made.write("f1-run-1.json", "{}").unwrap();
-    let figures = figures_digest(&made, &set.manifest, false).unwrap();
-    assert!(figures.is_some());
-    made.write_manifest(&Manifest { figures, ..set.manifest.clone() }).unwrap();
-
-    let mut number = 0;
-    let mut taken = |manifest: &Manifest, reference| {
-        number += 1;
-        let folder = with(&temp.path().join(number.to_string()), "a", "later");
-        let taken = take_figures(&folder, &made, manifest, reference).unwrap();
-        let now = taken.is_some().then(|| figures_digest(&folder, manifest, reference).unwrap()).flatten();
-        assert_eq!(taken.as_ref().map(|(_, figures)| *figures), now, "the digest is that of what was taken");
-        let summary = taken.map(|(summary, _)| summary);
-        assert_eq!(summary.is_some(), folder.file("f1-run-1.json").exists() && folder.file(names::MARKDOWN).exists());
-        summary
-    };
-    let now = Manifest { started: "later".into(), requests_sent: 5, ..set.manifest.clone() };
-    assert_eq!(taken(&now, false), Some(summary));
-    assert_eq!(taken(&now, true), None, "the reference is shown in reports");
-    assert_eq!(taken(&Manifest { compared_to: Some("b".into()), ..now.clone() }, false), None);
+fn results_are_the_same_whatever_a_run_took() {
+    let made = manifest("a", "t");
+    let now = Manifest { started: "later".into(), requests_sent: 5, usd: Some(Usd(1.0)), wall_s: 2.0, ..made.clone() };
+    assert!(made.has_same_results(&now));
     let mut caveats = now.caveats.clone();
     caveats.offline = true;
-    assert_eq!(taken(&Manifest { caveats, ..now.clone() }, false), None);
-    let other = Manifest { design: design(&[("mine", "extract")], &[("f1", 2)], 3), ..now.clone() };
-    assert_eq!(taken(&other, false), None);
-    made.write(names::MARKDOWN, "an edited report").unwrap();
-    assert_eq!(taken(&now, false), None, "an edited file is made anew");
-    made.write(names::MARKDOWN, "a report").unwrap();
-    assert!(taken(&now, false).is_some());
-    fs::remove_file(made.file("f1-run-1.json")).unwrap();
-    assert_eq!(taken(&now, false), None);
+    let others = [
+        Manifest { caveats, ..now.clone() },
+        Manifest { label: "b".into(), ..now.clone() },
+        Manifest { compared_to: Some("b".into()), ..now.clone() },
+        Manifest { outcome: Outcome::Complete, ..now.clone() },
+        Manifest { design: design(&[("mine", "extract")], &[("f1", 2)], 3), ..now.clone() },
+    ];
+    assert!(others.iter().all(|other| !made.has_same_results(other)));
+}
+
+#[test]
+fn digests_are_those_of_the_files_that_a_run_writes() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    folder.write(names::MARKDOWN, "a report").unwrap();
+    folder.write("f1-run-1.json", "{}").unwrap();
+    folder.write("notes.txt", "of the user").unwrap();
+    let digests = folder.file_digests().unwrap();
+    let expected = [("f1-run-1.json", "{}"), (names::MARKDOWN, "a report")];
+    assert_eq!(digests, expected.map(|(name, text)| (name.to_owned(), Digest::hash(text))).into());
+    folder.write(names::MARKDOWN, "an edited report").unwrap();
+    assert_ne!(folder.file_digests().unwrap(), digests);
 }
 
 #[test]

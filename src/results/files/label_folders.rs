@@ -6,7 +6,7 @@
 //! 2. The manifest with the outcome is written last, when all other files are on disk. This is the commit.
 //! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`,
 //!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete
-//!    too and has no more rows.
+//!    too and has no more rows. Where its files would be those of the published set, that set gets the new manifest alone.
 //! 4. What was replaced is removed if the new design has all of its rows, else it becomes `LABEL~1`.
 //!
 //! After a crash the files say which step is due: a complete set in `.incomplete` is past step 2, a set in `.replaced`
@@ -148,6 +148,15 @@ impl LabelFolders {
         }
         rename(next.path(), published.path())?;
         self.retire()
+    }
+
+    /// Removes what a run wrote beside the published set.
+    pub(super) fn remove_incomplete(&self) -> Result<(), FileError> {
+        let folder = self.incomplete();
+        remove_folder(folder.path())?;
+        // only if it is empty
+        let _ = folder.path().parent().map(fs::remove_dir);
+        Ok(())
     }
 
     /// Removes the replaced set, or keeps it as `LABEL~1`. Files that are not ours move into the new set.

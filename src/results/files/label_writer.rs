@@ -161,6 +161,17 @@ impl LabelWriter {
         self.folders.lock_files()
     }
 
+    /// Gives the published set another manifest: its other files are those that this run would write.
+    ///
+    /// # Errors
+    /// The error of the file system, with the path.
+    pub fn keep_published(self, manifest: &Manifest) -> Result<Publication, FileError> {
+        let published = self.folders.published();
+        published.write_manifest(manifest)?;
+        self.folders.remove_incomplete()?;
+        Ok(Publication::Published(published))
+    }
+
     /// Commits the set, whose other files are written, and publishes it if that is due.
     ///
     /// # Errors

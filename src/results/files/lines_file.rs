@@ -1,8 +1,4 @@
 //! A file of lines under construction. Each has a place; they are written as they come, and put in order at the end.
-//!
-//! Where nothing changed since the result set that is to be replaced, they come as its file has them. As long as that is
-//! so, nothing is written and no line is kept in memory: the file is compared, and linked at the end. With the first
-//! line that differs, what was the same until then is copied.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -53,16 +49,8 @@ pub struct LinesFile<P> {
     file: File,
     /// The same file, where it gets its name when it is finished.
     unnamed: Option<tempfile::NamedTempFile>,
-    lines: LinesState<P>,
-}
-
-enum LinesState<P> {
-    /// As they stand in an earlier file, so far.
-    Same(Earlier<P>),
-    Own {
-        lines: Vec<Line<P>>,
-        length: u64,
-    },
+    lines: Vec<Line<P>>,
+    length: u64,
 }
 
 /// Where a line stands in the file.
@@ -73,80 +61,38 @@ struct Line<P> {
     length: u32,
 }
 
-/// An earlier file, and the places of the lines that came as it has them.
-struct Earlier<P> {
-    /// That of the plain form.
-    path: PathBuf,
-    reader: Box<dyn BufRead + Send>,
-    buffer: Vec<u8>,
-    places: Vec<P>,
-}
-
 impl<P: Ord + Copy> LinesFile<P> {
-    /// Begins the file anew, for whoever reads along, to be compared with `earlier` if there is such a file in the same form.
-    pub(super) fn create(path: &Path, form: RowsForm, earlier: Option<&Path>) -> Result<LinesFile<P>, FileError> {
+    /// Begins the file anew, for whoever reads along.
+    pub(super) fn create(path: &Path, form: RowsForm) -> Result<LinesFile<P>, FileError> {
         // not truncated: it may be a second name of a file of another set
         [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
         let file = files::open_options(path).read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| FileError::new("write", path, e))?;
-        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: LinesState::new(form, earlier) })
+        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: Vec::new(), length: 0 })
     }
 
     /// The same, except that there is no such file before it is finished.
-    pub(super) fn create_unnamed(path: &Path, earlier: Option<&Path>) -> Result<LinesFile<P>, FileError> {
+    pub(super) fn create_unnamed(path: &Path) -> Result<LinesFile<P>, FileError> {
         let fault = |e| FileError::new("write", path, e);
-        let form = RowsForm::Plain;
         let unnamed = files::temporary_in(files::folder_of(path)).map_err(fault)?;
-        let file = unnamed.as_file().try_clone().map_err(fault)?;
-        let lines = LinesState::new(form, earlier);
-        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: Some(unnamed), lines })
+        let (file, form) = (unnamed.as_file().try_clone().map_err(fault)?, RowsForm::Plain);
+        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: Some(unnamed), lines: Vec::new(), length: 0 })
     }
 
-    /// Appends lines; they are in the file at once, unless an earlier one has them. `places` are theirs.
+    /// Appends lines; they are in the file at once. `places` are theirs.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn append(&mut self, places: &[P], lines: &str) -> Result<(), FileError> {
-        let lines = redact_bytes(lines.as_bytes());
-        if let LinesState::Same(earlier) = &mut self.lines {
-            if earlier.consume_matching_lines(places, &lines) {
-                return Ok(());
-            }
-            self.leave_earlier()?;
-        }
-        self.write(places, &lines)
-    }
-
-    fn write(&mut self, places: &[P], bytes: &[u8]) -> Result<(), FileError> {
+        let bytes = redact_bytes(lines.as_bytes());
         let fault = |e: io::Error| FileError::new("write", &self.path, e);
-        let LinesState::Own { lines, length } = &mut self.lines else { return Ok(()) };
-        self.file.write_all(bytes).map_err(fault)?;
+        self.file.write_all(&bytes).map_err(fault)?;
         let mut start = 0;
-        for (place, end) in places.iter().zip(memchr_iter(b'\n', bytes)) {
-            let bytes = u32::try_from(end + 1 - start).map_err(|e| fault(io::Error::other(e)))?;
-            lines.push(Line { place: *place, offset: *length, length: bytes });
-            *length += u64::from(bytes);
+        for (place, end) in places.iter().zip(memchr_iter(b'\n', &bytes)) {
+            let length = u32::try_from(end + 1 - start).map_err(|e| fault(io::Error::other(e)))?;
+            self.lines.push(Line { place: *place, offset: self.length, length });
+            self.length += u64::from(length);
             start = end + 1;
-        }
-        Ok(())
-    }
-
-    /// Copies the lines that were the same until now.
-    fn leave_earlier(&mut self) -> Result<(), FileError> {
-        let own = LinesState::Own { lines: Vec::new(), length: 0 };
-        let LinesState::Same(Earlier { path, places, .. }) = std::mem::replace(&mut self.lines, own) else {
-            return Ok(());
-        };
-        let fault = |e| FileError::new("read", &path, e);
-        let mut reader = self.form.open(&path).map_err(fault)?;
-        let (mut bytes, mut from) = (Vec::new(), 0);
-        for until in 1..=places.len() {
-            reader.read_until(b'\n', &mut bytes).map_err(fault)?;
-            if bytes.len() > BUFFER || until == places.len() {
-                self.write(places.get(from..until).unwrap_or_default(), &bytes)?;
-                from = until;
-                bytes.clear();
-            }
         }
         Ok(())
     }
@@ -156,31 +102,19 @@ impl<P: Ord + Copy> LinesFile<P> {
     }
 
     pub(in crate::results) fn len(&self) -> usize {
-        match &self.lines {
-            LinesState::Same(earlier) => earlier.places.len(),
-            LinesState::Own { lines, .. } => lines.len(),
-        }
+        self.lines.len()
     }
 
-    /// Puts the lines in the order of their places. Of two lines in one place the later one stands. Returns whether the
-    /// earlier file has the very same lines.
+    /// Puts the lines in the order of their places. Of two lines in one place the later one stands.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn finish(mut self) -> Result<bool, FileError> {
-        if let LinesState::Same(earlier) = &mut self.lines {
-            if earlier.is_at_its_end() {
-                self.link_earlier()?;
-                return Ok(true);
-            }
-            self.leave_earlier()?;
-        }
+    pub fn finish(mut self) -> Result<(), FileError> {
         let fault = |e| FileError::new("write", &self.path, e);
-        let LinesState::Own { lines, .. } = &mut self.lines else { return Ok(false) };
-        let is_sorted = lines.is_sorted_by(|a, b| a.place < b.place);
+        let is_sorted = self.lines.is_sorted_by(|a, b| a.place < b.place);
         if !is_sorted {
-            lines.sort_by_key(|line| (line.place, std::cmp::Reverse(line.offset)));
-            lines.dedup_by_key(|line| line.place);
+            self.lines.sort_by_key(|line| (line.place, std::cmp::Reverse(line.offset)));
+            self.lines.dedup_by_key(|line| line.place);
         }
         match self.form {
             RowsForm::Plain if is_sorted => match self.unnamed.take() {
@@ -198,13 +132,7 @@ impl<P: Ord + Copy> LinesFile<P> {
                 files::remove_if_there(&self.path)?;
             }
         }
-        Ok(false)
-    }
-
-    fn link_earlier(&self) -> Result<(), FileError> {
-        let LinesState::Same(Earlier { path, .. }) = &self.lines else { return Ok(()) };
-        files::remove_if_there(&self.path)?;
-        files::link_or_copy(&self.form.path(path), &self.form.path(&self.path))
+        Ok(())
     }
 
     fn temporary(&self) -> Result<BufWriter<tempfile::NamedTempFile>, FileError> {
@@ -213,43 +141,13 @@ impl<P: Ord + Copy> LinesFile<P> {
     }
 
     fn copy_to<W: Write>(&self, mut out: W) -> io::Result<W> {
-        let LinesState::Own { lines, .. } = &self.lines else { return Ok(out) };
         let (mut file, mut buffer) = (&self.file, Vec::new());
-        for line in lines {
+        for line in &self.lines {
             buffer.resize(line.length as usize, 0);
             file.seek(SeekFrom::Start(line.offset))?;
             file.read_exact(&mut buffer)?;
             out.write_all(&buffer)?;
         }
         Ok(out)
-    }
-}
-
-impl<P: Ord + Copy> LinesState<P> {
-    fn new(form: RowsForm, earlier: Option<&Path>) -> LinesState<P> {
-        let earlier = earlier.and_then(|earlier| Earlier::open(earlier, form).ok());
-        earlier.map_or(LinesState::Own { lines: Vec::new(), length: 0 }, LinesState::Same)
-    }
-}
-
-impl<P: Ord + Copy> Earlier<P> {
-    fn open(path: &Path, form: RowsForm) -> io::Result<Earlier<P>> {
-        let reader = form.open(path)?;
-        Ok(Earlier { path: path.to_owned(), reader, buffer: Vec::new(), places: Vec::new() })
-    }
-
-    /// Whether its next lines are these, and follow those before them. Where it cannot be read they are not.
-    fn consume_matching_lines(&mut self, places: &[P], lines: &[u8]) -> bool {
-        self.buffer.resize(lines.len(), 0);
-        let is_rising = self.places.last().into_iter().chain(places).is_sorted_by(|a, b| a < b);
-        let is_same = is_rising && self.reader.read_exact(&mut self.buffer).is_ok() && self.buffer == lines;
-        if is_same {
-            self.places.extend(places);
-        }
-        is_same
-    }
-
-    fn is_at_its_end(&mut self) -> bool {
-        self.reader.fill_buf().is_ok_and(<[u8]>::is_empty)
     }
 }

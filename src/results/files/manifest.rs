@@ -89,9 +89,9 @@ pub struct Manifest {
     /// Every action that the result stands on, those of judges' self-tests included, up to format 3.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub keys: BTreeSet<ActionKey>,
-    /// Identifies the files of figures that were made from many rows, and what beside the rows they were made from.
+    /// The other files, as a run of the same rows can take them over; `None` of a set that cannot be taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub figures: Option<Digest>,
+    pub made: Option<MadeFiles>,
     /// Which part of the matrix it is; `None` of all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartRecord>,
@@ -110,6 +110,15 @@ pub struct Manifest {
     /// The shared cache that the run used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteUse>,
+}
+
+/// The files of a set beside its manifest, and what they were made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeFiles {
+    /// Identifies the rows of all contexts in their order, and how they were made into files.
+    pub source: Digest,
+    /// The digest of each file, by its name.
+    pub files: BTreeMap<String, Digest>,
 }
 
 /// Entries that a result stands on and that one writer signed.
@@ -391,13 +400,40 @@ impl Manifest {
             until_decided: false,
             regradings: Regradings::default(),
             keys: BTreeSet::new(),
-            figures: None,
+            made: None,
             part: None,
             merged: Vec::new(),
             imported: Vec::new(),
             writers: Vec::new(),
             pulled: BTreeMap::new(),
             remote: None,
+        }
+    }
+
+    /// Whether another run came to the same results: the manifests differ at most in what the runs took, and when.
+    pub fn has_same_results(&self, other: &Manifest) -> bool {
+        self.without_run() == other.without_run()
+    }
+
+    fn without_run(&self) -> Manifest {
+        let begun = Manifest::begin(&self.label, "", self.design.clone());
+        Manifest {
+            started: begun.started,
+            ended: begun.ended,
+            commit: begun.commit,
+            stages: begun.stages,
+            requests_sent: begun.requests_sent,
+            retries: begun.retries,
+            rate_limited: begun.rate_limited,
+            usage: begun.usage,
+            usd: begun.usd,
+            unused: begun.unused,
+            saved_by_prompt_cache: begun.saved_by_prompt_cache,
+            wall_s: begun.wall_s,
+            forecast: begun.forecast,
+            made: begun.made,
+            remote: begun.remote,
+            ..self.clone()
         }
     }
 

@@ -28,15 +28,6 @@ pub struct RowsFile {
     rows: Option<BTreeMap<u64, ListedRow>>,
 }
 
-/// A finished file of rows.
-#[derive(Debug)]
-pub struct FinishedRows {
-    /// The rows, if they are few.
-    pub few: Option<Vec<ListedRow>>,
-    /// Whether the set that is to be replaced has the very same rows.
-    pub unchanged: bool,
-}
-
 /// A row with the name of its line, which says whether anything in it is another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedRow {
@@ -58,20 +49,18 @@ impl ListedRow {
 }
 
 impl RowsFile {
-    /// Begins the file anew in `folder`, which is made if need be, for `cells` rows at most. `earlier` is the folder of
-    /// the set that is to be replaced.
+    /// Begins the file anew in `folder`, which is made if need be, for `cells` rows at most.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn create(folder: &Path, cells: u64, form: RowsForm, earlier: Option<&Path>) -> Result<RowsFile, FileError> {
+    pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
         files::create_private_folder(folder)?;
-        let earlier = earlier.map(|earlier| earlier.join(PLAIN));
-        let lines = LinesFile::create(&folder.join(PLAIN), form, earlier.as_deref())?;
+        let lines = LinesFile::create(&folder.join(PLAIN), form)?;
         Ok(RowsFile { lines, rows: (cells <= FEW).then(BTreeMap::new) })
     }
 
-    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows, but for those that the earlier
-    /// set has, too. `ordinals` are the places of the `lines` in the matrix.
+    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places of
+    /// the `lines` in the matrix.
     ///
     /// # Errors
     /// Whatever the file system says, with the path; a line that is no row.
@@ -95,13 +84,19 @@ impl RowsFile {
         self.len() == 0
     }
 
-    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands.
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        self.lines.path()
+    }
+
+    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands. Returns them if they are
+    /// few.
     ///
     /// # Errors
     /// What the file system says, with the path.
-    pub fn finish(self) -> Result<FinishedRows, FileError> {
-        let few = self.rows.map(|rows| rows.into_values().collect());
-        Ok(FinishedRows { few, unchanged: self.lines.finish()? })
+    pub fn finish(self) -> Result<Option<Vec<ListedRow>>, FileError> {
+        self.lines.finish()?;
+        Ok(self.rows.map(|rows| rows.into_values().collect()))
     }
 }
 

@@ -1,0 +1,188 @@
+//! The files of lines that a run writes: rows, contexts, constraints.
+//!
+//! As long as every row comes from a memo, and the published set of the label may have the very same files, nothing is
+//! written: it is only noted where the memos are. With the first row that was made, what was noted is written, and from
+//! then on every row as it comes.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::rows_memo::ContextRows;
+use crate::action::{Digest, DigestBuilder};
+use store::cache::Store;
+use crate::pipeline::{CompressCell, Pipeline};
+use crate::results::{FEW, LinesFile, ListedRow, ResultsFolder, RowsFile, RowsForm, names};
+use base::files::FileError;
+use base::locale::word;
+
+/// The files of lines under construction.
+pub(super) struct LineFiles {
+    rows: RowsFile,
+    contexts: LinesFile<CompressCell>,
+    /// The lines of sessions with a rule in them, if there are such.
+    constraints: Option<LinesFile<CompressCell>>,
+    /// Memos that were found and not written yet; `None` once rows are written as they come.
+    deferred: Option<Vec<RecalledRows>>,
+    /// The digest of the memo of each context.
+    digests: BTreeMap<CompressCell, Digest>,
+}
+
+/// Where the rows of a context are, and where they belong.
+#[derive(Clone, Debug)]
+pub(super) struct RecalledRows {
+    pub(super) cell: CompressCell,
+    /// The places of its rows among all rows.
+    pub(super) places: Vec<u64>,
+    /// The key of the memo.
+    pub(super) key: Digest,
+}
+
+/// The lines of a run that is over.
+pub(super) enum RunLines {
+    /// Every row came from a memo, and none is written: the published set may have them.
+    Deferred(LineFiles),
+    Written(WrittenLines),
+}
+
+/// Finished files of lines.
+pub(super) struct WrittenLines {
+    /// The rows, if they are few.
+    few: Option<Vec<ListedRow>>,
+    digests: BTreeMap<CompressCell, Digest>,
+}
+
+impl RunLines {
+    pub(super) fn are_deferred(&self) -> bool {
+        matches!(self, RunLines::Deferred(_))
+    }
+
+    /// The rows, if they are written and few.
+    pub(super) fn few(&self) -> Option<&[ListedRow]> {
+        match self {
+            RunLines::Deferred(_) => None,
+            RunLines::Written(written) => written.few.as_deref(),
+        }
+    }
+
+    /// Identifies the rows of all contexts, in their order; `None` unless those of `contexts` contexts are known.
+    pub(super) fn digest(&self, contexts: u64) -> Option<Digest> {
+        let (RunLines::Deferred(LineFiles { digests, .. }) | RunLines::Written(WrittenLines { digests, .. })) = self;
+        let mut all = DigestBuilder::new("rows of contexts");
+        for digest in digests.values() {
+            all.field("rows", digest.0);
+        }
+        (digests.len() as u64 == contexts).then(|| all.finish())
+    }
+
+    /// Writes what is not written yet. Returns the rows, if they are few.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn finish(self, store: &Store) -> Result<Option<Vec<ListedRow>>, FileError> {
+        match self {
+            RunLines::Deferred(lines) => Ok(lines.finish(store)?.few),
+            RunLines::Written(written) => Ok(written.few),
+        }
+    }
+}
+
+impl LineFiles {
+    /// Begins the files of a result set of at most `rows` rows in `folder`. `defers` is whether they may turn out to be
+    /// those of the published set.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn begin(
+        pipeline: &Pipeline,
+        folder: &ResultsFolder,
+        rows: u64,
+        defers: bool,
+    ) -> Result<LineFiles, FileError> {
+        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
+        let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };
+        let has_rules = pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty());
+        let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS));
+        Ok(LineFiles {
+            rows: RowsFile::create(folder.path(), rows, form)?,
+            contexts: folder.begin_lines(names::CONTEXTS)?,
+            constraints: constraints.transpose()?,
+            deferred: defers.then(Vec::new),
+            digests: BTreeMap::new(),
+        })
+    }
+
+    /// Notes the digest of the rows of a context, all of which are known.
+    pub(super) fn note_digest(&mut self, cell: CompressCell, digest: Digest) {
+        self.digests.insert(cell, digest);
+    }
+
+    /// Adds rows from a memo, which `rows` has read.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn add_recalled(&mut self, recalled: RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
+        match &mut self.deferred {
+            Some(deferred) => deferred.push(recalled),
+            None => self.write_recalled(&recalled, rows)?,
+        }
+        Ok(())
+    }
+
+    /// Adds the line of a context, which has no end of line.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn add_context(&mut self, store: &Store, cell: CompressCell, line: &str) -> Result<(), FileError> {
+        self.write_deferred(store)?;
+        self.write_context(cell, line)
+    }
+
+    /// Adds rows; `places` are those of the `lines` among all rows.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn add_rows(&mut self, store: &Store, places: &[u64], lines: &str) -> Result<(), FileError> {
+        self.write_deferred(store)?;
+        self.rows.append(places, lines)
+    }
+
+    /// Ends the run that gave these lines: they are finished, unless nothing of them is written yet.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn end_run(self, store: &Store) -> Result<RunLines, FileError> {
+        Ok(if self.deferred.is_some() { RunLines::Deferred(self) } else { RunLines::Written(self.finish(store)?) })
+    }
+
+    /// Puts the lines in order.
+    fn finish(mut self, store: &Store) -> Result<WrittenLines, FileError> {
+        self.write_deferred(store)?;
+        let few = self.rows.finish()?;
+        self.contexts.finish()?;
+        self.constraints.map_or(Ok(()), LinesFile::finish)?;
+        Ok(WrittenLines { few, digests: self.digests })
+    }
+
+    /// Writes what was noted, and all that comes from now on.
+    fn write_deferred(&mut self, store: &Store) -> Result<(), FileError> {
+        for recalled in self.deferred.take().into_iter().flatten() {
+            let Some((rows, _)) = ContextRows::read(store, &recalled.key) else {
+                let damaged =
+                    word("cached rows were damaged during the run; run again", "缓存的行在运行期间损坏；请重新运行");
+                return Err(FileError::new("write", self.rows.path(), io::Error::other(damaged)));
+            };
+            self.write_recalled(&recalled, &rows)?;
+        }
+        Ok(())
+    }
+
+    fn write_recalled(&mut self, recalled: &RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
+        self.write_context(recalled.cell, &rows.context)?;
+        self.rows.append(&recalled.places, &rows.lines)
+    }
+
+    fn write_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
+        let constraints = self.constraints.as_mut().filter(|_| cell.chain.injection.is_some());
+        constraints.unwrap_or(&mut self.contexts).append(&[cell], &format!("{line}\n"))
+    }
+}
