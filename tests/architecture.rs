@@ -303,6 +303,66 @@ fn no_file_is_too_long() {
     assert!(long.is_empty(), "longer than {LONGEST} lines: {long:#?}");
 }
 
+/// Shipped sources below the root, by their paths from it.
+fn sources() -> BTreeMap<String, String> {
+    let libraries = LIBRARIES.iter().map(|name| root().join("crates").join(name).join("src"));
+    let mut folders: Vec<PathBuf> = libraries.chain([root().join("src")]).collect();
+    let mut sources = BTreeMap::new();
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().replace('\\', "/");
+                sources.insert(name, fs::read_to_string(&path).expect("a source file"));
+            }
+        }
+    }
+    sources
+}
+
+/// The name of a constant that is a number or a text, or of a function.
+fn version_name(item: &str) -> Option<&str> {
+    let item = item.trim().trim_start_matches("pub").trim_start_matches("(super)").trim_start();
+    let name = match item.strip_prefix("const ").map(|rest| rest.split_once(": ")) {
+        Some(Some((name, value))) => {
+            let value = value.split_once(" = ")?.1.trim_end_matches(';');
+            let is_raised = value.starts_with('"') || value.bytes().all(|byte| byte.is_ascii_digit());
+            is_raised.then_some(name)
+        }
+        _ => item.strip_prefix("fn ").and_then(|rest| rest.split('(').next()),
+    };
+    name.filter(|name| !name.is_empty())
+}
+
+#[test]
+fn versions_that_are_raised_by_hand_are_few_and_listed() {
+    const MOST: usize = 8;
+    let page = fs::read_to_string(root().join("docs/CONTRIBUTING.md")).expect("the page");
+    let rows = page.lines().filter(|line| line.starts_with("| `") && line.contains("` in `"));
+    let listed: BTreeSet<(String, String)> = rows
+        .map(|row| {
+            let quoted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+            (quoted[1].to_owned(), quoted[0].to_owned())
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for (file, text) in sources() {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let is_documented = line.trim().starts_with("/// The version of");
+            let named = version_name(line).filter(|_| line.contains("const "));
+            let is_named =
+                named.is_some_and(|name| ["VERSION", "FORMAT", "SCHEMA"].iter().any(|end| name.ends_with(end)));
+            let item = lines[at..].iter().find(|line| !line.trim().starts_with(['/', '#']));
+            let name = item.and_then(|item| version_name(item)).filter(|_| is_documented || is_named);
+            found.extend(name.map(|name| (file.clone(), name.to_owned())));
+        }
+    }
+    assert_eq!(found, listed, "found, and listed in CONTRIBUTING.md");
+    assert!(found.len() <= MOST, "{found:#?}");
+}
+
 #[test]
 fn every_module_says_what_it_is_for() {
     for file in graph().keys() {

@@ -16,7 +16,7 @@ named_enum! {
 }
 
 impl Stage {
-    /// Version of how the work of this stage is made from its inputs. Raising it makes older outputs stale.
+    /// The version of how the work of a stage is made from its inputs. Raising it makes older outputs stale.
     pub fn schema(self) -> u16 {
         match self {
             Stage::Probes | Stage::Compress | Stage::Answer => 1,

@@ -12,7 +12,7 @@ use models::{
 use sessions::transcript::Role;
 use store::{Digest, DigestBuilder};
 
-/// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
+/// The version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
 /// makes older outputs stale.
 pub(super) const RULES: &str = "11";
 

@@ -17,6 +17,9 @@ use base::units::{Usage, Usd};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tag(pub u8);
 
+/// The version of what a cache and its remotes store: packs, records, lists. Raised when any of it gets another form.
+pub const FORMAT: u32 = 1;
+
 /// Everything about an entry besides its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryHeader {
@@ -310,7 +313,8 @@ pub struct Record {
 type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Tag, Usage, Option<Usd>, u64, Option<Tag>);
 
 impl Record {
-    const VERSION: u8 = 1;
+    /// Stands before each record in the tree: one of another version is read from the packs again.
+    const VERSION: u8 = FORMAT as u8;
 
     /// The entry as damage: its header says what the caller cannot read.
     pub fn unreadable(&self, what: &str) -> Damage {

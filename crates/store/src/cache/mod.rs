@@ -37,7 +37,7 @@ mod store;
 mod tests;
 
 pub use entry::{
-    Day, EntryHeader, EntryStatus, Field, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult, Record,
+    Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult, Record,
     RemovalReason, Tag, Writer, now_ms,
 };
 pub use error::{CacheError, Damage};

@@ -23,6 +23,7 @@ use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
 use super::pack::{self, SignedFooter};
 use super::removals::{self, ListObject};
+use crate::cache::FORMAT;
 use crate::digest::Digest;
 
 pub(super) const FOLDER: &str = "index";
@@ -36,7 +37,7 @@ pub(super) const SIDE_BY_SIDE: usize = 16;
 
 pub(super) const LATEST: &str = "index/latest";
 const HEADING: &str = "compeval listing";
-const VERSION: u64 = 1;
+const VERSION: u64 = FORMAT as u64;
 
 /// By the names of their packs.
 type Footers = BTreeMap<Digest, SignedFooter>;

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::backend::{Remote, WriteOutcome};
 use super::error::RemoteError;
 use super::signed::RemoteId;
+use crate::cache::FORMAT;
 use crate::digest::Digest;
 
 pub(super) const OBJECT: &str = "compeval-cache.json";
-const FORMAT: u64 = 1;
+const VERSION: u64 = FORMAT as u64;
 
 #[derive(Serialize, Deserialize)]
 struct Marker {
@@ -46,8 +47,8 @@ pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<Remote
 fn decode(bytes: &[u8], url: &str) -> Result<RemoteId, RemoteError> {
     let foreign = || RemoteError::Foreign { url: url.to_owned(), found: OBJECT.to_owned() };
     let Marker { format, id } = serde_json::from_slice(bytes).map_err(|_| foreign())?;
-    if format > FORMAT {
-        return Err(RemoteError::NewerFormat { url: url.to_owned(), found: format, known: FORMAT });
+    if format > VERSION {
+        return Err(RemoteError::NewerFormat { url: url.to_owned(), found: format, known: VERSION });
     }
     let id = u128::from_str_radix(&id, 16).map_err(|_| foreign())?;
     Ok(RemoteId(id.to_be_bytes()))
@@ -65,7 +66,7 @@ pub(super) async fn ensure(remote: &dyn Remote, url: &str, seed: &[u8]) -> Resul
     // unique, not secret
     let mut id = [0; 16];
     id.copy_from_slice(&Digest::hash(seed).0[..16]);
-    let marker = Marker { format: FORMAT, id: format!("{:032x}", u128::from_be_bytes(id)) };
+    let marker = Marker { format: VERSION, id: format!("{:032x}", u128::from_be_bytes(id)) };
     let text = serde_json::to_vec(&marker).unwrap_or_default();
     match remote.write_if_absent(OBJECT, Bytes::from(text)).await? {
         WriteOutcome::Written => Ok(RemoteId(id)),

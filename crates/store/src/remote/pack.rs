@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{PublicKey, SIGNATURE, SigningKey};
 use super::signed::{RemoteId, sign};
+use crate::cache::FORMAT;
 use crate::digest::Digest;
 
 const MAGIC: [u8; 8] = *b"CEvPPACK";
 const END_MAGIC: [u8; 8] = *b"CEvPPEND";
-const VERSION: u32 = 1;
+const VERSION: u32 = FORMAT;
 /// Bytes after the signature: length, version, magic.
 const END: usize = 16;
 const TAG: &[u8] = b"compeval pack v1\0";

@@ -6,13 +6,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::frame::PackHeader;
-use crate::cache::entry::pack_name;
+use crate::cache::entry::{FORMAT, pack_name};
 use crate::cache::error::CacheError;
 use base::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
 
-/// The format of a cache folder. A program refuses formats that it does not know.
-const FORMAT: u32 = 1;
-
+/// What stands in the FORMAT file before the version. A program refuses versions that it does not know.
 const FORMAT_PREFIX: &str = "compeval store format ";
 /// Stands for whoever made what nobody signed.
 pub(in crate::cache) const UNSIGNED: &str = "unsigned";
