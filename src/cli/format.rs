@@ -48,6 +48,7 @@ nouns! {
     Output: "output", "个输出";
     Pack: "pack", "个包";
     Pair: "pair", "对";
+    PartRecord: "part record", "条分片记录";
     Point: "point", "个压缩点";
     Probe: "probe", "个问题";
     Question: "question", "个问题";

@@ -164,6 +164,43 @@ fn a_web_server_that_serves_the_bucket_is_read() {
 }
 
 #[test]
+fn parts_are_merged_through_a_web_server_and_their_records_go_after_a_month() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let project = writing(&server, &store, &ci);
+    project.expect(0, &format!("judge selftest --remote s3://{BUCKET}/team"));
+    for index in 1..=2 {
+        project.expect(0, &format!("{RUN} --part {index}/2"));
+    }
+    assert_eq!(store.names("team/parts/a.").len(), 2, "{:?}", store.names(""));
+    store.contents().is_public = true;
+    server.forget();
+    let mut reader = sharing(&server, &store, &ci);
+    for name in ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
+        reader.unset(name);
+    }
+    let url = format!("{}/{BUCKET}/team", store.endpoint());
+    let merge = format!("{RUN} --parts 2 --remote {url}");
+    reader.expect(0, &merge);
+    assert_eq!((server.count(), reader.rows("a").len()), (0, 5 * 7));
+    assert_eq!(reader.result("a", "manifest.json")["merged"].as_array().map(Vec::len), Some(2));
+
+    store.contents().is_public = false;
+    let prune = |options: &str| project.expect(0, &format!("cache prune --remote {options} --json")).json();
+    assert_eq!(prune("--delete")["part_records"], 0, "they may still be merged");
+    let month = Duration::from_secs(31 * 24 * 3600);
+    let is_record = |name: &str| name.starts_with("team/parts/");
+    let mut contents = store.contents();
+    contents.objects.iter_mut().filter(|(name, _)| is_record(name)).for_each(|(_, record)| record.written -= month);
+    drop(contents);
+    assert_eq!((&prune("")["part_records"], store.names("team/parts").len()), (&2.into(), 2));
+    assert_eq!((&prune("--delete")["part_records"], store.names("team/parts").len()), (&2.into(), 0));
+    store.contents().is_public = true;
+    let ended = reader.compeval(&merge);
+    assert!(ended.code != 0, "{ended:?}");
+    ended.says(&["no part of `a` in 2 parts"]);
+}
+
+#[test]
 fn a_store_that_goes_away_in_a_run_costs_one_warning_and_no_cell() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
     let first = writing(&server, &store, &ci);

@@ -4,13 +4,14 @@
 //! A new one merges those that are at most twice as large as itself, the smallest first, and deletes them. So the
 //! sizes of the remaining ones grow threefold from one to the next: there are few, and a footer is rarely copied.
 //!
-//! `index/latest` names all packs and index objects, for readers that cannot list: web servers list nothing. Writers
+//! `index/latest` names all packs, index objects and records of parts, for readers that cannot list: web servers list nothing. Writers
 //! replace it when they have uploaded. It says where to look and nothing more: what it names is verified as anywhere else.
 //!
 //! ```text
 //! compeval listing 1
 //! packs/<digest> 4194304
 //! index/<digest> 81920
+//! parts/<label>.3-of-8-<time>-<digest> 5120
 //! ```
 
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ use crate::cache::FORMAT;
 use crate::digest::Digest;
 
 pub(super) const FOLDER: &str = "index";
+/// The folder of the records of parts.
+pub(super) const PARTS: &str = "parts";
 /// Packs outside of all index objects at which another one is written.
 pub(super) const MOST_LOOSE: usize = 16;
 /// An index object does not grow beyond this.
@@ -119,9 +122,10 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
 
 /// Lists what is there now.
 pub(super) async fn write_latest(remote: &dyn Remote) -> Result<(), RemoteError> {
-    let (packs, indexes) = futures::try_join!(remote.list(pack::FOLDER), remote.list(FOLDER))?;
+    let (packs, indexes, parts) =
+        futures::try_join!(remote.list(pack::FOLDER), remote.list(FOLDER), remote.list(PARTS))?;
     let mut text = format!("{HEADING} {VERSION}\n");
-    let mut listed: Vec<ListedObject> = packs.into_iter().chain(indexes).collect();
+    let mut listed: Vec<ListedObject> = packs.into_iter().chain(indexes).chain(parts).collect();
     listed.sort_unstable();
     for ListedObject { name, bytes, .. } in listed.iter().filter(|object| object.name != LATEST) {
         let _ = writeln!(text, "{name} {bytes}");

@@ -1,21 +1,22 @@
-//! What the parts of a run say of themselves: `parts/LABEL/3-of-8-TIME-DIGEST`, one signed note for each time that a part
-//! ran to an end. A merge adds them up. What is in them is the business of whoever runs parts.
+//! What the parts of a run say of themselves: `parts/LABEL.3-of-8-TIME-DIGEST`, one signed note for each time that a part
+//! ran to an end. A merge adds them up. What is in them is the business of whoever runs parts. They are in one folder, so
+//! that a listing of the remote has all of them with one request; a prune deletes old ones.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
-use super::index_objects::SIDE_BY_SIDE;
+use super::index_objects::{self, PARTS, SIDE_BY_SIDE};
 use super::keys::SigningKey;
 use super::signed::{self, RemoteId, Trust};
 use crate::cache::now_ms;
 use crate::digest::Digest;
 
 const TAG: &[u8] = b"compeval part v1\0";
-const FOLDER: &str = "parts";
 /// A longer object is no record.
 const LONGEST: u64 = 4 << 20;
 /// Of how many times that a part ran the records are read, the newest first.
@@ -32,6 +33,16 @@ pub struct PartName<'n> {
     pub of: u32,
 }
 
+impl<'n> PartName<'n> {
+    /// The part that a record of this name is about; `None` if it is the name of no record.
+    fn of_object(name: &'n str) -> Option<PartName<'n>> {
+        let (label, record) = name.strip_prefix(PARTS)?.strip_prefix('/')?.rsplit_once('.')?;
+        let (index, rest) = record.split_once("-of-")?;
+        let of = rest.split_once('-')?.0.parse().ok()?;
+        Some(PartName { label, index: index.parse().ok()?, of })
+    }
+}
+
 /// The record of a part.
 #[derive(Clone, Debug)]
 pub struct FoundRecord {
@@ -41,7 +52,7 @@ pub struct FoundRecord {
     pub content: Vec<u8>,
 }
 
-/// Writes a record.
+/// Writes a record, and lists it.
 pub(super) async fn write(
     remote: &dyn Remote,
     remote_id: RemoteId,
@@ -49,9 +60,10 @@ pub(super) async fn write(
     PartName { label, index, of }: PartName<'_>,
     content: Vec<u8>,
 ) -> Result<(), RemoteError> {
-    let bytes = signed::seal(TAG, remote_id, key, content).map_err(|error| RemoteError::unencoded(FOLDER, &error))?;
-    let object = format!("{FOLDER}/{label}/{index}-of-{of}-{:012x}-{}", now_ms(), Digest::hash(&bytes));
-    remote.write_if_absent(&object, Bytes::from(bytes)).await.map(drop)
+    let bytes = signed::seal(TAG, remote_id, key, content).map_err(|error| RemoteError::unencoded(PARTS, &error))?;
+    let object = format!("{PARTS}/{label}.{index}-of-{of}-{:012x}-{}", now_ms(), Digest::hash(&bytes));
+    remote.write_if_absent(&object, Bytes::from(bytes)).await?;
+    index_objects::write_latest(remote).await
 }
 
 /// The records of a run in `of` parts, the oldest first, and how many objects are none that count.
@@ -63,10 +75,9 @@ pub(super) async fn read(
     of: u32,
 ) -> Result<(Vec<FoundRecord>, u64), RemoteError> {
     let mut by_part: BTreeMap<u32, Vec<ListedObject>> = BTreeMap::new();
-    for object in remote.list(&format!("{FOLDER}/{label}")).await? {
-        let name = object.name.rsplit('/').next().unwrap_or_default();
-        let index = name.split_once(&format!("-of-{of}-")).and_then(|(index, _)| index.parse().ok());
-        if let Some(index) = index.filter(|_| object.bytes <= LONGEST) {
+    for object in remote.list(PARTS).await? {
+        let part = PartName::of_object(&object.name).filter(|part| part.label == label && part.of == of);
+        if let Some(index) = part.map(|part| part.index).filter(|_| object.bytes <= LONGEST) {
             by_part.entry(index).or_default().push(object);
         }
     }
@@ -94,4 +105,28 @@ pub(super) async fn read(
     let name = |key| trust.writer(&key).map_or_else(|| key.to_string(), |writer| writer.name.clone());
     let record = |note: signed::Note| FoundRecord { writer: note.writer.map(name), content: note.content };
     Ok((found.into_iter().map(record).collect(), refused))
+}
+
+/// The names of the records that were written longer than `kept` before `now`, by the clock of the remote: their merge
+/// took place, or what the parts pushed is as old.
+pub(super) async fn outdated(remote: &dyn Remote, now: SystemTime, kept: Duration) -> Result<Vec<String>, RemoteError> {
+    let is_old = |object: &ListedObject| {
+        let age = object.written.and_then(|written| now.duration_since(written).ok());
+        PartName::of_object(&object.name).is_some() && age.is_some_and(|age| age >= kept)
+    };
+    Ok(remote.list(PARTS).await?.into_iter().filter(is_old).map(|object| object.name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_part_of_which_label_it_is() {
+        let part = |name| PartName::of_object(name).map(|PartName { label, index, of }| (label.to_owned(), index, of));
+        assert_eq!(part("parts/v1.2-of-3.3-of-8-0123456789ab-00"), Some(("v1.2-of-3".to_owned(), 3, 8)));
+        for other in ["parts/nightly", "parts/a.3-of-8", "parts/a.x-of-8-0-0", "packs/a.3-of-8-0-0"] {
+            assert_eq!(part(other), None, "{other}");
+        }
+    }
 }

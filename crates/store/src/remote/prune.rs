@@ -1,5 +1,6 @@
 //! Pruning a remote: a pack that no label needs is marked, and deleted by a later prune when its mark is 30 days old
-//! by the clock of the remote. Every run that began before the mark has ended by then.
+//! by the clock of the remote. Every run that began before the mark has ended by then. Records of parts are deleted at the
+//! same age.
 //!
 //! Labels that were pushed to the remote protect the entries that they need: `labels/NAME` lists keys, one per line. It
 //! needs no signature: a forged one only keeps more, and whoever can delete a label can also delete packs.
@@ -18,7 +19,7 @@ use super::keys::SigningKey;
 use super::pack::PackFault;
 use super::removals::trusted_lists;
 use super::signed::{RemoteId, Trust};
-use super::{index_objects, removals};
+use super::{index_objects, part_records, removals};
 use crate::digest::Digest;
 
 const LABELS: &str = "labels";
@@ -45,6 +46,8 @@ pub struct RemotePruneCounts {
     pub deleted: u64,
     /// Their size.
     pub deleted_bytes: u64,
+    /// Records of parts that are deleted.
+    pub records: u64,
 }
 
 /// Writes down what a label needs.
@@ -146,7 +149,10 @@ impl Prune<'_> {
                 }
             }
         }
+        let records = part_records::outdated(remote, now, KEPT).await?;
+        counts.records = records.len() as u64;
         let Some(key) = self.writer else { return Ok(counts) };
+        each(records, |record| async move { remote.delete(&record).await }).await?;
         each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
         if !deleted.is_empty() {
             // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
@@ -157,7 +163,7 @@ impl Prune<'_> {
         unmarked.extend(marks.keys().map(mark_of));
         each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
         remote.delete(CLOCK).await?;
-        if counts.deleted > 0 {
+        if counts.deleted + counts.records > 0 {
             index_objects::write_latest(remote).await?;
         }
         Ok(counts)

@@ -104,7 +104,8 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
             Failure::input(word("the remote is only read", "远程缓存为只读")).hinted("COMPEVAL_REMOTE_MODE=write")
         );
     }
-    let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))?;
+    let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes, records } =
+        block_on(shared.prune(is_dry))?;
     let would = if is_dry { word("Would mark", "将标记") } else { word("Marked", "已标记") };
     let and = if is_dry { "delete" } else { "deleted" };
     console.print(&say!(
@@ -117,6 +118,14 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
         kept,
         count(labels, Noun::Label),
     ));
+    if records > 0 {
+        let old = count(records, Noun::PartRecord);
+        console.print(&if is_dry {
+            say!("Would delete {old}: 30 days have passed.", "将删除 {old}：已满 30 天。")
+        } else {
+            say!("Deleted {old}: 30 days had passed.", "已删除 {old}：已满 30 天。")
+        });
+    }
     if is_dry {
         console.next(word(
             "compeval cache prune --remote --delete   (a pack goes 30 days after it was marked)",
@@ -125,7 +134,7 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     }
     console.json(&json!({
         "labels": labels, "kept": kept, "marked": marked, "waiting": waiting, "deleted": deleted,
-        "deleted_bytes": deleted_bytes, "dry_run": is_dry,
+        "deleted_bytes": deleted_bytes, "part_records": records, "dry_run": is_dry,
     }));
     Ok(Exit::Done)
 }
