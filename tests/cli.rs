@@ -79,6 +79,7 @@ mod cli {
     #[cfg(unix)]
     mod terminal;
     mod trend;
+    mod tries;
     mod truncated;
     mod trust;
     mod vendor_batches;

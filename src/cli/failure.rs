@@ -346,6 +346,11 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         )
         .to_owned(),
         EvaluationError::TooManyCells(_) => word("compare without --html", "不带 --html 进行比较").to_owned(),
+        EvaluationError::UsedFixtures { .. } => word(
+            "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
+            "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",
+        )
+        .to_owned(),
         EvaluationError::TooFewFixtures { .. } => {
             word("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
                 .to_owned()

@@ -70,7 +70,7 @@ impl RemoteArgs {
         let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
         let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(NEW_KEY))?;
         let texts = variable("COMPEVAL_REMOTE_TEXTS").map(|text| text == "true" || text == "1");
-        let is_ci = variable("CI").is_some_and(|value| value != "false" && value != "0");
+        let is_ci = is_ci();
         let is_named = self.remote.is_some();
         Ok(GivenRemote { url, trust: self.given_trust()?, mode, texts, key, is_named, is_ci })
     }
@@ -144,4 +144,9 @@ fn from_either(flag: &'static str, text: Option<String>, name: &'static str) -> 
         Some(text) => (flag, Some(text)),
         None => (name, variable(name)),
     }
+}
+
+/// Whether this is a job of a continuous integration, which shares no folder with the next one.
+pub(crate) fn is_ci() -> bool {
+    variable("CI").is_some_and(|value| value != "false" && value != "0")
 }

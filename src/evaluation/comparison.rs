@@ -7,25 +7,29 @@ use crate::action::Digest;
 use crate::pipeline::Pipeline;
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    Comparison, ComparisonScope, FindTextEdit, Regradings, ResultSet, ResultsFolder, Side, TextEdit, compare,
-    labels_compared_with, open_side,
+    Comparison, ComparisonScope, FindTextEdit, Regradings, ResultSet, ResultsFolder, Side, TextEdit, Tried, Tries, Try,
+    compare, count_tries, open_side,
 };
+use base::files::FileError;
 use store::cache::Lookup;
 
 /// Two result sets that were compared: the judged one first, then the baseline.
 pub struct ComparedSets {
     pub sets: [(ResultsFolder, ResultSet); 2],
     pub comparison: Comparison,
+    /// Why the ledger of the baseline does not count it.
+    pub unrecorded: Option<FileError>,
 }
 
-/// Reads both sides of a comparison, `LABEL`, `LABEL:METHOD` or a results folder each, and compares them.
+/// Reads both sides of a comparison, `LABEL`, `LABEL:METHOD` or a results folder each, and compares them. `is_recorded` is
+/// whether the ledger of the baseline is to count it.
 ///
 /// # Errors
-/// A side cannot be read, or the two do not measure the same.
+/// A side or the ledger cannot be read, or the two do not measure the same.
 pub fn compare_sides(
     results: &Path,
     (a, b): (&str, &str),
-    scope: ComparisonScope,
+    (scope, is_recorded): (ComparisonScope, bool),
     lines: FindTextEdit<'_>,
 ) -> Result<ComparedSets, EvaluationError> {
     let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), EvaluationError> {
@@ -36,28 +40,50 @@ pub fn compare_sides(
     let ((a_folder, a, a_method), (b_folder, b, b_method)) = (read(a)?, read(b)?);
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
-    let comparison = compare_labels(results, judged, baseline, scope, lines)?;
-    Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison })
+    let CountedComparison { comparison, tries, .. } =
+        compare_counted(judged, (baseline, &b_folder), scope, false, lines)?;
+    let unrecorded = if is_recorded { record_tries(&tries, &b_folder).err() } else { None };
+    Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison, unrecorded })
 }
 
-/// Compares two sides, as one of all labels that were compared with the baseline.
-fn compare_labels(
-    results: &Path,
+/// A comparison whose verdicts are corrected for the number of tries.
+pub(super) struct CountedComparison {
+    pub(super) comparison: Comparison,
+    pub(super) tried: Tried,
+    /// The entries that the ledger of the baseline should have.
+    pub(super) tries: Vec<Try>,
+}
+
+/// Compares two sides, the baseline with its folder. `confirms` is whether a winner is tested on fixtures that no try used,
+/// where the judged side does not say so itself.
+fn compare_counted(
     judged: Side<'_>,
-    baseline: Side<'_>,
+    (baseline, folder): (Side<'_>, &ResultsFolder),
     scope: ComparisonScope,
+    confirms: bool,
     lines: FindTextEdit<'_>,
-) -> Result<Comparison, EvaluationError> {
-    let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
-    let judged_by_looks = judged.set.manifest.until_decided;
-    let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
+) -> Result<CountedComparison, EvaluationError> {
+    let (own, other) = (&judged.set.manifest, &baseline.set.manifest);
     let comparison = compare(judged, baseline, scope, lines)?;
-    let comparison = if judged_by_looks { comparison.at_look() } else { comparison };
-    let comparison = comparison.among(tried);
-    let known = &judged.set.manifest.regradings;
+    let comparison = if own.until_decided { comparison.at_look() } else { comparison };
+    // Methods of one set are no tries of each other.
+    if own.started == other.started && own.label == other.label {
+        return Ok(CountedComparison { comparison, tried: Tried::default(), tries: Vec::new() });
+    }
+    let ledger = Tries::read(folder)?;
+    let (tried, tries) = count_tries(&comparison, &own.design, other, (&ledger, &own.tried), confirms);
     let none = Regradings::default();
-    let is_of_baseline = known.baseline == baseline.set.manifest.started;
-    Ok(comparison.with_regradings(if is_of_baseline { known } else { &none }))
+    let regradings = if own.regradings.baseline == other.started { &own.regradings } else { &none };
+    let comparison = comparison.among(&tried).with_regradings(regradings);
+    Ok(CountedComparison { comparison, tried, tries })
+}
+
+/// Lets the ledger of a baseline count these.
+///
+/// # Errors
+/// The file system: the baseline may be read-only.
+pub(super) fn record_tries(tries: &[Try], baseline: &ResultsFolder) -> Result<(), FileError> {
+    tries.iter().try_for_each(|entry| entry.record(baseline))
 }
 
 /// A side of a comparison as the project names it: a path is relative to the project, or else to the current folder.
@@ -68,18 +94,20 @@ pub(super) fn side_in(pipeline: &Pipeline, side: &str) -> String {
     if side.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() }
 }
 
-/// The comparison with the baseline that the run was given, if it was given one.
+/// The comparison with the baseline that the run was given, if it was given one, and the folder of the baseline.
 pub(super) fn compared_to_baseline(
     pipeline: &Pipeline,
     set: &ResultSet,
+    confirms: bool,
     lines: FindTextEdit<'_>,
-) -> Result<Option<Comparison>, EvaluationError> {
+) -> Result<Option<(CountedComparison, ResultsFolder)>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
-    let (other, method) = open_side(&pipeline.results, &side_in(pipeline, baseline))?;
-    let other = ResultSet::read(&other)?;
+    let (folder, method) = open_side(&pipeline.results, &side_in(pipeline, baseline))?;
+    let other = ResultSet::read(&folder)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };
-    compare_labels(&pipeline.results, judged, baseline, set.manifest.compared_scope, lines).map(Some)
+    let counted = compare_counted(judged, (baseline, &folder), set.manifest.compared_scope, confirms, lines)?;
+    Ok(Some((counted, folder)))
 }
 
 /// Finds how texts that the cache has differ; without the cache or a text, only that they do.

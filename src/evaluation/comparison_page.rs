@@ -93,7 +93,7 @@ pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
 /// Rows that cannot be read, or too many of them.
 pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
-    ComparedSets { sets: [judged, baseline], comparison }: &ComparedSets,
+    ComparedSets { sets: [judged, baseline], comparison, .. }: &ComparedSets,
     headline: Option<&Headline>,
     cache: Option<&C>,
 ) -> Result<String, EvaluationError> {

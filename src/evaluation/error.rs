@@ -97,6 +97,9 @@ pub enum EvaluationError {
     /// The baseline shares too few fixtures for a look.
     #[error("{}", say!("a look needs {needed} fixtures that the baseline has too, and there are {found}", "一次查看需要基线中也有的 {needed} 个样本，现有 {found} 个"))]
     TooFewFixtures { needed: usize, found: usize },
+    /// A winner is to be confirmed on fixtures that were used to find it, or to confirm another one.
+    #[error("{}", say!("a try against `{baseline}` used these fixtures: {}", "与 `{baseline}` 比较的尝试已用过这些样本：{}", fixtures.join(", ")))]
+    UsedFixtures { fixtures: Vec<String>, baseline: String },
     /// The runtime cannot be started.
     #[error("{}", say!("failed to start the runtime: {_0}", "无法启动运行时：{_0}"))]
     Runtime(std::io::Error),

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::commit::commit_of;
 use super::comparison::side_in;
+use super::comparison_record::{FinishedRun, record_comparison};
 use super::cost_limit::check_cost_limit;
 use super::engine::{EngineOptions, require_prices, run_matrix};
 use super::error::EvaluationError;
@@ -23,7 +24,7 @@ use super::project::{
 };
 use super::publish::{PublishedResults, publish};
 use super::recorder::{Recorder, RunCounts};
-use super::regrade::{FinishedRun, check_drift};
+use super::regrade::Regrader;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
 use super::takeover::{PublishedFiles, made_files, source_of_files};
@@ -31,8 +32,8 @@ use store::cache::{Layered, Lookup, Store};
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{Action, CostEstimate, reachable, selftest_actions};
 use crate::results::{
-    ComparisonScope, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, Manifest,
-    Publication, Summary, names, open_side,
+    ComparisonScope, Design, FixtureInfo, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
+    Manifest, Publication, ResultsFolder, Summary, Tries, names, open_side, variant_designs,
 };
 use crate::scheduler::{Budget, RunOutcome};
 use models::{Lane, Prices};
@@ -194,10 +195,13 @@ impl Prepared {
         if let Some(part) = &part {
             limits = limits.part(part.share());
         }
-        if let Some(Baseline { side, .. }) = &request.baseline {
-            open_side(&pipeline.results, &side_in(&pipeline, side))?;
-        }
         let design = Design::from_pipeline(&pipeline);
+        if let Some(Baseline { side, confirms, .. }) = &request.baseline {
+            let (baseline, _) = open_side(&pipeline.results, &side_in(&pipeline, side))?;
+            if *confirms {
+                refuse_used_fixtures(&design, &baseline)?;
+            }
+        }
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace);
         let writer = writer.map_err(|error| match (error, &part) {
             (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
@@ -256,7 +260,7 @@ impl Prepared {
 
     /// Begins the result set, runs the matrix and fills the manifest in.
     fn execute(&self, store: &Store, listening: &Listening<'_>) -> Result<ExecutedRun, EvaluationError> {
-        let Prepared { pipeline, options, writer, .. } = self;
+        let Prepared { pipeline, options, writer, request, .. } = self;
         check_cost_limit(pipeline, store, options)?;
         let folder = writer.folder();
         let mut manifest = self.begin(store);
@@ -283,10 +287,12 @@ impl Prepared {
         manifest.caveats.weak_judges = ended.run.weak_judges;
         manifest.caveats.unqualified = ended.run.unqualified;
         manifest.models = ended.run.models;
-        if ending <= Ending::Incomplete && self.part.is_none() {
+        if let Some(baseline) = request.baseline.as_ref().filter(|_| ending <= Ending::Incomplete) {
             let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
             let run = FinishedRun { folder, rows: lines.few(), manifest: compared };
-            manifest.regradings = check_drift(pipeline, store, options, run, (listening, &mut counts))?;
+            let regrader = Regrader { pipeline, store, options };
+            (manifest.tried, manifest.regradings) =
+                record_comparison(&regrader, run, baseline, (listening, &mut counts))?;
         }
         self.record_spending(&mut manifest, counts, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;
@@ -345,6 +351,18 @@ impl Prepared {
         manifest.retries = requests.retries.load(Ordering::Relaxed);
         manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
         Ok(counts.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
+    }
+}
+
+/// A winner is confirmed on fixtures that no try used, nor another winner.
+fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
+    let tries = Tries::read(baseline)?;
+    let designs = variant_designs(design).into_values().collect();
+    let is_used = |fixture: &&FixtureInfo| tries.have_used(&fixture.digests.transcript, &designs);
+    let fixtures: Vec<String> = design.fixtures.iter().filter(is_used).map(|fixture| fixture.name.clone()).collect();
+    match fixtures.is_empty() {
+        true => Ok(()),
+        false => Err(EvaluationError::UsedFixtures { fixtures, baseline: baseline.label() }),
     }
 }
 

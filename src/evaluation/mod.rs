@@ -9,6 +9,7 @@
 mod commit;
 mod comparison;
 mod comparison_page;
+mod comparison_record;
 mod contexts;
 mod cost_limit;
 mod engine;

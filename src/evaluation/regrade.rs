@@ -8,13 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::{compared_to_baseline, side_in, text_edits_in};
 use super::comparison_page::variant;
 use super::contexts::{compress_cell, read_context, reading_task};
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
 use super::event::{Event, Listening, Started};
-use super::publish::gather;
 use super::recorder::RunCounts;
 use crate::action::{Digest, StageName};
 use crate::entries::EntryRecord;
@@ -22,8 +20,8 @@ use crate::judge::{Dimension, grade};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, RawBody, Task, regradings};
 use crate::results::{
-    AnswerScores, Comparison, Design, ListedRow, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder, Row,
-    ScoredRow, SetError, open_side,
+    AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder, Row, ScoredRow,
+    SetError,
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
@@ -36,58 +34,73 @@ const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
 /// Answers that are looked at until enough of them can be sent.
 const LOOKED_AT: usize = 4 * REGRADED_ANSWERS;
 
-/// A run whose rows are finished, with what is known of it.
-pub(super) struct FinishedRun<'r> {
-    pub(super) folder: &'r ResultsFolder,
-    /// The rows, if they are few.
-    pub(super) rows: Option<&'r [ListedRow]>,
-    pub(super) manifest: Manifest,
+/// What grades the answers again.
+pub(super) struct Regrader<'r> {
+    pub(super) pipeline: &'r Pipeline,
+    pub(super) store: &'r Store,
+    pub(super) options: &'r EngineOptions,
 }
 
-/// Grades answers of the baseline again where the run's comparison has a verdict that a change of the judge would explain;
-/// else does nothing.
-///
-/// # Errors
-/// Rows that cannot be read, a cache or a file that cannot be written.
-pub(super) fn check_drift(
-    pipeline: &Pipeline,
-    store: &Store,
-    options: &EngineOptions,
-    FinishedRun { folder, rows, manifest }: FinishedRun<'_>,
-    (listening, counts): (&Listening<'_>, &mut RunCounts),
-) -> Result<Regradings, EvaluationError> {
-    let Some(baseline) = manifest.compared_to.clone() else { return Ok(Regradings::default()) };
-    let set = gather(folder, manifest, rows)?;
-    // Why sides cannot be compared is reported with the results.
-    let comparison = compared_to_baseline(pipeline, &set, &text_edits_in(Some(store))).ok().flatten();
-    let subjects = comparison.iter().flat_map(Comparison::drift_subjects).collect::<Vec<_>>();
-    let Some(comparison) = comparison.filter(|_| !subjects.is_empty()) else { return Ok(Regradings::default()) };
-    let (baseline, _) = open_side(&pipeline.results, &side_in(pipeline, &baseline))?;
-    let Manifest { design, started, .. } = baseline.manifest()?;
-    let sides =
-        Sides { pipeline, store, comparison: &comparison, judged: folder, baseline: &baseline, design: &design };
-    let mut due = Vec::new();
-    for subject in subjects {
-        due.push((subject.clone(), sides.answers(subject.as_deref())?));
-    }
-    let tasks: Vec<Task> =
-        due.iter().flat_map(|(_, answers)| answers).flat_map(|answer| answer.tasks.clone()).collect();
-    let mut outputs = perform(pipeline, store, options, &tasks, (listening, counts))?.into_iter();
-    let left_out: BTreeSet<Dimension> = comparison.excluded.iter().map(|excluded| excluded.dimension).collect();
-    let mut found = Regradings { baseline: started, ..Regradings::default() };
-    for (subject, answers) in due {
-        let pairs = answers.iter().filter_map(|answer| answer.scores(pipeline, &mut outputs));
-        let pairs: Vec<_> = pairs.collect();
-        if pairs.len() < FEWEST_ANSWERS {
-            continue;
+impl Regrader<'_> {
+    /// Grades answers of the baseline again where the comparison has a verdict that a change of the judge would explain; else
+    /// does nothing. The folders are those of the judged side and of the baseline.
+    ///
+    /// # Errors
+    /// Rows that cannot be read, a cache or a file that cannot be written.
+    pub(super) fn check_drift(
+        &self,
+        comparison: &Comparison,
+        (judged, baseline): (&ResultsFolder, &ResultsFolder),
+        (listening, counts): (&Listening<'_>, &mut RunCounts),
+    ) -> Result<Regradings, EvaluationError> {
+        let subjects = comparison.drift_subjects();
+        if subjects.is_empty() {
+            return Ok(Regradings::default());
         }
-        let regraded = Regraded::between(&pairs, &left_out);
-        match subject {
-            Some(method) => _ = found.methods.insert(method, regraded),
-            None => found.primary = Some(regraded),
+        let (pipeline, store) = (self.pipeline, self.store);
+        let Manifest { design, started, .. } = baseline.manifest()?;
+        let sides = Sides { pipeline, store, comparison, judged, baseline, design: &design };
+        let mut due = Vec::new();
+        for subject in subjects {
+            due.push((subject.clone(), sides.answers(subject.as_deref())?));
         }
+        let answers = due.iter().flat_map(|(_, answers)| answers);
+        let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
+        let mut outputs = self.perform(&tasks, (listening, counts))?.into_iter();
+        let left_out: BTreeSet<Dimension> = comparison.excluded.iter().map(|excluded| excluded.dimension).collect();
+        let mut found = Regradings { baseline: started, ..Regradings::default() };
+        for (subject, answers) in due {
+            let pairs = answers.iter().filter_map(|answer| answer.scores(pipeline, &mut outputs));
+            let pairs: Vec<_> = pairs.collect();
+            if pairs.len() < FEWEST_ANSWERS {
+                continue;
+            }
+            let regraded = Regraded::between(&pairs, &left_out);
+            match subject {
+                Some(method) => _ = found.methods.insert(method, regraded),
+                None => found.primary = Some(regraded),
+            }
+        }
+        Ok(found)
     }
-    Ok(found)
+
+    /// Executes the tasks like those of the run.
+    fn perform(
+        &self,
+        tasks: &[Task],
+        (listening, counts): (&Listening<'_>, &mut RunCounts),
+    ) -> Result<Vec<Option<Output>>, EvaluationError> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Regrader { pipeline, store, options } = *self;
+        let stages = vec![(StageName::Regrade, tasks.len() as u64)];
+        let started = Started { pipeline, folder: None, stages, budget: &options.budget };
+        let mut steps = Steps { listening, counts, shared: options.shared.as_ref() };
+        with_engine(started, store, options, listening, async |executor, options, stop| {
+            Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
+        })
+    }
 }
 
 /// The two sides of the comparison.
@@ -244,25 +257,6 @@ fn mean_scores(of_judges: &[AnswerScores]) -> AnswerScores {
         Some((dimension, mean_of(of_judges.iter().filter_map(|scores| scores.get(&dimension).copied()))?))
     };
     Dimension::ALL.into_iter().filter_map(mean).collect()
-}
-
-/// Executes the tasks like those of the run.
-fn perform(
-    pipeline: &Pipeline,
-    store: &Store,
-    options: &EngineOptions,
-    tasks: &[Task],
-    (listening, counts): (&Listening<'_>, &mut RunCounts),
-) -> Result<Vec<Option<Output>>, EvaluationError> {
-    if tasks.is_empty() {
-        return Ok(Vec::new());
-    }
-    let stages = vec![(StageName::Regrade, tasks.len() as u64)];
-    let started = Started { pipeline, folder: None, stages, budget: &options.budget };
-    let mut steps = Steps { listening, counts, shared: options.shared.as_ref() };
-    with_engine(started, store, options, listening, async |executor, options, stop| {
-        Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
-    })
 }
 
 /// Reports and counts what happens to the tasks.

@@ -60,6 +60,10 @@ pub struct Baseline {
     pub only_common: bool,
     /// Whether fixtures are added until there is a verdict.
     pub until_decided: bool,
+    /// Whether a winner is tested on fixtures that no try used: the verdict is not corrected for tries.
+    pub confirms: bool,
+    /// Whether the ledger of the baseline counts the run.
+    pub is_recorded: bool,
 }
 
 impl Request {

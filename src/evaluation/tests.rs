@@ -87,7 +87,13 @@ fn a_run_that_is_asked_to_stop_keeps_what_is_done() {
 #[test]
 fn what_is_wrong_with_a_request_is_said_before_anything_is_written() {
     let folder = project();
-    let baseline = Baseline { side: "absent".to_owned(), only_common: false, until_decided: false };
+    let baseline = Baseline {
+        side: "absent".to_owned(),
+        only_common: false,
+        until_decided: false,
+        confirms: false,
+        is_recorded: true,
+    };
     let compared = Request { baseline: Some(baseline), ..request(&folder, "first") };
     assert!(matches!(evaluate(compared, &mut |_| {}), Err(EvaluationError::Folder(_) | EvaluationError::Set(_))));
     let limits = BudgetLimits { usd: Some(Usd(0.0)), requests: None };

@@ -196,7 +196,7 @@ const NAMED: usize = 2;
 fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
     let mut shown: Vec<String> = change.mean.iter().map(|mean| mean_phrase(mean, tr)).collect();
     let methods = if change.mean.is_some() { &[] } else { change.methods.as_slice() };
-    shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, change, tr)));
+    shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, tr)));
     let more = methods.len().saturating_sub(NAMED);
     shown.extend((more > 0).then(|| tr.locale.pick(format!("{more} more"), format!("另有 {more} 个"))));
     let edit = change.edit.as_ref().map(|edit| edit_phrase(edit, tr)).unwrap_or_default();
@@ -210,31 +210,38 @@ fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String 
     parts.join(tr.locale.pick("; ", "；")) + tr.locale.pick(".", "。")
 }
 
-/// `anchored −0.75 (95%: −1.01 to −0.49)`.
-fn method_phrase(method: &MethodChange, change: &MainChange, tr: &Translation) -> String {
-    let interval = method.ci95.map(|ci| {
-        let (low, high) = (signed(ci.low()), signed(ci.high()));
-        tr.locale.pick(format!(" (95%: {low} to {high})"), format!("（95%：{low} 至 {high}）"))
-    });
+/// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved.
+fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     let why = match method.reason {
-        Some(NoEvidenceReason::Correction) if change.tried > 1 => tr.locale.pick(
-            format!(", not significant after {} tries", change.tried),
-            format!("（{} 次尝试后不显著）", change.tried),
-        ),
+        Some(NoEvidenceReason::Correction) if method.tried.is_some_and(|tried| tried > 1) => {
+            let tries = tr.tries(method.tried.unwrap_or_default());
+            tr.locale.pick(format!(", not significant after {tries}"), format!("（{tries}后不显著）"))
+        }
         Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）").to_owned(),
         _ => String::new(),
     };
-    format!("{} {}{}{why}", method.method, signed(method.difference), interval.unwrap_or_default())
+    format!("{} {}{}{why}", method.method, signed(method.difference), figures(method, tr))
 }
 
 fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
     let count = &mean.method;
     let name = tr.locale.pick(format!("mean of {count} methods"), format!("{count} 个方法的平均"));
-    let interval = mean.ci95.map(|ci| {
+    format!("{name} {}{}", signed(mean.difference), figures(mean, tr))
+}
+
+/// ` (95%: 0.49 to 1.01; 1 try)`: the interval, and the number of tries of an improvement.
+fn figures(change: &MethodChange, tr: &Translation) -> String {
+    let interval = change.ci95.map(|ci| {
         let (low, high) = (signed(ci.low()), signed(ci.high()));
-        tr.locale.pick(format!(" (95%: {low} to {high})"), format!("（95%：{low} 至 {high}）"))
+        tr.locale.pick(format!("95%: {low} to {high}"), format!("95%：{low} 至 {high}"))
     });
-    format!("{name} {}{}", signed(mean.difference), interval.unwrap_or_default())
+    let tries = change.tried.filter(|_| change.verdict == Verdict::Improved).map(|tried| tr.tries(tried));
+    let parts: Vec<String> = interval.into_iter().chain(tries).collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    let parts = parts.join(tr.locale.pick("; ", "；"));
+    tr.locale.pick(format!(" ({parts})"), format!("（{parts}）"))
 }
 
 /// The maximum length of an edited line in the sentence, in characters.
@@ -272,6 +279,8 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         tr.locale.pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同"))
     });
     let drift = change.drift_unchecked.then(|| tr.locale.pick("drift not checked", "未检查评审漂移").to_owned());
+    let confirms =
+        change.confirms.then(|| tr.locale.pick("on fixtures that no try used", "在未用于任何尝试的样本上").to_owned());
     let lexical = change.lexical.then(|| tr.locale.pick("built-in rules, no model", "内置规则，未用模型").to_owned());
     [
         less_reliable,
@@ -279,6 +288,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         count(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化"),
         tokens,
         answerers,
+        confirms,
         drift,
         lexical,
     ]

@@ -256,7 +256,7 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
 }
 
 fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<String> {
-    let verdict = tr.verdict(judged.verdict, judged.reason);
+    let verdict = tr.verdict(judged);
     let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
     vec![name, signed(judged.difference), brackets(judged.ci95), detectable(judged), verdict]
 }

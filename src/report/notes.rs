@@ -303,8 +303,9 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
         notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
     }
-    if comparison.tried > 1 {
-        notes.push(fill(tr.tried, &[&comparison.tried.to_string(), &comparison.baseline]));
+    notes.extend(several_tries(comparison, tr));
+    if comparison.confirms {
+        notes.push(tr.confirms.to_owned());
     }
     if comparison.single_run {
         notes.push(tr.single_run.to_owned());
@@ -337,6 +338,16 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     notes.extend(comparison.warnings.iter().cloned());
     notes
+}
+
+/// The methods of which other designs were compared with the baseline before.
+fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
+    let tried = |(name, method): (&String, &MethodComparison)| {
+        let tried = method.overall.or(method.needed)?.tried.filter(|tried| *tried > 1)?;
+        Some(format!("{name} ({tried})"))
+    };
+    let methods: Vec<String> = comparison.methods.iter().filter_map(tried).collect();
+    (!methods.is_empty()).then(|| fill(tr.tried, &[&comparison.baseline, &methods.join(", ")]))
 }
 
 /// What regrading said of the judge, where its change would explain verdicts of a method.
@@ -498,13 +509,13 @@ fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Opt
 /// The changes on the page: the mean over methods, then each method with a change.
 pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> Vec<(String, Vec<String>)> {
     let primary = comparison.primary.as_ref().map(|primary| {
-        let verdict = tr.verdict(primary.verdict, primary.reason);
+        let verdict = tr.verdict(primary);
         let figures = format!("{} {} {verdict}", signed(primary.difference), brackets(primary.ci95));
         (fill(tr.primary, &[&comparison.tested.to_string()]), vec![figures])
     });
     let needed = |compared: &MethodComparison| {
         let judged = compared.needed.filter(|judged| judged.reason != Some(NoEvidenceReason::Unchanged))?;
-        let verdict = tr.verdict(judged.verdict, judged.reason);
+        let verdict = tr.verdict(&judged);
         Some(format!("{} {} {} {verdict}", tr.needed, signed(judged.difference), brackets(judged.ci95)))
     };
     let methods = comparison.methods.iter().map(|(name, compared)| {

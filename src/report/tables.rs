@@ -335,7 +335,7 @@ fn difference_table<'c>(rows: impl IntoIterator<Item = (String, &'c DifferenceTe
 
 fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<TableCell> {
     let p = judged.p_adjusted.map_or_else(|| UNKNOWN.to_owned(), probability);
-    let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged.verdict, judged.reason));
+    let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged));
     vec![
         vec![(TextStyle::Plain, name)],
         vec![(verdict_style(Some(judged)), signed(judged.difference))],

@@ -4,7 +4,7 @@ use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::results::MethodSummary;
 use base::locale::Locale;
-use stats::{NoEvidenceReason, NoRetention, Verdict};
+use stats::{DifferenceTest, NoEvidenceReason, NoRetention, Verdict};
 
 /// Declares each text once, with both of its languages; `{}` marks a value for [`fill`].
 macro_rules! texts {
@@ -350,8 +350,11 @@ texts! {
         "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
         "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
     tried:
-        "{} labels were compared with {}: an improvement has to hold among all of them (p × their number).",
-        "已有 {} 个标签与 {} 比较过：改进须在全部比较中成立（p × 标签数）。";
+        "several designs were compared with {}: an improvement has to hold among all of them (p × the number of tries): {}.",
+        "已有多个设计与 {} 比较过：改进须在全部尝试中成立（p × 尝试次数）：{}。";
+    confirms:
+        "These are fixtures that no try used: an improvement is not corrected for the number of tries.",
+        "这些样本未用于任何尝试：改进不按尝试次数校正。";
     drift_unchecked:
         "{}: all fixtures differ by about the same, as if the judge had changed. Drift not checked: `run --compare-to` grades \
          answers of the baseline again.",
@@ -459,14 +462,23 @@ impl Translation {
         known.map_or(name, |kind| kind.label(self.locale))
     }
 
-    pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {
-        let (english, chinese) = match verdict {
+    /// What a test shows: `improved (1 try)`, `no evidence (noise)`.
+    pub fn verdict(&self, test: &DifferenceTest) -> String {
+        let (english, chinese) = match test.verdict {
             Verdict::Improved => ("improved", "提升"),
             Verdict::Regressed => ("regressed", "退步"),
             Verdict::NoEvidence => ("no evidence", "证据不足"),
         };
         let word = self.locale.pick(english, chinese);
-        reason.map_or_else(|| word.to_owned(), |reason| format!("{word} ({})", self.reason(reason)))
+        let tries = test.tried.filter(|_| test.verdict == Verdict::Improved).map(|tried| self.tries(tried));
+        let why = test.reason.map(|reason| self.reason(reason).to_owned()).or(tries);
+        why.map_or_else(|| word.to_owned(), |why| format!("{word} ({why})"))
+    }
+
+    /// `1 try`, `3 tries`.
+    pub(super) fn tries(&self, count: usize) -> String {
+        let noun = if count == 1 { "try" } else { "tries" };
+        self.locale.pick(format!("{count} {noun}"), format!("{count} 次尝试"))
     }
 
     fn reason(&self, reason: NoEvidenceReason) -> &'static str {

@@ -113,8 +113,9 @@ pub struct MainChange {
     /// Whether a judge that has changed would explain a verdict of `methods` or `mean`, and was not checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drift_unchecked: bool,
-    /// How many labels were compared with the baseline.
-    pub tried: usize,
+    /// Whether a winner was tested on fixtures that no try used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
     /// Whether built-in rules stood in for a model.
     pub lexical: bool,
     /// How many answerers show the same, where there are several.
@@ -136,6 +137,9 @@ pub struct MethodChange {
     pub verdict: Verdict,
     /// Why it shows nothing.
     pub reason: Option<NoEvidenceReason>,
+    /// Which try of its design it is; null where nothing is corrected for tries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<usize>,
     /// The smallest difference that would be detected.
     pub detectable: Option<f64>,
 }

@@ -47,6 +47,7 @@ pub use comparison::gate::{
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
+pub use comparison::tries::count_tries;
 pub use files::constraint_row::ConstraintRow;
 pub use files::context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use files::design::{
@@ -56,8 +57,7 @@ pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
 pub use files::failure::{Blame, FailedAction};
 pub use files::find::{
-    all_sets, find_results, incomplete_beside, labels, labels_compared_with, lock_reports, newest, open_results,
-    open_side, remove_results,
+    all_sets, find_results, incomplete_beside, labels, lock_reports, newest, open_results, open_side, remove_results,
 };
 pub use files::folder::{FolderError, ResultsFolder, names};
 pub use files::keys_file::KeysFile;
@@ -73,6 +73,7 @@ pub use files::part_folders::PartFolder;
 pub use files::regradings::{AnswerScores, Regraded, Regradings};
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
+pub use files::tries::{Tried, Tries, Try};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
@@ -81,7 +82,7 @@ pub use headline::{
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError};
+pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{WorstProbe, worst_rows};

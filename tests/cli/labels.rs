@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::project::Project;
 use super::server::{Reply, Server, wait_until};
 
@@ -275,20 +273,4 @@ fn the_published_reference_survives_the_next_run_and_scores_have_the_published_n
             (&scored["overall"], &scored["dimensions"])
         );
     }
-}
-
-#[test]
-fn labels_that_were_compared_with_one_baseline_are_counted() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    project.expect(0, "run --label a --runs 1");
-    project.edit("prompts/anchored.md", "## ", "## The ");
-    for (label, count) in [("b", 1), ("c", 2), ("c", 2), ("d", 3)] {
-        project.expect(0, &format!("run --all --label {label} --runs 1 --compare-to a"));
-        assert_eq!(project.result(label, "summary.json")["comparison"]["tried"], count, "{label}");
-    }
-    let compared = project.expect(0, "compare --all d a").stdout;
-    assert!(compared.contains("3 labels were compared with a"), "{compared}");
-    let by_hand = project.expect(0, "compare --all a d --json");
-    assert_eq!(serde_json::from_str::<Value>(&by_hand.stdout).unwrap()["tried"], 1, "nothing was compared with d");
 }

@@ -78,8 +78,11 @@ pub struct DifferenceTest {
     pub no_rerun: Option<NoRerun>,
     /// Two-sided p by itself; `None` with one cluster.
     pub p: Option<f64>,
-    /// The same adjusted for its family, by Holm, and for the labels that were tried; `None` where it is not tested.
+    /// The same adjusted for its family, by Holm, and for the number of tries; `None` where it is not tested.
     pub p_adjusted: Option<f64>,
+    /// Which try of its design it is, where an improvement is corrected for the number of tries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<usize>,
     /// Degrees of freedom of the test: more than `clusters` − 1 where methods share their variances.
     pub df: usize,
     /// The clusters vary less than the grading of so few items does, and the noise of grading decided the test.
@@ -147,13 +150,12 @@ impl DifferenceTest {
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::JudgeDrift), ..self }
     }
 
-    /// The same as one of `tried` comparisons with one baseline: an improvement has to hold among all of them
+    /// The same as one of `tried` tries against one baseline: an improvement has to hold among all of them
     /// (Bonferroni), since the best of several looks better than it is. A loss stands by itself: nobody selects it.
     pub fn among(self, tried: usize) -> DifferenceTest {
-        if self.difference <= 0.0 {
-            return self;
-        }
-        self.with_p_times(tried.max(1) as f64)
+        let tried = tried.max(1);
+        let counted = DifferenceTest { tried: Some(tried), ..self };
+        if self.difference > 0.0 { counted.with_p_times(tried as f64) } else { counted }
     }
 
     /// The same at one of several looks at growing data: it is tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
@@ -183,6 +185,7 @@ impl DifferenceTest {
             no_rerun: Some(NoRerun::NoRuns),
             p: Some(1.0),
             p_adjusted: None,
+            tried: None,
             df: 0,
             floored: false,
             mdd: None,
@@ -271,6 +274,7 @@ fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoE
         no_rerun: paired.rerun.as_ref().err().copied(),
         p: estimate.p,
         p_adjusted: adjusted,
+        tried: None,
         df: estimate.df,
         floored: estimate.floored,
         mdd: smallest_detectable(estimate, alpha, margin.0).filter(|mdd| *mdd <= DIFFERENCES.1),
@@ -420,15 +424,15 @@ mod tests {
     }
 
     #[test]
-    fn an_improvement_has_to_hold_among_all_labels_that_were_tried() {
+    fn an_improvement_has_to_hold_among_all_tries() {
         let found = verdicts(&[worked()])[0];
-        assert_eq!(found.among(1), found);
+        assert_eq!(found.among(1), DifferenceTest { tried: Some(1), ..found });
         let p = found.p_adjusted.unwrap();
         assert_eq!(said(&found.among(22)), (Verdict::Improved, None), "22 × .0022 is .048");
         assert!((found.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
         assert_eq!(said(&found.among(23)), (NONE, Some(NoEvidenceReason::Correction)));
         let loss = judged(&[-0.5, -0.8, -0.5]);
-        assert_eq!((loss.verdict, loss.among(100)), (Verdict::Regressed, loss));
+        assert_eq!((said(&loss.among(100)), loss.among(100).p_adjusted), ((Verdict::Regressed, None), loss.p_adjusted));
     }
 
     #[test]

@@ -9,11 +9,13 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
+use crate::cli::remote::is_ci;
 use crate::cli::terminal::Console;
 use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 use base::files::{write_private, write_whole};
+use base::locale::word;
 use base::say;
 
 #[derive(Debug, Args)]
@@ -28,6 +30,9 @@ pub(crate) struct CompareArgs {
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
+    /// In CI: count the comparison in the ledger of tries of B, as elsewhere
+    #[arg(long)]
+    pub(crate) record: bool,
     /// Write the scores of A to FILE as JUnit XML: a test for each method and dimension, failed where it regressed
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
@@ -50,8 +55,12 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = text_edits_in(cache.as_ref());
-    let compared = compare_sides(&pipeline.results, (&args.a, &args.b), scope, &lines)?;
-    let ComparedSets { sets: [(_, judged), _], comparison } = &compared;
+    let compared = compare_sides(&pipeline.results, (&args.a, &args.b), (scope, args.record || !is_ci()), &lines)?;
+    let ComparedSets { sets: [(_, judged), _], comparison, unrecorded } = &compared;
+    if let Some(error) = unrecorded {
+        let text = say!("this comparison is not counted: {error}", "本次比较未计入：{error}");
+        console.warn(word("ledger of tries:", "尝试记录："), text);
+    }
     let mut summary = summarize(judged, Some(comparison.clone()));
     summary.headline = Some(headline(&summary, &judged.manifest));
     if let Some(file) = &args.junit {

@@ -18,12 +18,16 @@ use crate::results::aggregates::needed::{compression_cost, have_same_contexts, p
 use crate::results::files::edits::{FindTextEdit, MethodEdits, TextEdit, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::files::regradings::{Regraded, Regradings};
+use crate::results::files::tries::Tried;
 use crate::results::result_set::grade::place;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};
 use base::locale::word;
 use base::say;
-use stats::{self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
+use stats::{
+    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoEvidenceReason, NoRerun, Paired,
+    RunValues,
+};
 
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +43,9 @@ pub struct Side<'s> {
 pub struct Comparison {
     /// What the baseline is called.
     pub baseline: String,
-    /// Labels that were compared with the baseline, this one included: an improvement has to hold among them.
-    pub tried: usize,
+    /// Whether a winner is tested on fixtures that no try used: nothing is corrected for tries.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
     /// Whether fixtures were added until there was a verdict: p values count the looks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
@@ -79,10 +84,18 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The same as one of `tried` labels that were compared with the baseline.
-    pub fn among(self, tried: usize) -> Comparison {
-        let tried = tried.max(1);
-        Comparison { tried, ..self.with_tests(|test| test.among(tried)) }
+    /// The same with improvements that hold among all tries of their design.
+    pub fn among(mut self, tried: &Tried) -> Comparison {
+        self.confirms = tried.confirms;
+        if tried.confirms {
+            return self;
+        }
+        for (name, method) in &mut self.methods {
+            let Some(number) = tried.methods.get(name) else { continue };
+            method.tests_mut().for_each(|test| *test = test.among(*number));
+        }
+        self.primary = self.primary.map(|test| tried.mean.map_or(test, |number| test.among(number)));
+        self
     }
 
     /// The same as one of several looks at a growing set of fixtures.
@@ -108,10 +121,7 @@ impl Comparison {
     }
 
     fn with_tests(mut self, of: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
-        let methods = self.methods.values_mut();
-        let tests = methods.flat_map(|method| {
-            method.overall.iter_mut().chain(method.dimensions.values_mut()).chain(method.needed.iter_mut())
-        });
+        let tests = self.methods.values_mut().flat_map(MethodComparison::tests_mut);
         tests.chain(self.primary.iter_mut()).for_each(|test| *test = of(*test));
         self
     }
@@ -165,6 +175,19 @@ impl MethodComparison {
         let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
         self.overall.is_some()
             && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
+
+    fn tests_mut(&mut self) -> impl Iterator<Item = &mut DifferenceTest> {
+        self.overall.iter_mut().chain(self.dimensions.values_mut()).chain(self.needed.iter_mut())
+    }
+
+    /// Whether it was answered, or compressed where nothing is, and is another one than the baseline.
+    pub(super) fn is_try(&self) -> bool {
+        match (&self.overall, &self.needed) {
+            (Some(_), _) => self.fixtures.tested() > 0,
+            (None, Some(needed)) => needed.reason != Some(NoEvidenceReason::Unchanged),
+            (None, None) => false,
+        }
     }
 
     /// Whether it has a verdict on a score that a judge that has changed would explain.
@@ -231,7 +254,7 @@ pub fn compare(
     let methods = judge(rows, families);
     Ok(Comparison {
         baseline: name(&baseline),
-        tried: 1,
+        confirms: false,
         until_decided: false,
         single_run: judged.set.design().has_one_sample() || baseline.set.design().has_one_sample(),
         tested,

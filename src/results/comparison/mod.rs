@@ -5,6 +5,7 @@ pub(super) mod changes;
 pub(super) mod costs;
 pub(super) mod reliability;
 pub(super) mod drift;
+pub(super) mod tries;
 pub(super) mod compare;
 pub(super) mod gate;
 pub(super) mod lost_constraints;

@@ -156,21 +156,3 @@ pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
     let (_, label) = newest.ok_or_else(|| FolderError::Empty(results.to_owned()))?;
     Ok(ResultsFolder::new(results, &label))
 }
-
-/// How many labels were compared with a baseline when they ran, `label` included.
-///
-/// # Errors
-/// Whatever the file system says, with the path.
-pub fn labels_compared_with(results: &Path, baseline: &str, label: &str) -> Result<usize, FileError> {
-    let is_baseline = |named: String| {
-        let whole = Path::new(&named).file_name().is_some_and(|name| name.to_string_lossy() == baseline);
-        whole || named.split_once(':').is_some_and(|(named, _)| named == baseline)
-    };
-    let was_compared = |other: &Label| {
-        let path = ResultsFolder::new(results, other).file(names::MANIFEST);
-        let read = files::read_text(&path).ok().and_then(|text| head(&path, &text).ok());
-        read.and_then(|head| head.compared_to).is_some_and(is_baseline)
-    };
-    let others = labels(results)?;
-    Ok(1 + others.iter().filter(|other| other.to_string() != label && was_compared(other)).count())
-}

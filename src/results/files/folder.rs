@@ -94,6 +94,14 @@ pub enum FolderError {
         /// What was found.
         source: serde_json::Error,
     },
+    /// An entry of the ledger of tries that is none.
+    #[error("{}", say!("`{}` is no entry of the ledger of tries: {source}; take it from where the baseline was copied from, or remove it", "`{}` 不是尝试记录的条目：{source}；请从基线的来源处恢复，或删除它", path.display()))]
+    Try {
+        /// The entry.
+        path: PathBuf,
+        /// What was found.
+        source: serde_json::Error,
+    },
     /// A line that is no key.
     #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签", path.display()))]
     Key {
@@ -119,8 +127,6 @@ pub(in crate::results) struct Head {
     version: String,
     #[serde(default)]
     pub(super) started: String,
-    #[serde(default)]
-    pub(in crate::results) compared_to: Option<String>,
 }
 
 impl ResultsFolder {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::design::Design;
 use super::failure::FailedAction;
 use super::regradings::Regradings;
+use super::tries::Tried;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, SelfTestDesign};
 use crate::parts::PartRecord;
@@ -83,6 +84,9 @@ pub struct Manifest {
     /// Whether fixtures were added until there was a verdict: it is tested at the level of such a look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
+    /// The numbers of tries that its verdicts are corrected for.
+    #[serde(default, skip_serializing_if = "Tried::is_empty")]
+    pub tried: Tried,
     /// What the judges gave answers of the baseline again, where a change of theirs would explain a verdict.
     #[serde(default, skip_serializing_if = "Regradings::is_empty")]
     pub regradings: Regradings,
@@ -398,6 +402,7 @@ impl Manifest {
             compared_to: None,
             compared_scope: ComparisonScope::All,
             until_decided: false,
+            tried: Tried::default(),
             regradings: Regradings::default(),
             keys: BTreeSet::new(),
             made: None,

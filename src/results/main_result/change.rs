@@ -88,7 +88,7 @@ impl<'c> ComparedMethods<'c> {
             edit: self.edit(&changed),
             drift_unchecked: self.is_drift_unchecked(shown),
             tokens: self.tokens(shown),
-            tried: self.comparison.tried,
+            confirms: self.comparison.confirms,
             lexical: self.comparison.lexical,
             methods,
             answerers,
@@ -104,6 +104,7 @@ impl<'c> ComparedMethods<'c> {
             ci95: test.ci95,
             verdict: test.verdict,
             reason: test.reason,
+            tried: test.tried,
             detectable: test.mdd,
         }
     }

@@ -348,6 +348,25 @@ impl RowTotals {
     }
 }
 
+/// What decides the answers of each variant of a design, by its key: the same however often and under which label or name
+/// it is run, and whatever the other methods are.
+pub fn variant_designs(design: &Design) -> BTreeMap<String, Digest> {
+    let unnamed = |asked: &ModelInfo| ModelInfo {
+        name: String::new(),
+        prompt_path: None,
+        cached_price_ratio: None,
+        ..asked.clone()
+    };
+    let of = |variant: MethodVariant| {
+        let method = design.methods.get(variant.method)?;
+        let model = method.model.as_ref().map(unnamed);
+        let method = MethodInfo { name: String::new(), readers: Vec::new(), model, ..method.clone() };
+        let answerer = design.answerers.iter().find(|answerer| answerer.name == variant.answerer).map(unnamed);
+        Some((variant.key, Digest::of_json(&(method, answerer, &design.focus_topic))))
+    };
+    variants(design).into_iter().filter_map(of).collect()
+}
+
 fn variants(design: &Design) -> Vec<MethodVariant> {
     let several = design.answerers.len() > 1;
     let key = |method: &str, answerer: &str| if several { format!("{method}/{answerer}") } else { method.to_owned() };

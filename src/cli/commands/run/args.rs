@@ -10,7 +10,7 @@ use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
 use crate::cli::part::{MergeArgs, PartArgs};
 use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request};
-use crate::cli::remote::RemoteArgs;
+use crate::cli::remote::{RemoteArgs, is_ci};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, PartRequest, Request};
@@ -28,6 +28,19 @@ pub(crate) struct ComparisonArgs {
     /// With --compare-to: stop as soon as there is a verdict, after 4, 8 or at most 12 fixtures
     #[arg(long, requires = "compare_to", conflicts_with = "refresh", help_heading = LIMITS)]
     pub(crate) until_decided: bool,
+    /// With --compare-to: test a winner on these fixtures, which no try used; the verdict is not corrected for tries
+    #[arg(
+        long,
+        requires = "compare_to",
+        conflicts_with_all = ["fixtures", "until_decided"],
+        value_delimiter = ',',
+        value_name = "FIXTURES",
+        help_heading = OUTPUT
+    )]
+    pub(crate) confirm: Vec<String>,
+    /// With --compare-to in CI: count the run in the baseline's ledger of tries, as elsewhere
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) record: bool,
     /// Exit with 100 if a score or the reliability of a method regressed
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_regression: bool,
@@ -104,16 +117,25 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     /// The evaluation that the flags ask for, which `screen` may stop.
     pub(super) fn request(&self, common: &Common, screen: &Screen, console: &Console) -> Result<Request, Failure> {
-        let ComparisonArgs { compare_to, only_common, until_decided, .. } = &self.comparison;
-        let baseline =
-            compare_to.clone().map(|side| Baseline { side, only_common: *only_common, until_decided: *until_decided });
+        let ComparisonArgs { compare_to, only_common, until_decided, confirm, record, .. } = &self.comparison;
+        let baseline = compare_to.clone().map(|side| Baseline {
+            side,
+            only_common: *only_common,
+            until_decided: *until_decided,
+            confirms: !confirm.is_empty(),
+            is_recorded: *record || !is_ci(),
+        });
+        let mut project = open_request(common, &self.select, ProjectOptions::default())?;
+        if !confirm.is_empty() {
+            project.selection.fixtures = Some(confirm.clone());
+        }
         Ok(Request {
             part: match self.merge.parts {
                 Some(parts) => Some(PartRequest::Merge(parts)),
                 None => self.part.number()?.map(PartRequest::Run),
             },
             label: Some(label_of(&self.select)?),
-            project: open_request(common, &self.select, ProjectOptions::default())?,
+            project,
             replace: self.replace,
             refresh: self.select.refresh.iter().copied().collect(),
             limits: limits_of(&self.budget)?,
