@@ -8,7 +8,7 @@ function headlineText() {
   if (!found) return [h('h1', {}, report.label)];
   const mark = MARKS[found.kind];
   return [h('h1', { class: 'headline' }, mark ? h('span', { class: `headline-mark ${mark === '▲' ? 'improved' : 'regressed'}`, 'aria-hidden': 'true' }, mark) : null,
-    found.text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part))),
+    withCode(found.text)),
     h('p', { class: 'set-name' }, compared && !mates.size ? t('set_against', { label: report.label, name: compared.baseline }) : report.label)];
 }
 
@@ -16,7 +16,7 @@ function headlineText() {
 function foldedNotes() {
   const notes = [...report.warnings, ...report.notes];
   return notes.length
-    ? h('details', { class: 'notes-fold' }, h('summary', {}, t(notes.length === 1 ? 'note_1' : 'notes_n', { n: notes.length })), h('ul', { class: 'notes' }, notes.map((text) => h('li', {}, text))))
+    ? h('details', { class: 'notes-fold' }, h('summary', {}, t(notes.length === 1 ? 'note_1' : 'notes_n', { n: notes.length })), h('ul', { class: 'notes' }, notes.map((text) => h('li', {}, withCode(text)))))
     : '';
 }
 

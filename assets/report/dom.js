@@ -28,6 +28,12 @@ function h(tag, attributes = {}, ...children) {
   return fillElement(document.createElement(tag), attributes, children);
 }
 
+/** A text whose parts between backticks are code. */
+const withCode = (text) => {
+  const parts = text.split('`');
+  return parts.length % 2 ? parts.map((part, i) => (i % 2 ? h('code', {}, part) : part)) : [text];
+};
+
 /** An SVG element. */
 function s(tag, attributes = {}, ...children) {
   return fillElement(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);

@@ -1,8 +1,9 @@
 //! References of a context that the transcript does not hold: what a summary made up.
 //!
 //! A method that copies has none by construction, so the figure warns and ranks nothing. Line numbers, sums and counts,
-//! and names of what is still to be made are listed apart: a summary may work them out. A log that begins in the middle
-//! of a session has no figure: what came before it is unknown.
+//! and names of what is still to be made are listed apart: a summary may work them out. What `full` writes around the
+//! messages, and the words of a method's own prompt, are no inventions. A log that begins in the middle of a session has
+//! no figure: what came before it is unknown.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +18,9 @@ use lexical::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use sessions::references::{Reference, ReferenceKind, find_references, references_in};
 use sessions::transcript::{Message, fold, render};
 
-/// The references that are no news before a point.
+/// The references of a session up to a point.
 #[derive(Clone, Debug)]
-pub struct KnownReferences<'h> {
-    history: &'h History,
+pub struct KnownReferences {
     until: usize,
     /// Of the transcript written out, which is what `full` hands over.
     written: BTreeSet<String>,
@@ -44,25 +44,37 @@ impl InventedReferences {
     }
 }
 
-impl<'h> KnownReferences<'h> {
-    /// Of the messages before `until`, which `history` has folded. `messages` must begin where the session did.
-    pub fn new(history: &'h History, messages: &[Message], until: usize) -> KnownReferences<'h> {
+impl KnownReferences {
+    /// Of the messages before `until`. `messages` must begin where the session did.
+    pub fn new(messages: &[Message], until: usize) -> KnownReferences {
         let prefix = messages.get(..until).unwrap_or(messages);
-        let written = references_in(&render(prefix)).iter().map(Reference::key).collect();
-        KnownReferences { history, until, written }
+        let written = ContextEntries::from_text(&render(prefix));
+        let keys = written.list().iter().flat_map(|entry| reference_keys(&entry.text));
+        KnownReferences { until, written: keys.collect() }
     }
 
-    /// What `text`, a context, has beyond them.
-    pub fn invented_in(&self, text: &str) -> InventedReferences {
+    /// What the entries of a context have beyond them. `history` is of the same messages; `template` holds the keys of the
+    /// references in the method's prompt.
+    pub fn invented_in(
+        &self,
+        history: &History,
+        entries: &ContextEntries,
+        template: &BTreeSet<String>,
+    ) -> InventedReferences {
         let mut found = InventedReferences::default();
         let mut seen = BTreeSet::new();
-        for entry in ContextEntries::from_text(text).list() {
+        for entry in entries.list() {
             for (range, reference) in find_references(&entry.text) {
-                if !counts(reference.kind) || !seen.insert(reference.key()) || self.knows(&reference) {
+                let key = reference.key();
+                let is_known = template.contains(&key) || self.written.contains(&key);
+                if !counts(reference.kind) || is_known || !seen.insert(key) || self.is_in(history, &reference) {
                     continue;
                 }
                 let before = entry.text.get(..range.start).unwrap_or("");
                 let after = entry.text.get(range.end..).unwrap_or("");
+                if before.ends_with(CUT) || after.starts_with(CUT) {
+                    continue; // a part of a reference: the summary cut the text that it quotes
+                }
                 if is_derived(&reference, before, after) {
                     found.derived.push(reference.text);
                 } else if is_planned(entry, before) {
@@ -75,22 +87,43 @@ impl<'h> KnownReferences<'h> {
         found
     }
 
-    /// Whether the transcript has it: as written, by the literal rules, by the end of a path, or each side of a slash.
-    fn knows(&self, reference: &Reference) -> bool {
-        if self.written.contains(&reference.key()) || self.has(&reference.text) {
+    /// Whether the transcript has it: by the literal rules, each sentence of a quotation, the end of a path, or each side of
+    /// a slash.
+    fn is_in(&self, history: &History, reference: &Reference) -> bool {
+        let has = |text: &str| {
+            let fact = Fact { spellings: vec![text.to_owned()] };
+            history.holds(&FactFinder::within(&fact, history.paths()), 0..self.until)
+        };
+        if has(&reference.text) {
             return true;
+        }
+        if reference.kind == ReferenceKind::Quoted {
+            let mut sentences = sentences(&reference.text).peekable();
+            return sentences.peek().is_some() && sentences.all(has);
         }
         let path = normal_path(&fold(&reference.text));
         let mut endings = suffixes(&path).filter(|ending| ending.contains('/'));
-        let ends_known = endings.any(|ending| self.history.mentions(ending, self.until));
-        ends_known || path.contains('/') && path.split('/').all(|part| self.history.mentions(part, self.until))
-    }
-
-    fn has(&self, text: &str) -> bool {
-        let fact = Fact { spellings: vec![text.to_owned()] };
-        self.history.holds(&FactFinder::within(&fact, self.history.paths()), 0..self.until)
+        let ends_known = endings.any(|ending| history.mentions(ending, self.until));
+        ends_known || path.contains('/') && path.split('/').all(|part| history.mentions(part, self.until))
     }
 }
+
+/// The sentences of a quotation: a summary joins lines of what it quotes, and leaves sentences out.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |c: char| "。！？；.!?;".contains(c);
+    text.split_inclusive(|c: char| "。！？；\n".contains(c))
+        .flat_map(|part| part.split_inclusive(". "))
+        .map(move |part| part.trim().trim_end_matches(is_end).trim_end())
+        .filter(|part| !part.is_empty())
+}
+
+/// The keys of the references in a text.
+pub fn reference_keys(text: &str) -> BTreeSet<String> {
+    references_in(text).iter().map(Reference::key).collect()
+}
+
+/// Marks a quotation that was cut.
+const CUT: &[char] = &['…'];
 
 /// Exact kinds. Commands and error lines are often reworded.
 fn counts(kind: ReferenceKind) -> bool {
@@ -134,10 +167,13 @@ mod tests {
     use sessions::transcript::Role;
 
     fn invented(text: &str) -> InventedReferences {
-        let messages = ["Edit src/db/pool.rs on 2024-03-17, port=8081, in commit 4f2a91c9d0.", "`load_config` fails"]
-            .map(|text| Message::text(Role::User, text));
-        let history = History::new(&messages);
-        KnownReferences::new(&history, &messages, 2).invented_in(text)
+        let texts = [
+            "Edit src/db/pool.rs on 2024-03-17, port=8081, in commit 4f2a91c9d0.",
+            "`load_config` fails. 不要改他的分支，复现脚本放 ~/review 就行。\n\n今晚找 DBA 跑。",
+        ];
+        let messages = texts.map(|text| Message::text(Role::User, text));
+        let (history, template) = (History::new(&messages), reference_keys("End with `summary_end`."));
+        KnownReferences::new(&messages, 2).invented_in(&history, &ContextEntries::from_text(text), &template)
     }
 
     #[test]
@@ -146,6 +182,9 @@ mod tests {
             "pool.rs and db/pool.rs, /home/u/src/db/pool.rs",
             "commit 4f2a91c9, `load_config()`",
             "port=8081 since `load_config` failed",
+            "- 用户：「不要改他的分支，复现脚本放 ~/review 就行。 今晚找 DBA 跑。」",
+            "`python3 src/db/pool.r…`: fails with …ool_config",
+            "The words of the prompt, `summary_end`, are the method's",
             "",
         ] {
             assert_eq!(invented(text), InventedReferences::default(), "{text}");
@@ -158,6 +197,11 @@ mod tests {
         assert_eq!(found.invented, ["src/net/cache.rs", "drop_all_rows", "9999"]);
         assert_eq!(found.per_1000_tokens(Tokens(1500)), Some(2.0));
         assert_eq!(found.per_1000_tokens(Tokens(0)), None);
+        assert_eq!(
+            invented("- 用户：「不要改他的分支，复现脚本放 ~/review 就行。 明早找 DBA 跑。」").invented.len(),
+            1,
+            "one sentence is not the user's"
+        );
         let planned = invented("## Next steps\n- write src/net/cache.rs\n\n## Done\n- nothing");
         assert_eq!((planned.planned.len(), planned.invented.len()), (1, 0));
     }

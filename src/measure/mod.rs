@@ -22,7 +22,7 @@ pub use depth::Depth;
 pub use entries::{ContextEntries, ContextEntry};
 pub use fabrication::unknown_names;
 pub use headings::Headings;
-pub use invented::{InventedReferences, KnownReferences};
+pub use invented::{InventedReferences, KnownReferences, reference_keys};
 pub use needed::{
     NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
 };

@@ -336,13 +336,13 @@ fn stem(path: &str) -> String {
 }
 
 fn recorded(fixture: &Fixture) -> Digest {
-    let Fixture { reference_patterns, compactions, messages, .. } = fixture;
+    let Fixture { reference_patterns, compactions, messages, begins_midway, .. } = fixture;
     let of = |message: &Message| {
         let has_any = !message.cut_references.is_empty() || !message.attached_references.is_empty();
         has_any.then(|| (message.cut_references.clone(), message.attached_references.clone()))
     };
     let messages: Vec<_> = messages.iter().enumerate().filter_map(|(at, message)| Some((at, of(message)?))).collect();
-    Digest::of_json(&(PATTERNS, reference_patterns, compactions, messages))
+    Digest::of_json(&(PATTERNS, reference_patterns, compactions, messages, begins_midway))
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

@@ -1,4 +1,4 @@
-//! Descriptive tables without verdicts: open book, survival by age, and constraints. They are the same in terminal, Markdown and
+//! Descriptive tables without verdicts: what contexts say, open book, survival by age, and constraints. They are the same in terminal, Markdown and
 //! page.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use super::numbers::{UNKNOWN, brackets, count, range, score, share, share_with_i
 use super::open_book::archive_sentence;
 use super::translation::{Translation, fill};
 use crate::results::{
-    ConstraintShares, ConstraintSummary, MethodSummary, NotCompressed, OpenBookSummary, Ordered, Share, Summary,
-    SurvivalByAge,
+    ConstraintShares, ConstraintSummary, Economy, MethodSummary, NotCompressed, OpenBookSummary, Ordered, Share,
+    Summary, SurvivalByAge,
 };
 use base::text::grouped;
 use lexical::claims::RulePosition;
@@ -58,6 +58,7 @@ impl FigureTable {
 /// The tables for which there is something to show.
 pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
     let tables = [
+        in_context(summary, tr),
         not_compressed(summary, tr),
         open_book(summary, tr),
         survival_by_age(summary, tr),
@@ -94,6 +95,29 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
         .into_iter()
         .map(|(_, name)| name)
         .collect()
+}
+
+/// What contexts say of the facts of probes, and what they say that their transcripts do not.
+fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let figures = |method: &MethodSummary| -> Vec<String> {
+        let Economy { in_context: found, constraints_kept, .. } = &method.economy;
+        let stale = found.stale.map_or_else(|| UNKNOWN.to_owned(), |stale| format!("{stale:.2}"));
+        let invented = method.invented.as_ref().and_then(|invented| invented.per_1000_tokens);
+        let invented = invented.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
+        let [placed, sound, denied, contradicted] =
+            [found.placed, found.sound, found.denied, found.contradicted].map(share);
+        vec![placed, sound, denied, contradicted, stale, share(*constraints_kept), invented]
+    };
+    let columns =
+        [tr.placed, tr.sound, tr.denied, tr.contradicted, tr.stale_in_context, tr.constraints_kept, tr.invented];
+    let table = FigureTable {
+        id: "in-context",
+        title: tr.in_context_title.to_owned(),
+        lead: tr.in_context_note.to_owned(),
+        header: header(tr, columns.map(str::to_owned)),
+        rows: rows(summary, Some, figures),
+    };
+    table.without_void()
 }
 
 /// What was answered from contexts in which nothing was compressed; `None` where there are none.

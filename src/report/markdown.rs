@@ -80,7 +80,8 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
     sections.push((title(tr.weakest_title), list(&weakest)));
     sections.push((title(tr.worst), worst_probes(summary.worst.get(..MAX_WORST).unwrap_or(&summary.worst), tr)));
     let notes = notes(summary, manifest, tr);
-    sections.push((format!("{} ({})", tr.notes, notes.len()), list(&notes)));
+    let items = notes.iter().map(|note| format!("- {}\n", escape_outside_code(note))).collect();
+    sections.push((format!("{} ({})", tr.notes, notes.len()), items));
     sections.retain(|(_, body)| !body.is_empty());
     sections
 }

@@ -7,6 +7,7 @@
 mod styled;
 mod translation;
 mod numbers;
+mod context_notes;
 mod notes;
 mod open_book;
 mod breakdowns;

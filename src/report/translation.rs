@@ -57,7 +57,27 @@ texts! {
     not_compressed_part: "{} {} of {} contexts", "{} {}/{} 个上下文";
     placed: "placed", "对应保留";
     sound: "sound", "无误保留";
+    denied: "denied", "被否认";
+    contradicted: "contradicted", "自相矛盾";
+    stale_in_context: "stale, a probe", "每题过时";
     constraints_kept: "rules kept", "规则保留";
+    invented: "invented/1k", "臆造/千词元";
+    in_context_title: "What contexts say of the facts", "上下文对事实的表述";
+    in_context_note:
+        "By literal rules, without a judge. Placed: with a word of its question; sound: kept less denied, contradicted and \
+         stale ones. Invented: references (paths, names, numbers) per 1,000 tokens of the context that the transcript before \
+         the point does not have. A copy has none, so this figure warns and ranks nothing.",
+        "按字面规则，不用评审。对应保留：与问题中的词同处一处；无误保留：保留的事实减去被否认、自相矛盾和过时的。臆造：每千词元中压缩点之前的\
+         记录里没有的引用（路径、名称、数字）。照抄不会臆造，因此该数字只作警示，不作排名。";
+    invented_note:
+        "references in contexts that their transcripts do not have: {}. Look whether they are made up; `contexts.jsonl` lists \
+         them by context.",
+        "上下文中有而记录中没有的引用：{}。请查看是否为臆造；`contexts.jsonl` 按上下文列出。";
+    invented_part: "{} {} ({} per 1,000 tokens: {})", "{} {} 个（每千词元 {} 个：{}）";
+    invented_midway:
+        "invented references: {} of {} contexts are of logs that begin in the middle of a session. What came before is not \
+         known, so these have no figure.",
+        "臆造的引用：{}/{} 个上下文来自从会话中途开始的日志。此前的内容未知，因此没有数字。";
     lift: "not guessable", "不可猜事实";
     retention: "retention", "保持率";
     tokens_per_task: "tokens/task", "每任务词元";

@@ -12,6 +12,7 @@ use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
+use super::aggregates::invented::InventedSummary;
 use super::aggregates::lifetime::life_cycle;
 use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
@@ -114,6 +115,9 @@ pub struct MethodSummary {
     pub economy: Economy,
     /// Needed-later recall; null where no session uses anything after a point.
     pub needed: Option<NeededSummary>,
+    /// References of its contexts that their transcripts do not have; null where no context can be read.
+    #[serde(default)]
+    pub invented: Option<InventedSummary>,
     /// What one compression takes.
     pub compression: CompressionCost,
     /// What contexts still have, by the compressions since it was last said; null where nothing has an age.
@@ -277,6 +281,7 @@ impl SummaryBuilder<'_> {
             economy,
             constraints: ConstraintSummary::new(self.set, &info.name),
             needed: needed_summary(self.set, &info.name),
+            invented: InventedSummary::new(self.set, &info.name),
             compression: compression_cost(self.set, &info.name),
             lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),

@@ -9,9 +9,9 @@ const NAMES: &[&str] = &[
     // methods and stages
     "anchored", "index", "regenerative", "extract", "mask", "truncate", "full", "none", "agent", "judge", "lexical",
     "rules", "compress", "answer", "probes", "rule", // files, commands, flags
-    "report", "html", "results", "details", "compeval", "show", "observe", "economics", "label", "json", "all",
-    "allow", "weak", "unproven", "selftest", "md", "utc", "claude", "code", "codex", "openhands", "copilot", "cli",
-    "hermes", // vendors
+    "report", "html", "results", "contexts", "jsonl", "details", "compeval", "show", "observe", "economics", "label",
+    "json", "all", "allow", "weak", "unproven", "selftest", "md", "utc", "claude", "code", "codex", "openhands",
+    "copilot", "cli", "hermes", // vendors
     "factory", "anthropic", "openai", "gpt", // units and signs
     "kb", "min", "usd", "pareto",
 ];

@@ -12,6 +12,7 @@
 mod contexts;
 mod ranks;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -88,7 +89,8 @@ struct Measures<'g> {
     statements: Statements<'g>,
     /// Each with whether its facts are rules of the user.
     probes: Vec<(bool, ContextProbe)>,
-    known: KnownReferences<'g>,
+    known: KnownReferences,
+    history: &'g History,
 }
 
 impl<'g> Measures<'g> {
@@ -101,7 +103,8 @@ impl<'g> Measures<'g> {
         });
         Measures {
             probes: probes.collect(),
-            known: KnownReferences::new(&ground.history, &ground.messages, ground.messages.len()),
+            known: KnownReferences::new(&ground.messages, ground.messages.len()),
+            history: &ground.history,
             statements,
         }
     }
@@ -116,6 +119,7 @@ impl<'g> Measures<'g> {
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let rules = read.iter().filter(|(is_rule, _)| *is_rule).flat_map(|(_, facts)| &facts.facts);
         let tokens = count_tokens(&text);
+        let invented = self.known.invented_in(self.history, &cut, &BTreeSet::new());
         let figures = [
             share(facts().map(|fact| fact.present)).unwrap_or(0.0),
             share(facts().map(|fact| fact.present && fact.placed != Some(false))).unwrap_or(0.0),
@@ -123,7 +127,7 @@ impl<'g> Measures<'g> {
             mean(read.iter().map(|(_, facts)| facts.stale.len() as f64).collect()),
             share(facts().map(|fact| fact.contradicted)).unwrap_or(0.0),
             mean(read.iter().filter_map(|(_, facts)| facts.sound()).collect()),
-            self.known.invented_in(&text).per_1000_tokens(tokens).unwrap_or(0.0),
+            invented.per_1000_tokens(tokens).unwrap_or(0.0),
             share(rules.map(|fact| fact.present)).unwrap_or(1.0),
             tokens.0 as f64,
         ];

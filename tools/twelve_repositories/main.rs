@@ -16,6 +16,8 @@ mod ranks;
 mod repositories;
 mod worker;
 
+use std::collections::BTreeSet;
+
 use compeval::measure::{ContextEntries, ContextProbe, KnownReferences, share};
 use compressors::{Compressor, Harm};
 use lexical::facts::History;
@@ -45,7 +47,7 @@ fn measure(repository: &Repository, context: &str) -> [f64; FIGURES.len()] {
     let facts = || read.iter().flat_map(|facts| &facts.facts);
     let of = |what: fn(&compeval::measure::FactInContext) -> bool| share(facts().map(what)).unwrap_or(0.0);
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let known = KnownReferences::new(&history, &session, session.len());
+    let known = KnownReferences::new(&session, session.len());
     let tokens = count_tokens(context);
     let rule = read.get(Slot::ALL.iter().position(|slot| *slot == Slot::Forbidden).unwrap_or(0));
     let has_rule = rule.is_some_and(|facts| facts.facts.iter().all(|fact| fact.present && !fact.denied));
@@ -56,7 +58,7 @@ fn measure(repository: &Repository, context: &str) -> [f64; FIGURES.len()] {
         of(|fact| fact.denied),
         mean(read.iter().map(|facts| facts.stale.len() as f64).collect()),
         of(|fact| fact.contradicted),
-        known.invented_in(context).per_1000_tokens(tokens).unwrap_or(0.0),
+        known.invented_in(&history, &entries, &BTreeSet::new()).per_1000_tokens(tokens).unwrap_or(0.0),
         f64::from(u8::from(has_rule)),
     ]
 }

@@ -1,7 +1,7 @@
 //! From a judged cell to its row: grades, measures, sizes. Who changes what a row says raises [`crate::results::ROWS`].
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::answer::{Answer, Asked, Excerpt, Returned, Round};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    FactOutcome, Headings, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences, compression_ratio, share,
+    FactOutcome, Headings, InventedReferences, KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries,
+    SessionReferences, compression_ratio, reference_keys, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
@@ -37,7 +38,15 @@ pub(super) struct RowBuilder<'e> {
     counts: TokenCounts<'e>,
     /// The one that was used last comes first.
     fixtures: RefCell<Vec<(FixtureIx, Rc<Measures>)>>,
-    headings: RefCell<HashMap<MethodIx, Rc<Headings>>>,
+    prompts: RefCell<HashMap<MethodIx, Rc<PromptWords>>>,
+}
+
+/// What is read in the compression prompt of a method.
+#[derive(Default)]
+struct PromptWords {
+    headings: Headings,
+    /// The keys of its references.
+    references: BTreeSet<String>,
 }
 
 /// The recall of the list of references, and of the newest messages.
@@ -49,6 +58,7 @@ struct Measures {
     history: OnceCell<History>,
     session: OnceCell<SessionReferences>,
     needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
+    known_references: RefCell<HashMap<PointIx, Rc<KnownReferences>>>,
     lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
     baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
@@ -70,7 +80,7 @@ impl<'e> RowBuilder<'e> {
             store,
             counts: TokenCounts { store },
             fixtures: RefCell::default(),
-            headings: RefCell::default(),
+            prompts: RefCell::default(),
         }
     }
 
@@ -137,7 +147,7 @@ impl<'e> RowBuilder<'e> {
             overall: scores.overall().map(|score| score.value()),
             facts: measured.facts,
             answer_when_lost: measured.when_lost,
-            heading: self.heading(task, probe),
+            heading: self.prompt(&task.context).headings.best(probe.kind, &probe.question).map(str::to_owned),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
             summary_survival: context.folded_summary().and_then(|summary| share(measure.presence(summary))),
@@ -236,6 +246,7 @@ impl<'e> RowBuilder<'e> {
             calls: reported.unwrap_or(u32::from(asks)),
             compressed: !loaded.compressed.is_unchanged,
             needed,
+            invented: self.invented(&measures, context, &loaded),
             references: references.unwrap_or_default(),
         };
         Ok(serde_json::to_string(&row)?)
@@ -298,6 +309,20 @@ impl<'e> RowBuilder<'e> {
         Some((ContextNeeded { own, list, truncate }, references.collect()))
     }
 
+    /// The references of a context that the transcript before its point does not have; `None` where that is not known in
+    /// whole, and of a context that only its provider can read.
+    fn invented(
+        &self,
+        measures: &Measures,
+        context: &ResolvedContext,
+        loaded: &LoadedContext,
+    ) -> Option<InventedReferences> {
+        let (texts, point) = (&*context.texts, context.cell.point);
+        let entries = loaded.entries().filter(|_| !texts.loaded().fixture.begins_midway)?;
+        let known = measures.known_references(texts, point);
+        Some(known.invented_in(measures.history(texts), entries, &self.prompt(context).references))
+    }
+
     /// The recall at this size of the list of references, and of the newest messages.
     fn baselines(&self, measures: &Measures, texts: &FixtureTexts, point: PointIx, tokens: Tokens) -> BaselineRecalls {
         if let Some(known) = measures.baselines.borrow().get(&(point, tokens)) {
@@ -317,15 +342,15 @@ impl<'e> RowBuilder<'e> {
         recalls
     }
 
-    /// The heading of the method's prompt under which the facts of a probe belong.
-    fn heading(&self, task: &JudgeTask, probe: &Probe) -> Option<String> {
+    /// What the prompt of a context's method says.
+    fn prompt(&self, context: &ResolvedContext) -> Rc<PromptWords> {
         let make = || {
-            let sources = CurrentSources::new(self.preparer.pipeline(), &task.context.task());
-            Rc::new(sources.prompt.map(|prompt| Headings::from_prompt(prompt.text)).unwrap_or_default())
+            let sources = CurrentSources::new(self.preparer.pipeline(), &context.task());
+            let words =
+                |text: &str| PromptWords { headings: Headings::from_prompt(text), references: reference_keys(text) };
+            Rc::new(sources.prompt.map(|prompt| words(prompt.text)).unwrap_or_default())
         };
-        let method = task.cell.answer.compress.chain.method;
-        let headings = self.headings.borrow_mut().entry(method).or_insert_with(make).clone();
-        headings.best(probe.kind, &probe.question).map(str::to_owned)
+        self.prompts.borrow_mut().entry(context.cell.chain.method).or_insert_with(make).clone()
     }
 
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
@@ -388,6 +413,7 @@ impl<'e> RowBuilder<'e> {
             history: OnceCell::new(),
             session: OnceCell::new(),
             needed: RefCell::default(),
+            known_references: RefCell::default(),
             lists: RefCell::default(),
             baselines: RefCell::default(),
             probes: RefCell::default(),
@@ -406,6 +432,11 @@ impl Measures {
     fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
         let make = || Rc::new(ReferenceList::from_messages(texts.prefix_messages(point)));
         self.lists.borrow_mut().entry(point).or_insert_with(make).clone()
+    }
+
+    fn known_references(&self, texts: &FixtureTexts, point: PointIx) -> Rc<KnownReferences> {
+        let make = || Rc::new(KnownReferences::new(&texts.loaded().fixture.messages, texts.end(point)));
+        self.known_references.borrow_mut().entry(point).or_insert_with(make).clone()
     }
 
     fn probe(

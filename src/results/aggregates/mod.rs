@@ -5,6 +5,7 @@ pub(super) mod answers;
 pub(super) mod shares;
 pub(super) mod economy;
 pub(super) mod needed;
+pub(super) mod invented;
 pub(super) mod lifetime;
 pub(super) mod cells;
 pub(super) mod noise;

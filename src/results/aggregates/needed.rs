@@ -145,7 +145,10 @@ pub(in crate::results) fn needed_points(set: &ResultSet) -> Option<NeededPoints>
 }
 
 /// The mean over fixtures of the mean within each; `None` where no context has a value.
-fn mean_by_fixture(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> Option<f64>) -> Option<f64> {
+pub(super) fn mean_by_fixture(
+    contexts: &[&ContextFigures],
+    of: impl Fn(&ContextFigures) -> Option<f64>,
+) -> Option<f64> {
     stats::mean(&fixture_means(contexts, of))
 }
 
@@ -358,6 +361,7 @@ pub(in crate::results) mod fakes {
             calls: 1,
             compressed: true,
             needed: Some(ContextNeeded { own, list: Some(0.9), truncate: Some(0.4) }),
+            invented: None,
             references: Vec::new(),
         }
     }

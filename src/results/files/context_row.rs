@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest};
-use crate::measure::{NeedState, NeededRecall, ReferenceSource};
+use crate::measure::{InventedReferences, NeedState, NeededRecall, ReferenceSource};
 use sessions::references::ReferenceKind;
 
 /// One compression. What is unknown is null. `T` is all of a reference, or a part.
@@ -41,6 +41,9 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub compressed: bool,
     /// The needed references; null where the session uses none after the point, or the context cannot be read.
     pub needed: Option<ContextNeeded>,
+    /// The references of the context that the transcript before the point does not have; null where the log begins in the
+    /// middle of a session, or the context cannot be read.
+    pub invented: Option<InventedReferences>,
     /// What is needed after the point, one entry a reference.
     pub references: T,
 }

@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u16 = 12;
+pub const ROWS: u16 = 13;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].

@@ -101,6 +101,7 @@ pub fn assemble(
         truncated_to: None,
         reference_patterns: None,
         tools: conversation.tools,
+        begins_midway: conversation.begins_midway,
         compactions: conversation.compactions,
         messages,
         notes,

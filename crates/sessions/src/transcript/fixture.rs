@@ -45,6 +45,9 @@ pub struct Fixture {
     /// Where the agent itself compacted its history: exclusive message indices in rising order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<usize>,
+    /// Whether the log began in the middle of a session, so that the agent knew more than the messages say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begins_midway: bool,
     /// The schemas of the tools that the agent declared to its model, in OpenAI's shape, where the log has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<serde_json::Value>,

@@ -1,0 +1,96 @@
+//! References of the contexts of a method that their transcripts do not have.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::needed::{contexts, mean_by_fixture};
+use crate::results::files::context_row::ContextFigures;
+use crate::results::result_set::set::ResultSet;
+use base::units::Tokens;
+
+/// `invented` of a method in `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InventedSummary {
+    /// Invented references per 1,000 tokens of a context, the mean over fixtures; null where no context has a figure.
+    pub per_1000_tokens: Option<f64>,
+    /// Contexts with a figure.
+    pub contexts: u64,
+    /// Contexts that can be read and have none, because their logs begin in the middle of a session.
+    pub begun_midway: u64,
+    /// How many invented references these contexts have in all.
+    pub count: u64,
+    /// The distinct ones, those in most contexts first; at most [`MOST_NAMED`].
+    pub references: Vec<String>,
+}
+
+/// References that a summary names.
+const MOST_NAMED: usize = 20;
+
+impl InventedSummary {
+    /// Of a method; `None` where no context can be read.
+    pub(in crate::results) fn new(set: &ResultSet, method: &str) -> Option<InventedSummary> {
+        let own = contexts(set, method);
+        let readable = own.iter().filter(|context| context.tokens.is_some());
+        let (known, midway): (Vec<&ContextFigures>, Vec<&ContextFigures>) =
+            readable.copied().partition(|context| context.invented.is_some());
+        if known.is_empty() && midway.is_empty() {
+            return None;
+        }
+        let invented = || known.iter().filter_map(|context| context.invented.as_ref()).map(|found| &found.invented);
+        Some(InventedSummary {
+            per_1000_tokens: mean_by_fixture(&known, |context| {
+                context.invented.as_ref()?.per_1000_tokens(Tokens(context.tokens?))
+            }),
+            contexts: known.len() as u64,
+            begun_midway: midway.len() as u64,
+            count: invented().map(|references| references.len() as u64).sum(),
+            references: most_frequent(invented().flatten()),
+        })
+    }
+}
+
+fn most_frequent<'r>(references: impl Iterator<Item = &'r String>) -> Vec<String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    references.for_each(|reference| *counts.entry(reference).or_default() += 1);
+    let mut counts: Vec<(&String, usize)> = counts.into_iter().collect();
+    // stable: equals stay in the order of the alphabet
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.into_iter().take(MOST_NAMED).map(|(reference, _)| reference.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::needed::fakes::{context, set};
+    use super::*;
+    use crate::measure::InventedReferences;
+
+    fn with(fixture: &str, run: u32, tokens: u64, invented: Option<&[&str]>) -> ContextFigures {
+        let invented = invented.map(|names| InventedReferences {
+            invented: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..InventedReferences::default()
+        });
+        ContextFigures { tokens: Some(tokens), invented, ..context(fixture, 1, run, 0.5) }
+    }
+
+    #[test]
+    fn it_is_the_mean_over_sessions_and_leaves_out_those_that_begin_midway() {
+        let contexts = vec![
+            with("a", 1, 1000, Some(&["x.rs", "y.rs"])),
+            with("a", 2, 1000, Some(&["y.rs", "a.rs"])),
+            with("b", 1, 500, Some(&[])),
+            with("c", 1, 500, None),
+        ];
+        let found = InventedSummary::new(&set(contexts), "m").expect("contexts");
+        assert_eq!((found.per_1000_tokens, found.contexts, found.begun_midway, found.count), (Some(1.0), 3, 1, 4));
+        assert_eq!(found.references, ["y.rs", "a.rs", "x.rs"]);
+    }
+
+    #[test]
+    fn nothing_is_known_where_all_sessions_begin_midway_or_no_context_can_be_read() {
+        let midway = InventedSummary::new(&set(vec![with("a", 1, 100, None)]), "m").expect("a readable context");
+        assert_eq!((midway.per_1000_tokens, midway.begun_midway), (None, 1), "unknown is not zero");
+        let opaque = ContextFigures { tokens: None, invented: None, ..context("a", 1, 1, 0.5) };
+        assert_eq!(InventedSummary::new(&set(vec![opaque]), "m"), None);
+    }
+}
