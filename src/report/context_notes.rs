@@ -1,7 +1,8 @@
-//! The notes on what contexts say by literal rules.
+//! The notes on what contexts and answers say by literal rules.
 
+use super::numbers::share;
 use super::translation::{Translation, fill};
-use crate::results::{MethodSummary, Summary};
+use crate::results::{LiteralCheck, MethodSummary, Summary};
 
 /// The most invented references that are named of a method.
 const NAMED_REFERENCES: usize = 3;
@@ -24,4 +25,15 @@ pub(super) fn invented_references(summary: &Summary, tr: &Translation) -> Vec<St
         fill(tr.invented_midway, &[&some, &all])
     });
     warning.into_iter().chain(midway).collect()
+}
+
+/// The methods of whose answers judges and literal rules disagree.
+pub(super) fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
+    let of = |(name, method): (&String, &MethodSummary)| -> Option<String> {
+        let found = method.literal_check.filter(LiteralCheck::differs)?;
+        let [judge, literal] = [found.judge, found.literal].map(|part| share(Some(part)));
+        Some(fill(tr.literal_check_part, &[name, &judge, &literal, &found.answers.to_string()]))
+    };
+    let parts: Vec<String> = summary.methods.iter().filter_map(of).collect();
+    (!parts.is_empty()).then(|| fill(tr.literal_check, &[&parts.join(tr.locale.pick("; ", "；"))]))
 }

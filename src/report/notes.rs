@@ -1,6 +1,6 @@
 //! The sentences of reports: caveats, confounds, changes. The same in terminal, Markdown and page.
 
-use super::context_notes::invented_references;
+use super::context_notes::{invented_references, literal_checks};
 use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval, signed, usd};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
@@ -47,6 +47,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
         notes.push(tr.no_constraints.to_owned());
     }
     notes.extend(invented_references(summary, tr));
+    notes.extend(literal_checks(summary, tr));
     notes.extend(above_full(summary, tr));
     notes.extend(summary.methods.iter().filter_map(|(name, method)| kept_user_messages(name, method, tr)));
     notes.extend(summary.needed_points.iter().filter_map(|points| points_note(points, tr)));

@@ -74,6 +74,11 @@ texts! {
          them by context.",
         "上下文中有而记录中没有的引用：{}。请查看是否为臆造；`contexts.jsonl` 按上下文列出。";
     invented_part: "{} {} ({} per 1,000 tokens: {})", "{} {} 个（每千词元 {} 个：{}）";
+    literal_check:
+        "judge and literal rules differ by more than 5 points on which answers have their facts: {}. Read some of these \
+         answers: either they say the facts in other words, or the judge passes what lacks them.",
+        "评审与字面规则对哪些回答包含事实的判断相差超过 5 个百分点：{}。请阅读其中一些回答：要么它们换了说法，要么评审放过了缺失的事实。";
+    literal_check_part: "{} judge {}, rules {} (of {} answers)", "{} 评审 {}，规则 {}（共 {} 个回答）";
     invented_midway:
         "invented references: {} of {} contexts are of logs that begin in the middle of a session. What came before is not \
          known, so these have no figure.",

@@ -31,6 +31,7 @@ pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
 pub use aggregates::invented::InventedSummary;
+pub use aggregates::literal_check::LiteralCheck;
 pub use aggregates::needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::not_compressed::NotCompressed;

@@ -14,6 +14,7 @@ use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::invented::InventedSummary;
 use super::aggregates::lifetime::life_cycle;
+use super::aggregates::literal_check::LiteralCheck;
 use super::aggregates::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
@@ -118,6 +119,10 @@ pub struct MethodSummary {
     /// References of its contexts that their transcripts do not have; null where no context can be read.
     #[serde(default)]
     pub invented: Option<InventedSummary>,
+    /// Whether judges and literal rules agree on which answers have their facts; null where no model graded, or too few
+    /// answers.
+    #[serde(default)]
+    pub literal_check: Option<LiteralCheck>,
     /// What one compression takes.
     pub compression: CompressionCost,
     /// What contexts still have, by the compressions since it was last said; null where nothing has an age.
@@ -282,6 +287,7 @@ impl SummaryBuilder<'_> {
             constraints: ConstraintSummary::new(self.set, &info.name),
             needed: needed_summary(self.set, &info.name),
             invented: InventedSummary::new(self.set, &info.name),
+            literal_check: LiteralCheck::new(self.set, variant, &self.whole.kept),
             compression: compression_cost(self.set, &info.name),
             lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),

@@ -7,6 +7,7 @@ pub(super) mod economy;
 pub(super) mod needed;
 pub(super) mod invented;
 pub(super) mod lifetime;
+pub(super) mod literal_check;
 pub(super) mod cells;
 pub(super) mod noise;
 pub(super) mod not_compressed;

@@ -1,0 +1,130 @@
+//! Whether judge and literal rules agree on which answers have their facts.
+//!
+//! Where they do not, one of the two is wrong about this method: answers that say a fact in other words than the rules know,
+//! or a judge that passes what lacks it. Only answers count that have all expected facts literally, or none: of a part, the
+//! grade in completeness and the rules say different things.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::judge::Dimension;
+use crate::results::result_set::grade::{AnswerAt, MeasuredAnswer};
+use crate::results::result_set::selection::Subset;
+use crate::results::result_set::set::ResultSet;
+use stats::thresholds::GOOD;
+
+/// Fewest answers of which a difference is stated: of fewer, one answer is five points.
+const FEWEST_ANSWERS: usize = 20;
+
+/// The difference of the shares above which a note is due.
+const NOTABLE: f64 = 0.05;
+
+/// `literal_check` of a method in `summary.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiteralCheck {
+    /// The share of the answers whose completeness judges grade as good.
+    pub judge: f64,
+    /// The share that literally has the expected facts.
+    pub literal: f64,
+    /// How many answers that is of: those with all facts, or none.
+    pub answers: u64,
+}
+
+impl LiteralCheck {
+    /// Of the answers of a variant on the probes `kept`; `None` where no model graded, or too few answers count.
+    pub(in crate::results) fn new(set: &ResultSet, variant: usize, kept: &Subset) -> Option<LiteralCheck> {
+        let judged = judged_present(set, variant);
+        let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe));
+        let both: Vec<(f64, bool)> =
+            measured.filter_map(|measured| Some((*judged.get(&measured.at)?, literal(measured)?))).collect();
+        let share = |sum: f64| sum / both.len() as f64;
+        (both.len() >= FEWEST_ANSWERS).then(|| LiteralCheck {
+            judge: share(both.iter().map(|(judge, _)| judge).sum()),
+            literal: share(both.iter().filter(|(_, literal)| *literal).count() as f64),
+            answers: both.len() as u64,
+        })
+    }
+
+    /// Whether the two differ by more than 5 points.
+    pub fn differs(&self) -> bool {
+        // five points exactly are none, however they are rounded
+        (self.judge - self.literal).abs() > NOTABLE + 1e-9
+    }
+}
+
+/// Whether an answer has all its facts literally, or none; `None` of one with a part, or without any to have.
+fn literal(measured: &MeasuredAnswer) -> Option<bool> {
+    let answered = measured.facts.iter().filter(|fact| fact.answered).count();
+    match answered {
+        _ if measured.facts.is_empty() => None,
+        0 => Some(false),
+        all if all == measured.facts.len() => Some(true),
+        _ => None,
+    }
+}
+
+/// The share of the grades of each answer in which a model calls it complete. The built-in rules grade by the literal facts.
+fn judged_present(set: &ResultSet, variant: usize) -> BTreeMap<AnswerAt, f64> {
+    let mut grades: BTreeMap<AnswerAt, Vec<bool>> = BTreeMap::new();
+    for grade in set.grades(variant) {
+        let is_model = set.design().judges.get(grade.judge).is_some_and(|judge| !judge.lexical);
+        if let Some(completeness) = grade.dimensions.get(Dimension::Completeness).filter(|_| is_model) {
+            grades.entry(grade.at).or_default().push(completeness >= GOOD);
+        }
+    }
+    let share = |grades: Vec<bool>| grades.iter().filter(|is_good| **is_good).count() as f64 / grades.len() as f64;
+    grades.into_iter().map(|(at, grades)| (at, share(grades))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::FactOutcome;
+    use crate::results::fakes::{design, row};
+    use crate::results::{Manifest, Row, SetError, Summary, summarize};
+
+    /// Answers to so many probes of a fixture that all have their fact; a judge calls those from `wrong` on incomplete.
+    fn summary(probes: u32, wrong: u32, is_by_rules: bool) -> Summary {
+        let mut design = design(&[("mine", "command")], &[("a", probes)], 1);
+        design.judges.iter_mut().for_each(|judge| judge.lexical = is_by_rules);
+        let answer = |number: u32| -> Result<Row, SetError> {
+            let score = if number > wrong { 1.0 } else { 4.0 };
+            Ok(Row { probe: format!("p{number}"), ..row("a", "mine", 1, &[(Dimension::Completeness, score)]) })
+        };
+        let rows = (1..=probes).map(answer);
+        summarize(&ResultSet::gather(Manifest::begin("l", "t", design), rows).expect("a set"), None)
+    }
+
+    fn check(summary: &Summary) -> Option<LiteralCheck> {
+        summary.methods.get("mine").expect("the method").literal_check
+    }
+
+    #[test]
+    fn a_judge_that_misses_facts_which_are_there_differs_from_the_rules() {
+        let found = check(&summary(20, 18, false)).expect("enough answers");
+        assert_eq!((found.judge, found.literal, found.answers), (0.9, 1.0, 20));
+        assert!(found.differs());
+        assert!(!check(&summary(20, 19, false)).expect("enough answers").differs(), "five points are no difference");
+    }
+
+    #[test]
+    fn too_few_answers_and_the_built_in_rules_show_nothing() {
+        assert_eq!(check(&summary(19, 1, false)), None);
+        assert_eq!(check(&summary(20, 1, true)), None);
+    }
+
+    #[test]
+    fn an_answer_with_a_part_of_its_facts_does_not_count() {
+        let mut design = design(&[("mine", "command")], &[("a", 20)], 1);
+        design.judges.iter_mut().for_each(|judge| judge.lexical = false);
+        let answer = |number: u32| -> Result<Row, SetError> {
+            let mut row = row("a", "mine", 1, &[(Dimension::Completeness, 4.0)]);
+            let missing = FactOutcome { answered: false, ..row.facts[0].clone() };
+            row.facts.push(missing);
+            Ok(Row { probe: format!("p{number}"), ..row })
+        };
+        let set = ResultSet::gather(Manifest::begin("l", "t", design), (1..=20).map(answer)).expect("a set");
+        assert_eq!(check(&summarize(&set, None)), None);
+    }
+}
