@@ -2,9 +2,10 @@
 
 use super::numbers::signed;
 use super::translation::{Translation, translation};
+use crate::judge::Dimension;
 use crate::results::{
-    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange, MethodLevel,
-    MissingCells, Summary, main_result,
+    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange,
+    MethodLevel, MissingCells, OVERALL, Summary, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -194,8 +195,10 @@ fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, 
 const NAMED: usize = 2;
 
 fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
-    let mut shown: Vec<String> = change.mean.iter().map(|mean| mean_phrase(mean, tr)).collect();
-    let methods = if change.mean.is_some() { &[] } else { change.methods.as_slice() };
+    let mut shown: Vec<String> = confirmed_losses(change, tr).into_iter().collect();
+    shown.extend(change.mean.iter().map(|mean| mean_phrase(mean, tr)));
+    let is_shown = |method: &&MethodChange| change.mean.is_none() || method.measure != OVERALL;
+    let methods: Vec<&MethodChange> = change.methods.iter().filter(is_shown).collect();
     shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, tr)));
     let more = methods.len().saturating_sub(NAMED);
     shown.extend((more > 0).then(|| tr.locale.pick(format!("{more} more"), format!("另有 {more} 个"))));
@@ -220,7 +223,49 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
         Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）").to_owned(),
         _ => String::new(),
     };
-    format!("{} {}{}{why}", method.method, signed(method.difference), figures(method, tr))
+    let dimension = Dimension::ALL.into_iter().find(|dimension| dimension.name() == method.measure);
+    let of = dimension.map(|dimension| {
+        let label = dimension.label(tr.locale);
+        tr.locale.pick(format!(" in {label}"), format!(" 的{label}"))
+    });
+    let (name, of) = (&method.method, of.unwrap_or_default());
+    format!("{name}{of} {}{}{why}", signed(method.difference), figures(method, tr))
+}
+
+/// `anchored loses the constraint `no new dependency``: the gate fails for it.
+fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
+    let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| loss.is_confirmed).collect();
+    let (first, more) = losses.split_first()?;
+    let (method, constraint) = (&first.method, code(&first.fact));
+    Some(match more.len() {
+        0 => tr
+            .locale
+            .pick(format!("{method} loses the constraint {constraint}"), format!("{method} 丢失约束 {constraint}")),
+        more => tr.locale.pick(
+            format!("{method} loses the constraint {constraint} (and {more} more lost)"),
+            format!("{method} 丢失约束 {constraint}（另有 {more} 条丢失）"),
+        ),
+    })
+}
+
+/// `` `no new dependency` looks lost in anchored (no judge was asked)``: a warning.
+fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
+    let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| !loss.is_confirmed).collect();
+    let (first, more) = losses.split_first()?;
+    let (method, constraint) = (&first.method, code(&first.fact));
+    let (english, chinese) = match more.len() {
+        0 => (String::new(), String::new()),
+        more => (format!(" and {more} more"), format!("等 {} 条", more + 1)),
+    };
+    Some(tr.locale.pick(
+        format!("the constraint {constraint} of {method}{english} may be lost: no judge was asked"),
+        format!("{method} 的约束 {constraint}{chinese}可能已丢失：没有询问评审"),
+    ))
+}
+
+/// A text of a user as code.
+fn code(text: &str) -> String {
+    format!("`{}`", shortened(&text.replace('`', "'"), MAX_EDIT))
 }
 
 fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
@@ -249,10 +294,9 @@ const MAX_EDIT: usize = 40;
 
 /// ` after removing `## Current state``.
 fn edit_phrase(edit: &EditNote, tr: &Translation) -> String {
-    let line = |text: &str| format!("`{}`", shortened(&text.replace('`', "'"), MAX_EDIT));
     let (english, chinese) = match edit {
-        EditNote::Removed(text) => (format!("removing {}", line(text)), format!("删除 {} 后", line(text))),
-        EditNote::Added(text) => (format!("adding {}", line(text)), format!("增加 {} 后", line(text))),
+        EditNote::Removed(text) => (format!("removing {}", code(text)), format!("删除 {} 后", code(text))),
+        EditNote::Added(text) => (format!("adding {}", code(text)), format!("增加 {} 后", code(text))),
         EditNote::Changed(place) => (format!("editing {place}"), format!("修改 {place} 后")),
         EditNote::Setting(text) => (text.clone(), format!("{text} 后")),
         EditNote::Several(count) => (format!("{count} edits"), format!("{count} 处改动后")),
@@ -283,6 +327,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         change.confirms.then(|| tr.locale.pick("on fixtures that no try used", "在未用于任何尝试的样本上").to_owned());
     let lexical = change.lexical.then(|| tr.locale.pick("built-in rules, no model", "内置规则，未用模型").to_owned());
     [
+        unconfirmed_losses(change, tr),
         less_reliable,
         count(change.no_evidence, ["method without evidence", "methods without evidence"], "个方法证据不足"),
         count(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化"),

@@ -1,6 +1,7 @@
 //! Reports as people read them.
 
 use crate::judge::{CriterionScore, Dimension};
+use crate::measure::{FactClass, FactOutcome};
 use crate::report::*;
 use crate::results::fakes::{design, row};
 use crate::results::*;
@@ -195,6 +196,71 @@ fn the_sentence_names_what_changed_in_both_languages() {
     manifest.design.locale = Locale::Zh;
     let chinese = sentence(&manifest, &summary);
     assert!(chinese.starts_with("提升：anchored +0.49"), "{chinese}");
+}
+
+/// The sentence on one side of a comparison, in a language.
+fn sentence_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -> String {
+    let manifest = |label: &str| {
+        let mut manifest = manifest(label);
+        design(&mut manifest.design);
+        manifest
+    };
+    let (a, b) = (of_many(manifest("after"), judged), of_many(manifest("before"), baseline));
+    let side = |set| Side { set, method: None };
+    let compared = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    sentence(&a.manifest, &summarize(&a, Some(compared)))
+}
+
+/// Rows of a constraint that the contexts of `anchored` have or lost, with answers that lack it.
+fn constraint_rows(class: FactClass) -> Vec<Row> {
+    let anchored = rows("anchored", 1.0, 1_800).into_iter().map(|mut row| {
+        row.is_constraint = true;
+        row.facts[0] = FactOutcome { fact: "no new dependency".into(), class: Some(class), ..row.facts[0].clone() };
+        row
+    });
+    anchored.chain(rows("full", 4.2, 40_000)).chain(rows("none", 0.6, 0)).collect()
+}
+
+#[test]
+fn a_lost_constraint_is_in_the_sentence_also_where_no_score_changed() {
+    let (lost, kept) = (constraint_rows(FactClass::Lost), constraint_rows(FactClass::Answered));
+    let english = sentence_of(&lost, &kept, |_| ());
+    assert!(english.starts_with("Regressed: anchored loses the constraint `no new dependency`"), "{english}");
+    let chinese = sentence_of(&lost, &kept, |design| design.locale = Locale::Zh);
+    assert!(chinese.starts_with("退步：anchored 丢失约束 `no new dependency`"), "{chinese}");
+    let unjudged = sentence_of(&lost, &kept, |design| design.judges[0].lexical = true);
+    assert!(unjudged.starts_with("Unchanged: the same answers and grades as before; "), "{unjudged}");
+    assert!(unjudged.contains("`no new dependency` of anchored may be lost: no judge was asked"), "{unjudged}");
+    assert!(!sentence_of(&kept, &kept, |_| ()).contains("constraint"));
+}
+
+#[test]
+fn a_dimension_that_alone_regressed_is_the_sentence() {
+    let lower = |by: f64| {
+        let mut rows = all_rows(3.1);
+        for row in rows.iter_mut().filter(|row| row.method == "anchored") {
+            *row.dimensions.get_mut(&Dimension::Accuracy).unwrap() -= by;
+        }
+        rows
+    };
+    let english = sentence_of(&lower(0.8), &all_rows(3.1), |_| ());
+    assert!(english.starts_with("Regressed: anchored in accuracy −0.80 (95%: "), "{english}");
+    let chinese = sentence_of(&lower(0.8), &all_rows(3.1), |design| design.locale = Locale::Zh);
+    assert!(chinese.starts_with("退步：anchored 的准确性 −0.80（95%："), "{chinese}");
+    let small = sentence_of(&lower(0.2), &all_rows(3.1), |_| ());
+    assert!(small.starts_with("No evidence of a change: anchored −0.03"), "{small}");
+    let elsewhere = |row: &mut Row| {
+        for (dimension, score) in &mut row.dimensions {
+            *score = if *dimension == Dimension::Accuracy { *score - 0.8 } else { (*score + 0.8).min(5.0) };
+        }
+    };
+    let mut mixed = all_rows(3.1);
+    mixed.iter_mut().filter(|row| row.method == "anchored").for_each(elsewhere);
+    let mixed = sentence_of(&mixed, &all_rows(3.1), |_| ());
+    assert!(
+        mixed.starts_with("Mixed: anchored in accuracy −0.80 (95%: ") && mixed.contains("anchored +0.5"),
+        "{mixed}"
+    );
 }
 
 #[test]

@@ -96,12 +96,15 @@ pub struct MainLevels {
 pub struct MainChange {
     /// What it is compared with.
     pub baseline: String,
-    /// Methods with a verdict; where there is none, those that changed. Regressions first, then the largest difference.
+    /// Methods with a verdict, and dimensions that regressed where `overall` of their method did not; where there is none
+    /// of them, the methods that changed. Regressions first, then the largest difference.
     pub methods: Vec<MethodChange>,
     /// The mean over the methods that changed, where it has a verdict and no method has one.
     pub mean: Option<MethodChange>,
     /// Methods that fail more often than in the baseline.
     pub less_reliable: Vec<String>,
+    /// Constraints of the user that contexts of the baseline have and most of this side lost.
+    pub constraints_lost: Vec<ConstraintLoss>,
     /// How many methods changed without a verdict, beside those in `methods`.
     pub no_evidence: usize,
     /// How many methods have the same answers with the same grades.
@@ -127,7 +130,7 @@ pub struct MainChange {
 pub struct MethodChange {
     /// The method, or how many the mean is of.
     pub method: String,
-    /// What differs: `overall`, or `needed` where nothing was graded.
+    /// What differs: `overall`, the id of a dimension, or `needed` where nothing was graded.
     pub measure: String,
     /// In points, or as a share for `needed`.
     pub difference: f64,
@@ -142,6 +145,17 @@ pub struct MethodChange {
     pub tried: Option<usize>,
     /// The smallest difference that would be detected.
     pub detectable: Option<f64>,
+}
+
+/// A constraint that a method lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConstraintLoss {
+    /// The method.
+    pub method: String,
+    /// The constraint.
+    pub fact: String,
+    /// Whether a judge finds it in no answer, so that the gate fails; else no judge was asked.
+    pub is_confirmed: bool,
 }
 
 /// What was edited, as far as one phrase can say it.

@@ -78,8 +78,8 @@ pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use files::tries::{Tried, Tries, Try};
 pub use findings::{MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
-    AnswererAgreement, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange, MethodLevel, MissingCells,
-    NarrowScale,
+    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange,
+    MethodLevel, MissingCells, NarrowScale,
 };
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};

@@ -6,7 +6,7 @@ use crate::results::comparison::compare::{Comparison, MethodComparison};
 use crate::results::comparison::drift::DriftCheck;
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
-use crate::results::headline::{AnswererAgreement, EditNote, MainChange, MainResult, MethodChange};
+use crate::results::headline::{AnswererAgreement, ConstraintLoss, EditNote, MainChange, MainResult, MethodChange};
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
@@ -50,9 +50,13 @@ impl<'c> ComparedMethods<'c> {
 
     fn trend(&self) -> Trend {
         let has = |verdict| self.tests().any(|(_, test)| test.verdict == verdict) || self.mean_has(verdict);
-        let is_less_reliable = self.methods.iter().any(|(_, compared)| compared.reliability.regressed);
+        let is_worse_elsewhere = self.methods.iter().any(|(_, compared)| {
+            compared.reliability.regressed
+                || compared.dimensions.values().any(is_regressed)
+                || compared.constraints_lost.iter().any(|lost| lost.is_confirmed)
+        });
         let is_changed = self.methods.iter().any(|(_, compared)| is_changed(compared));
-        (has(Verdict::Improved), has(Verdict::Regressed) || is_less_reliable, is_changed)
+        (has(Verdict::Improved), has(Verdict::Regressed) || is_worse_elsewhere, is_changed)
     }
 
     fn mean_has(&self, verdict: Verdict) -> bool {
@@ -70,9 +74,10 @@ impl<'c> ComparedMethods<'c> {
             self.tests().filter(|(_, test)| test.verdict != Verdict::NoEvidence).map(|(name, _)| name).collect();
         let changed: Vec<&String> =
             self.methods.iter().filter(|(_, compared)| is_changed(compared)).map(|(name, _)| *name).collect();
-        let shown = if with_verdict.is_empty() { &changed } else { &with_verdict };
-        let mut methods: Vec<MethodChange> =
-            self.tests().filter(|(name, _)| shown.contains(name)).map(|(name, test)| self.method(name, test)).collect();
+        let mut methods = self.worse_dimensions();
+        let shown = if with_verdict.is_empty() && methods.is_empty() { &changed } else { &with_verdict };
+        methods
+            .extend(self.tests().filter(|(name, _)| shown.contains(name)).map(|(name, test)| self.method(name, test)));
         methods.sort_by(|a, b| {
             let rank = |change: &MethodChange| change.verdict != Verdict::Regressed;
             rank(a).cmp(&rank(b)).then(b.difference.abs().total_cmp(&a.difference.abs()))
@@ -83,11 +88,12 @@ impl<'c> ComparedMethods<'c> {
             baseline: self.comparison.baseline.clone(),
             mean: self.mean().filter(|_| with_verdict.is_empty()),
             less_reliable: less_reliable.map(|(name, _)| (*name).clone()).collect(),
-            no_evidence: changed.iter().filter(|name| !shown.contains(name)).count(),
+            constraints_lost: self.constraints_lost(),
+            no_evidence: changed.iter().filter(|name| methods.iter().all(|shown| shown.method != ***name)).count(),
             unchanged: self.methods.iter().filter(|(_, compared)| is_unchanged(compared)).count(),
             edit: self.edit(&changed),
-            drift_unchecked: self.is_drift_unchecked(shown),
-            tokens: self.tokens(shown),
+            drift_unchecked: self.is_drift_unchecked(&methods),
+            tokens: self.tokens(&methods),
             confirms: self.comparison.confirms,
             lexical: self.comparison.lexical,
             methods,
@@ -109,9 +115,14 @@ impl<'c> ComparedMethods<'c> {
         }
     }
 
-    fn is_drift_unchecked(&self, shown: &[&String]) -> bool {
-        let methods = self.methods.iter().filter(|(name, _)| shown.contains(name));
-        let checks = methods.filter_map(|(_, compared)| compared.drift.as_ref()).chain(&self.comparison.drift);
+    /// The comparisons of the methods that the sentence names.
+    fn shown<'s>(&'s self, shown: &'s [MethodChange]) -> impl Iterator<Item = &'c MethodComparison> + 's {
+        let is_shown = |name: &str| shown.iter().any(|shown| shown.method == name);
+        self.methods.iter().filter(move |(name, _)| is_shown(name)).map(|(_, compared)| *compared)
+    }
+
+    fn is_drift_unchecked(&self, shown: &[MethodChange]) -> bool {
+        let checks = self.shown(shown).filter_map(|compared| compared.drift.as_ref()).chain(&self.comparison.drift);
         checks.into_iter().any(|check| *check == DriftCheck::Unchecked)
     }
 
@@ -121,10 +132,34 @@ impl<'c> ComparedMethods<'c> {
             .map(|mean| MethodChange { measure: "overall".to_owned(), ..mean })
     }
 
+    /// The dimensions that regressed of methods whose deciding test did not.
+    fn worse_dimensions(&self) -> Vec<MethodChange> {
+        let is_worse = |name: &str| self.tests().any(|(own, test)| own == name && is_regressed(test));
+        let methods = self.methods.iter().filter(|(name, _)| !is_worse(name));
+        let dimensions = methods.flat_map(|(name, compared)| {
+            let worse = compared.dimensions.iter().filter(|(_, test)| is_regressed(test));
+            worse.map(move |(dimension, test)| MethodChange { measure: dimension.clone(), ..self.method(name, test) })
+        });
+        dimensions.collect()
+    }
+
+    fn constraints_lost(&self) -> Vec<ConstraintLoss> {
+        let mut losses: Vec<ConstraintLoss> = Vec::new();
+        for (name, compared) in &self.methods {
+            for lost in &compared.constraints_lost {
+                let (method, fact) = ((*name).clone(), lost.fact.fact.clone());
+                let loss = ConstraintLoss { method, fact, is_confirmed: lost.is_confirmed };
+                if !losses.contains(&loss) {
+                    losses.push(loss);
+                }
+            }
+        }
+        losses
+    }
+
     /// The mean over methods of how their tokens changed; `None` where one is unknown.
-    fn tokens(&self, shown: &[&String]) -> Option<f64> {
-        let changes = self.methods.iter().filter(|(name, _)| shown.contains(name));
-        let changes: Option<Vec<f64>> = changes.map(|(_, compared)| compared.costs.tokens.relative()).collect();
+    fn tokens(&self, shown: &[MethodChange]) -> Option<f64> {
+        let changes: Option<Vec<f64>> = self.shown(shown).map(|compared| compared.costs.tokens.relative()).collect();
         let changes = changes.filter(|changes| !changes.is_empty())?;
         Some(changes.iter().sum::<f64>() / changes.len() as f64)
     }
@@ -145,6 +180,10 @@ impl<'c> ComparedMethods<'c> {
             (_, several) => Some(EditNote::Several(several)),
         }
     }
+}
+
+fn is_regressed(test: &DifferenceTest) -> bool {
+    test.verdict == Verdict::Regressed
 }
 
 /// Whether a method has other answers, grades, recalls or rules than in the baseline.
