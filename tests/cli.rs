@@ -65,6 +65,7 @@ mod cli {
     mod resources;
     #[cfg(unix)]
     mod review;
+    mod scant;
     mod secrets;
     mod shapes;
     mod parts;

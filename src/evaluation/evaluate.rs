@@ -28,14 +28,14 @@ use super::regrade::Regrader;
 use super::remote::{connect_remote, remote_use, trusted_keys};
 use super::request::{Baseline, Request};
 use super::takeover::{PublishedFiles, made_files, source_of_files};
-use store::cache::{Layered, Lookup, Store};
-use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
+use crate::pipeline::{LoadedFixture, Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{Action, CostEstimate, reachable, selftest_actions};
 use crate::results::{
     ComparisonScope, Design, FixtureInfo, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
     Manifest, Publication, ResultsFolder, Summary, Tries, names, open_side, variant_designs,
 };
 use crate::scheduler::{Budget, RunOutcome};
+use lexical::claims::language_of;
 use models::{Lane, Prices};
 use store::cache::{Layered, Lookup, Store};
 use store::remote::{SharedCache, SharedSummary};
@@ -335,6 +335,8 @@ impl Prepared {
         manifest.caveats.offline = request.offline;
         manifest.caveats.allow_weak_judge = request.allow_weak_judge;
         manifest.caveats.allow_unproven = request.project.allow_unproven;
+        let is_other = |loaded: &&LoadedFixture| language_of(&loaded.fixture.messages) != pipeline.settings.locale;
+        manifest.caveats.other_language = pipeline.fixtures.iter().filter(is_other).count();
         manifest
     }
 

@@ -8,6 +8,7 @@ mod styled;
 mod translation;
 mod numbers;
 mod context_notes;
+mod scant_notes;
 mod notes;
 mod open_book;
 mod breakdowns;

@@ -2,13 +2,15 @@
 
 use super::context_notes::{invented_references, literal_checks};
 use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval, signed, usd};
+use super::scant_notes::scant_input;
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, CostChange, CostChanges, Design, Differences, DriftCheck, ExcludedDimension, ExclusionReason, Flip,
-    IdenticalContexts, LostConstraint, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause,
-    NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest, underpowered_methods,
+    Comparison, CostChange, CostChanges, Design, Differences, DriftCheck, ExcludedDimension, ExclusionReason,
+    FEWEST_PROBES, Flip, IdenticalContexts, LostConstraint, Manifest, MethodComparison, MethodSummary, ModelInfo,
+    NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
+    underpowered_methods,
 };
 use stats::thresholds::MARGIN;
 use stats::{Coefficient, DifferenceTest, NoEvidenceReason, Regrading};
@@ -33,19 +35,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
         notes.push(fill(tr.uncommon, &[&summary.uncommon_probes.to_string()]));
     }
     notes.extend(truncated_replies(summary, &manifest.design, tr));
-    let fixtures = summary.methods.iter().map(|(_, method)| method.overall.fixtures).max();
-    match fixtures {
-        Some(1) => notes.push(tr.one_fixture.to_owned()),
-        Some(2) => notes.push(tr.few_fixtures.to_owned()),
-        _ => {}
-    }
-    if summary.comparison.is_none() && manifest.design.has_one_sample() {
-        notes.push(tr.single_run.to_owned());
-    }
-    if has_answers(&manifest.design) && summary.methods.values().all(|method| method.economy.constraints_kept.is_none())
-    {
-        notes.push(tr.no_constraints.to_owned());
-    }
+    notes.extend(scant_input(summary, manifest, tr));
     notes.extend(invented_references(summary, tr));
     notes.extend(literal_checks(summary, tr));
     notes.extend(above_full(summary, tr));
@@ -58,6 +48,9 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
 
 /// Methods that a judge grades clearly above the whole transcript in a dimension.
 fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
+    if summary.probes < FEWEST_PROBES {
+        return None;
+    }
     let ceiling = |answerer: &str| {
         summary
             .methods
@@ -156,7 +149,9 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     if left_out == 0 {
         return None;
     }
+    let has_figures = found.left_out.keys().any(|why| *why != RecallCaveat::NothingNeeded);
     Some(match found.without_verdict {
+        true if !has_figures => fill(tr.needed_nowhere, &[&reasons]),
         true => fill(tr.needed_without_verdict, &[&reasons]),
         false => {
             let all = (found.points + left_out).to_string();

@@ -201,6 +201,7 @@ texts! {
     needed_without_verdict:
         "needed later is not shown: no point meets its conditions ({}). `--json` has the figures of these points.",
         "不显示后续所需：没有压缩点满足条件（{}）。这些压缩点的数值见 `--json`。";
+    needed_nowhere: "needed later cannot be told: {}.", "后续所需无从得知：{}。";
     needed_short: "{} with under 20,000 tokens before them", "{} 个之前不足 20,000 词元";
     needed_after_compaction:
         "{} after which the session was written from a context that its product had compacted",
@@ -275,6 +276,18 @@ texts! {
         "截断：{} 的答案被输出长度上限截断（{}）。";
     truncated_graded: "graded as they are", "按原样评分";
     truncated_failed: "their cells failed", "其单元失败";
+    one_probe:
+        "one probe: every figure is that of a single question, so methods are not compared. 8 to 12 a session are usual.",
+        "只有一个问题：每个数字都只反映这一个问题，因此不比较各方法。通常每个会话 8 至 12 个。";
+    few_probes:
+        "{} probes in all: a single question weighs much in every figure. 8 to 12 a session are usual.",
+        "总共只有 {} 个问题：单个问题对每个数字影响很大。通常每个会话 8 至 12 个。";
+    other_language:
+        "{} of {} sessions are in {}, but judges were tested in {} alone: whether they can grade these is not known \
+         (`locale` in pipeline.toml sets the language of the test).",
+        "{}/{} 个会话使用{}，而评审只用{}测试过：能否为这些会话评分尚不清楚（pipeline.toml 的 `locale` 决定测试所用的语言）。";
+    english: "English", "英文";
+    chinese: "Chinese", "中文";
     one_fixture: "one fixture: there is a value but no interval.", "只有一个样本：有数值，没有区间。";
     few_fixtures:
         "fewer than 3 fixtures: intervals are very wide, and there is no verdict.",

@@ -19,6 +19,9 @@ pub struct MethodFindings {
     pub by_kind: Option<OrderCheck>,
 }
 
+/// Fewest probes on which methods are compared: of one or two, every difference is the question's.
+pub const FEWEST_PROBES: usize = 3;
+
 /// The distance of the best method from the worst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodGap {
@@ -52,6 +55,9 @@ type GroupLevels = fn(&MethodSummary) -> &Ordered<ScoreEstimates>;
 impl MethodFindings {
     /// From the methods of a summary.
     pub fn new(summary: &Summary) -> MethodFindings {
+        if summary.probes < FEWEST_PROBES {
+            return MethodFindings::default();
+        }
         let candidates: Vec<(&String, &MethodSummary)> = summary
             .methods
             .iter()

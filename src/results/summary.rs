@@ -61,6 +61,9 @@ pub struct Summary {
     pub primary: Book,
     /// The dimensions that `overall` is the mean of.
     pub overall_dimensions: Vec<Dimension>,
+    /// Probes that the figures of all methods rest on.
+    #[serde(default)]
+    pub probes: usize,
     /// Probes that some methods have and others lack: tables leave them out.
     pub uncommon_probes: usize,
     /// The methods, in the order of the pipeline.
@@ -209,7 +212,7 @@ pub struct Cycle {
 /// Summarizes a result set, with its comparison if one was made.
 pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let (kept, due) = common_probes(set);
-    let uncommon_probes = due.len() - kept.len();
+    let (probes, uncommon_probes) = (kept.len(), due.len() - kept.len());
     let excluded = excluded(set);
     let left_out = excluded.iter().map(|excluded| excluded.dimension).collect();
     let whole = Selection::new(&set.scores, kept, due, &left_out);
@@ -230,6 +233,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         lexical: set.design().is_lexical(),
         primary: set.design().primary,
         overall_dimensions: builder.whole.overall.iter().copied().collect(),
+        probes,
         uncommon_probes,
         variance_shares: variance_shares(&noise),
         noise,

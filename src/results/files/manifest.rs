@@ -341,6 +341,9 @@ pub struct Caveats {
     pub unqualified: Vec<UnqualifiedJudge>,
     /// Facts that occur nowhere were let pass.
     pub allow_unproven: bool,
+    /// Sessions in another language than the one that judges are tested in.
+    #[serde(default)]
+    pub other_language: usize,
     /// Other remarks, as sentences.
     pub notes: Vec<String>,
 }
