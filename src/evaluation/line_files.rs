@@ -9,11 +9,11 @@ use std::io;
 
 use super::rows_memo::ContextRows;
 use crate::action::{Digest, DigestBuilder};
-use store::cache::Store;
 use crate::pipeline::{CompressCell, Pipeline};
 use crate::results::{FEW, LinesFile, ListedRow, ResultsFolder, RowsFile, RowsForm, names};
 use base::files::FileError;
 use base::locale::word;
+use store::cache::Store;
 
 /// The files of lines under construction.
 pub(super) struct LineFiles {
@@ -40,7 +40,7 @@ pub(super) struct RecalledRows {
 /// The lines of a run that is over.
 pub(super) enum RunLines {
     /// Every row came from a memo, and none is written: the published set may have them.
-    Deferred(LineFiles),
+    Deferred(Box<LineFiles>),
     Written(WrittenLines),
 }
 
@@ -66,7 +66,10 @@ impl RunLines {
 
     /// Identifies the rows of all contexts, in their order; `None` unless those of `contexts` contexts are known.
     pub(super) fn digest(&self, contexts: u64) -> Option<Digest> {
-        let (RunLines::Deferred(LineFiles { digests, .. }) | RunLines::Written(WrittenLines { digests, .. })) = self;
+        let digests = match self {
+            RunLines::Deferred(lines) => &lines.digests,
+            RunLines::Written(written) => &written.digests,
+        };
         let mut all = DigestBuilder::new("rows of contexts");
         for digest in digests.values() {
             all.field("rows", digest.0);
@@ -151,7 +154,11 @@ impl LineFiles {
     /// # Errors
     /// What the file system says.
     pub(super) fn end_run(self, store: &Store) -> Result<RunLines, FileError> {
-        Ok(if self.deferred.is_some() { RunLines::Deferred(self) } else { RunLines::Written(self.finish(store)?) })
+        Ok(if self.deferred.is_some() {
+            RunLines::Deferred(Box::new(self))
+        } else {
+            RunLines::Written(self.finish(store)?)
+        })
     }
 
     /// Puts the lines in order.

@@ -6,14 +6,13 @@ use super::event::{self, Listening};
 use super::line_files::{LineFiles, RecalledRows};
 use super::rows_memo::ContextRows;
 use crate::action::{Digest, StageName};
-use store::cache::Store;
 use crate::pipeline::CompressCell;
-use store::remote::SharedCache;
 use crate::results::{FailedAction, KeysFile, Manifest, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{Event, Listener, Spent};
 use base::files::FileError;
 use base::say;
 use base::units::{Usage, Usd};
+use store::cache::Store;
 use store::remote::SharedCache;
 
 /// The recorder of a run.

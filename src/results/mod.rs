@@ -75,7 +75,8 @@ pub use files::part_folders::PartFolder;
 pub use files::regradings::{AnswerScores, Regraded, Regradings};
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
-pub use files::tries::{Tried, Tries, Try};
+pub use files::tried::Tried;
+pub use files::tries::{Tries, Try};
 pub use findings::{FEWEST_PROBES, MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange,

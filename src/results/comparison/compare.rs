@@ -18,7 +18,7 @@ use crate::results::aggregates::needed::{compression_cost, have_same_contexts, p
 use crate::results::files::edits::{FindTextEdit, MethodEdits, TextEdit, method_edits, pipeline_edits};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::files::regradings::{Regraded, Regradings};
-use crate::results::files::tries::Tried;
+use crate::results::files::tried::Tried;
 use crate::results::result_set::grade::place;
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::set::{ProbeAt, ResultSet, VariantRef};

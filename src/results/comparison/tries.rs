@@ -6,7 +6,8 @@ use super::compare::Comparison;
 use crate::action::Digest;
 use crate::results::files::design::Design;
 use crate::results::files::manifest::Manifest;
-use crate::results::files::tries::{Tried, Tries, Try};
+use crate::results::files::tried::Tried;
+use crate::results::files::tries::{Tries, Try};
 use crate::results::result_set::set::variant_designs;
 
 /// The numbers of tries of a comparison, as far as `known` has them and else by the ledger of the baseline; and the entries

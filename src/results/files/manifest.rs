@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::design::Design;
 use super::failure::FailedAction;
 use super::regradings::Regradings;
-use super::tries::Tried;
+use super::tried::Tried;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, SelfTestDesign};
 use crate::parts::PartRecord;

@@ -4,6 +4,7 @@ pub(super) mod context_row;
 pub(super) mod row;
 pub(super) mod failure;
 pub(super) mod regradings;
+pub(super) mod tried;
 pub(super) mod tries;
 pub(super) mod design;
 pub(super) mod manifest;
