@@ -12,6 +12,7 @@ use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
 use base::files::is_special;
+use base::say;
 
 /// The name of the pipeline's file.
 pub const PIPELINE_FILE: &str = "pipeline.toml";
@@ -120,17 +121,20 @@ fn read_text(path: &Path) -> Result<String, String> {
     let bytes = fs::read(path).map_err(|e| word(&e))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
-        format!("line {line} is not UTF-8 text")
+        say!("line {line} is not UTF-8 text", "第 {line} 行不是 UTF-8 文本")
     })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn check_regular(path: &Path) -> Result<(), String> {
     if is_special(path) {
-        return Err("it is a pipe, a socket or a device, not a regular file".to_owned());
+        return Err(say!(
+            "it is a pipe, a socket or a device, not a regular file",
+            "这是管道、套接字或设备，不是普通文件"
+        ));
     }
     if path.is_symlink() && !path.exists() {
-        return Err("it is a link to a file that does not exist".to_owned());
+        return Err(say!("it is a link to a file that does not exist", "这是指向不存在文件的链接"));
     }
     Ok(())
 }
@@ -138,9 +142,9 @@ fn check_regular(path: &Path) -> Result<(), String> {
 /// An error of the file system in plain words.
 pub(super) fn word(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::NotFound => say!("there is no such file", "没有这个文件"),
+        io::ErrorKind::PermissionDenied => say!("it may not be read", "无权读取"),
+        io::ErrorKind::IsADirectory => say!("it is a folder", "这是文件夹"),
         _ => error.to_string(),
     }
 }
