@@ -297,7 +297,7 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
     }
     write("index/latest", b"<html>");
     write(&format!("index/removed-{}", name("list")), &[0x11; 90]);
-    write("parts/nightly/1-of-2-000000000001-junk", &[0x22; 90]);
+    write("parts/nightly.1-of-2-000000000001-junk", &[0x22; 90]);
     let reader = place.process(0);
     reader.load().await.unwrap();
     assert_eq!(count(&reader, &[sound, forged, other]), 1);
