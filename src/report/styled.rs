@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(lines(80).len(), 2, "there is room");
         let found = lines(50);
         assert_eq!(found.len(), 4, "{found:?}");
-        assert!(found[0].ends_with("smallest  后续") && found[2].contains("change"), "{found:?}");
+        assert!(found[0].ends_with("smallest  后续所") && found[2].contains("change"), "{found:?}");
         assert!(found.iter().all(|line| line.width() <= 50), "{found:?}");
         assert!(lines(30).len() > 3, "what does not fit goes on below");
     }
