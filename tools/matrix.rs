@@ -60,7 +60,7 @@ fn write(
 
 fn pipeline(methods: usize, runs: usize) -> String {
     let mut text = format!(
-        "[pipeline]\nfixtures = \"fixtures\"\nprobes = \"probes\"\nruns = {runs}\n\
+        "[pipeline]\nregrade = false\nfixtures = \"fixtures\"\nprobes = \"probes\"\nruns = {runs}\n\
          [providers.stub]\nkind = \"openai-chat\"\nbase_url = \"http://{ADDRESS}/v1\"\n\
          [providers.stub.limits]\nmax_in_flight = 64\n\
          [[answer]]\nname = \"agent\"\nmodel = \"stub/reader\"\n\

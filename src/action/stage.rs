@@ -35,7 +35,7 @@ named_enum! {
         Answer = "answer",
         Selftest = "selftest",
         Judge = "judge",
-        /// Grades answers of a baseline again, to see whether the judge has changed; only where a comparison needs it.
+        /// Grades answers again to check a judge: of a baseline where a comparison needs it, of the run with a fact made false.
         Regrade = "regrade",
     }
 }

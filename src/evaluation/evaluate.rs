@@ -12,6 +12,7 @@ use super::cost_limit::check_cost_limit;
 use super::engine::{EngineOptions, require_prices, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
+use super::false_facts::FalseFacts;
 use super::line_files::{LineFiles, RunLines};
 use super::looks::add_look;
 use super::meeting::{connect_parts, push_part};
@@ -277,7 +278,7 @@ impl Prepared {
             _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
         };
         let Recorder { lines, mut counts } = recorder;
-        let lines = lines.end_run(store)?;
+        let mut lines = lines.end_run(store)?;
         let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
         let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge };
@@ -287,10 +288,20 @@ impl Prepared {
         manifest.caveats.weak_judges = ended.run.weak_judges;
         manifest.caveats.unqualified = ended.run.unqualified;
         manifest.models = ended.run.models;
+        let regrader = Regrader { pipeline, store, options };
+        let false_facts = FalseFacts { regrader: &regrader };
+        if false_facts.are_due() && ending <= Ending::Incomplete && self.part.is_none() {
+            // Rows that are not written are read where the published set has the same ones.
+            let published = earlier.as_ref().filter(|earlier| self.has_rows_of(earlier, &manifest, &lines));
+            if published.is_none() {
+                lines = lines.write(store)?;
+            }
+            let rows = published.map_or(folder, PublishedFiles::folder);
+            manifest.caveats.false_facts = false_facts.check(rows, &manifest.design, (listening, &mut counts))?;
+        }
         if let Some(baseline) = request.baseline.as_ref().filter(|_| ending <= Ending::Incomplete) {
             let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
             let run = FinishedRun { folder, rows: lines.few(), manifest: compared };
-            let regrader = Regrader { pipeline, store, options };
             (manifest.tried, manifest.regradings) =
                 record_comparison(&regrader, run, baseline, (listening, &mut counts))?;
         }
@@ -307,6 +318,13 @@ impl Prepared {
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
         Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, summary })
+    }
+
+    /// Whether the published set has the rows of a run that has written none.
+    fn has_rows_of(&self, published: &PublishedFiles, manifest: &Manifest, lines: &RunLines) -> bool {
+        let rows = lines.digest(Matrix::new(&self.pipeline).counts().compress);
+        let source = source_of_files(manifest, rows, self.writer.shows_reference());
+        lines.are_deferred() && source == Some(published.made.source)
     }
 
     /// The published set, if the run may turn out to have the same files. Whoever follows a run reads its rows.

@@ -77,6 +77,17 @@ impl RunLines {
         (digests.len() as u64 == contexts).then(|| all.finish())
     }
 
+    /// The same, all of them written.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn write(self, store: &Store) -> Result<RunLines, FileError> {
+        match self {
+            RunLines::Deferred(lines) => Ok(RunLines::Written(lines.finish(store)?)),
+            RunLines::Written(written) => Ok(RunLines::Written(written)),
+        }
+    }
+
     /// Writes what is not written yet. Returns the rows, if they are few.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod evaluate;
 mod event;
+mod false_facts;
 mod line_files;
 mod live;
 mod looks;

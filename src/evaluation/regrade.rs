@@ -57,9 +57,9 @@ impl Regrader<'_> {
         if subjects.is_empty() {
             return Ok(Regradings::default());
         }
-        let (pipeline, store) = (self.pipeline, self.store);
+        let pipeline = self.pipeline;
         let Manifest { design, started, .. } = baseline.manifest()?;
-        let sides = Sides { pipeline, store, comparison, judged, baseline, design: &design };
+        let sides = Sides { regrader: self, comparison, judged, baseline, design: &design };
         let mut due = Vec::new();
         for subject in subjects {
             due.push((subject.clone(), sides.answers(subject.as_deref())?));
@@ -85,7 +85,7 @@ impl Regrader<'_> {
     }
 
     /// Executes the tasks like those of the run.
-    fn perform(
+    pub(super) fn perform(
         &self,
         tasks: &[Task],
         (listening, counts): (&Listening<'_>, &mut RunCounts),
@@ -105,8 +105,7 @@ impl Regrader<'_> {
 
 /// The two sides of the comparison.
 struct Sides<'s> {
-    pipeline: &'s Pipeline,
-    store: &'s Store,
+    regrader: &'s Regrader<'s>,
     comparison: &'s Comparison,
     judged: &'s ResultsFolder,
     baseline: &'s ResultsFolder,
@@ -123,16 +122,16 @@ struct RegradedAnswer {
 
 /// Where the rows of one answer are.
 #[derive(Default)]
-struct AnswerRows {
-    fixture: String,
-    places: Vec<usize>,
+pub(super) struct AnswerRows {
+    pub(super) fixture: String,
+    pub(super) places: Vec<usize>,
 }
 
 impl Sides<'_> {
     /// The answers to grade again for a method of the judged side, or for the mean over all.
     fn answers(&self, subject: Option<&str>) -> Result<Vec<RegradedAnswer>, EvaluationError> {
         let occasion = self.occasion(subject)?;
-        let chosen = spread(self.candidates(subject)?);
+        let chosen = spread(self.candidates(subject)?, LOOKED_AT);
         let places = chosen.iter().flatten().copied().collect();
         let rows = self.baseline.rows_in(&places).map_err(SetError::from)?;
         let mut answers = Vec::new();
@@ -199,21 +198,26 @@ impl Sides<'_> {
     /// cache, or the project has it no more.
     fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradedAnswer> {
         let row = *rows.first()?;
-        let loaded = self.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
+        let loaded = self.regrader.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
         let probe = loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)?;
-        let context = if self.pipeline.settings.judge_context { self.context(row)? } else { None };
+        let context = self.regrader.context(self.design, row)?;
         let name = format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
         let answer = AnswerToRegrade { name: &name, probe, text: &row.answer, context: context.as_deref() };
-        let tasks = regradings(self.pipeline, answer, occasion).ok()?;
+        let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
         let of_judge = |judge: &str| rows.iter().find(|row| row.judge == judge).map(|row| row.dimensions.clone());
         let then = self.design.judges.iter().map(|judge| of_judge(&judge.name)).collect();
         Some(RegradedAnswer { then, tasks })
     }
+}
 
-    /// The context behind an answer; the inner `None` is one that only its provider can read.
-    fn context(&self, row: &Row) -> Option<Option<String>> {
+impl Regrader<'_> {
+    /// The context behind an answer of a result set with this design; the inner `None` is one that judges do not see.
+    pub(super) fn context(&self, design: &Design, row: &Row) -> Option<Option<String>> {
+        if !self.pipeline.settings.judge_context {
+            return Some(None);
+        }
         let matrix = Matrix::new(self.pipeline);
-        let task = reading_task(self.pipeline, compress_cell(self.pipeline, self.design, row)?)?;
+        let task = reading_task(self.pipeline, compress_cell(self.pipeline, design, row)?)?;
         let record = self.store.find(&row.keys.compress)?;
         let bytes = self.store.body(&record).ok()?;
         let body = RawBody { format: record.body_format(), bytes: &bytes };
@@ -221,15 +225,15 @@ impl Sides<'_> {
     }
 }
 
-/// The places of answers, a fixture after the other in turn.
-fn spread(answers: BTreeMap<Digest, AnswerRows>) -> Vec<Vec<usize>> {
+/// The places of so many answers at most, a fixture after the other in turn.
+pub(super) fn spread(answers: BTreeMap<Digest, AnswerRows>, most: usize) -> Vec<Vec<usize>> {
     let mut by_fixture: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
     for AnswerRows { fixture, places } in answers.into_values() {
         by_fixture.entry(fixture).or_default().push(places);
     }
-    let most = by_fixture.values().map(Vec::len).max().unwrap_or_default();
-    let in_turn = (0..most).flat_map(|turn| by_fixture.values().filter_map(move |answers| answers.get(turn)));
-    in_turn.take(LOOKED_AT).cloned().collect()
+    let turns = by_fixture.values().map(Vec::len).max().unwrap_or_default();
+    let in_turn = (0..turns).flat_map(|turn| by_fixture.values().filter_map(move |answers| answers.get(turn)));
+    in_turn.take(most).cloned().collect()
 }
 
 impl RegradedAnswer {

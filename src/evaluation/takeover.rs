@@ -26,6 +26,11 @@ impl PublishedFiles {
         Some(PublishedFiles { folder, manifest, made })
     }
 
+    /// Where it is.
+    pub(super) fn folder(&self) -> &ResultsFolder {
+        &self.folder
+    }
+
     /// The summary of the set, if a run with this manifest would write the very same files. `keys` is the digest of its
     /// file of keys, `source` that of what the other files would be made from.
     pub(super) fn summary(&self, manifest: &Manifest, source: Digest, keys: Digest) -> Option<Summary> {

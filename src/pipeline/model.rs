@@ -98,6 +98,8 @@ pub struct PipelineSettings {
     pub tail: TailMode,
     /// Whether the judge sees the compacted context.
     pub judge_context: bool,
+    /// Whether judges grade some answers of the run again, with a fact made false.
+    pub regrade: bool,
     /// The answers that are tested.
     pub primary: Book,
     /// Which criteria grade a probe.

@@ -45,6 +45,7 @@ pub(super) fn settings(
         locale: locale.unwrap_or_default(),
         tail: tail.unwrap_or_default(),
         judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
+        regrade: table.regrade.as_ref().is_none_or(|regrade| regrade.value),
         primary: Book::default(),
         rubric_scope: rubric_scope.unwrap_or_default(),
         focus_topic: focus_topic.map(Into::into),

@@ -31,7 +31,7 @@ pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};
 pub use recovery::follow;
-pub use regrade::{AnswerToRegrade, regradings};
+pub use regrade::{AnswerToRegrade, regrading, regradings};
 pub use selftest::{selftest_actions, selftest_grades};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
 pub use status::{ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason};

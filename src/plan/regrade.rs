@@ -1,4 +1,4 @@
-//! Regrading as tasks: answers of a baseline that the judges of today grade once more.
+//! Regrading as tasks: answers that judges grade once more, of a baseline as they were, or of the run with a fact made false.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::action::{Digest, ModelRequest, Work};
 use crate::pipeline::{JudgeIx, Pipeline};
 use crate::probe::Probe;
 
-/// An answer of a baseline, as a judge sees it.
+/// An answer, as a judge sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerToRegrade<'a> {
     /// Which one, in names.
@@ -29,18 +29,22 @@ pub fn regradings(
     answer: AnswerToRegrade<'_>,
     occasion: Digest,
 ) -> Result<Vec<Task>, PrepareError> {
-    (0..pipeline.judges.len()).map(|judge| regrading(pipeline, JudgeIx(judge), answer, occasion)).collect()
+    (0..pipeline.judges.len()).map(|judge| regrading(pipeline, JudgeIx(judge), answer, Some(occasion))).collect()
 }
 
-fn regrading(
+/// Asks one judge to grade an answer again, or as it is now. Without an occasion an equal request is in the cache.
+///
+/// # Errors
+/// The judge's prompt does not render.
+pub fn regrading(
     pipeline: &Pipeline,
     judge: JudgeIx,
     answer: AnswerToRegrade<'_>,
-    occasion: Digest,
+    occasion: Option<Digest>,
 ) -> Result<Task, PrepareError> {
     let question = question_about(pipeline, answer.probe, judge);
     let turns = question.with(answer.text.into(), answer.context.map(Into::into))?;
     let request = judge_request(pipeline.judge(judge), turns, &question);
-    let work = Work::request(ModelRequest { occasion: Some(occasion), ..request });
+    let work = Work::request(ModelRequest { occasion, ..request });
     Ok(Task::Regrade(Rc::new(RegradeTask { judge, answer: answer.name.to_owned(), question, work })))
 }

@@ -53,7 +53,7 @@ pub struct SelftestTask {
     pub question: Rc<JudgeQuestion>,
 }
 
-/// An answer of a baseline that one judge grades again.
+/// An answer of a baseline, or one of the run with a fact made false, that one judge grades again.
 #[derive(Debug)]
 pub struct RegradeTask {
     pub judge: JudgeIx,

@@ -87,7 +87,11 @@ pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Tra
     let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
     let judges = caveats.weak_judges.iter().map(|judge| fill(weak, &[judge]));
     let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_some());
-    judges.chain(scale).collect()
+    let checks = caveats.false_facts.iter().filter(|check| check.is_failed()).map(|check| {
+        let figures = [check.of, check.lower, check.needed()].map(|number| number.to_string());
+        fill(tr.false_facts, &[&check.judge, &figures[0], &figures[1], &figures[2]])
+    });
+    checks.chain(judges).chain(scale).collect()
 }
 
 /// The methods that kept all that they were to replace somewhere; `None` where all compressed everywhere.

@@ -393,6 +393,10 @@ texts! {
     confirms:
         "These are fixtures that no try used: an improvement is not corrected for the number of tries.",
         "这些样本未用于任何尝试：改进不按尝试次数校正。";
+    false_facts:
+        "The judge {} hardly reads facts: of {} answers of this run in which one fact was made false, it graded {} lower (at \
+         least {} are needed). Its grades mean little.",
+        "评审 {} 几乎不看事实：本次运行的 {} 个回答各有一个事实被改错，它只对 {} 个降低评分（至少需要 {} 个）。其评分意义不大。";
     drift_unchecked:
         "{}: all fixtures differ by about the same, as if the judge had changed. Drift not checked: `run --compare-to` grades \
          answers of the baseline again.",

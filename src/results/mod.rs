@@ -68,8 +68,8 @@ pub use files::label_folders::LabelLockError;
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, MadeFiles, Manifest, MergedPart, Outcome,
-    RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
+    Caveats, ComparisonScope, FORMAT, FalseFactCheck, ForecastTotals, ImportedEntries, MadeFiles, Manifest, MergedPart,
+    Outcome, RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::part_folders::PartFolder;
 pub use files::regradings::{AnswerScores, Regraded, Regradings};

@@ -1,4 +1,4 @@
-//! Judge drift: where all fixtures change alike, answers of the baseline are judged again before a verdict is given.
+//! Answers that are judged again: of the baseline where all fixtures change alike, and of the run with a fact made false.
 
 #![cfg(unix)]
 
@@ -148,4 +148,58 @@ fn rules_are_asked_again_too_and_contexts_that_are_gone_are_not_guessed() {
     std::fs::remove_dir_all(project.path("cache")).expect("a cache");
     project.expect(100, "run --all --label again --compare-to before --fail-on-regression");
     assert_eq!(verdict(&project, "again"), (json!("regressed"), Value::Null, json!("unchecked")));
+}
+
+/// The facts of a session as a judge may look for them.
+fn states_the_fact(asked: &Asked) -> Option<bool> {
+    let brief = material(&asked.text).filter(|brief| case_of(brief).is_none())?;
+    let fact = brief["ground_truth"]["expected_facts"][0].as_str()?.to_owned();
+    Some(brief["model_response"].as_str()?.contains(&fact))
+}
+
+#[test]
+fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
+    let server = Server::start();
+    let project = sessions(1, 6);
+    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    project.edit("pipeline.toml", "[[answer]]", &provider);
+    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
+    project.edit("pipeline.toml", "regrade = false", "regrade = true");
+    let checked = |label: &str| project.result(label, "manifest.json")["caveats"]["false_facts"].clone();
+    let plan = project.expect(0, "plan");
+    assert!(flat(&plan).contains("at most 20 more requests"), "{}", plan.stderr);
+
+    // A judge who reads: 24 answers, and twenty of them with a false code.
+    server.script(|asked| match states_the_fact(asked) {
+        Some(false) => all_get(asked, 1),
+        _ => all_get(asked, 5),
+    });
+    let before = grades_asked(&server);
+    project.expect(0, "run --all --label reads");
+    let own = |asked: &Asked| states_the_fact(asked).is_some();
+    assert_eq!(server.asked().iter().skip(before).filter(|asked| own(asked)).count(), 24 + 20);
+    assert_eq!(checked("reads"), json!([{"judge": "judge", "lower": 20, "of": 20}]));
+    assert!(!project.read("results/reads/report.md").contains("hardly reads facts"));
+    // It is cached like all others.
+    let before = grades_asked(&server);
+    project.expect(0, "run --all --label again");
+    assert_eq!((grades_asked(&server), checked("again")), (before, checked("reads")));
+
+    // A judge who likes all answers alike.
+    server.script(|asked| all_get(asked, 5));
+    project.expect(0, "run --all --label likes --refresh judge");
+    assert_eq!(checked("likes"), json!([{"judge": "judge", "lower": 0, "of": 20}]));
+    let report = project.read("results/likes/report.md");
+    let warning = report.find("hardly reads facts: of 20 answers of this run").expect("the warning");
+    assert!(warning < report.find("| ").expect("a table"), "{report}");
+
+    // Twelve answers are enough for a check of ten, eight for none; and it can be turned off.
+    project.expect(0, "run --all --label ten --fixtures s1,s2,s3");
+    assert_eq!(checked("ten")[0]["of"], 10);
+    project.expect(0, "run --all --label few --fixtures s1,s2");
+    assert_eq!(checked("few"), Value::Null);
+    project.edit("pipeline.toml", "regrade = true", "regrade = false");
+    let before = grades_asked(&server);
+    project.expect(0, "run --all --label off");
+    assert_eq!((grades_asked(&server), checked("off")), (before, Value::Null));
 }

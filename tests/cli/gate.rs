@@ -30,7 +30,7 @@ pub fn sessions(methods: usize, fixtures: usize) -> Project {
         std::fs::remove_file(project.path(path)).expect("a file");
     }
     project.write("tools/compress.sh", COMPRESSOR);
-    let mut pipeline = "[pipeline]\nruns = 1\n\n[[answer]]\nname = \"agent\"\nmodel = \"lexical\"\n\n\
+    let mut pipeline = "[pipeline]\nruns = 1\nregrade = false\n\n[[answer]]\nname = \"agent\"\nmodel = \"lexical\"\n\n\
                         [[judge]]\nname = \"judge\"\nmodel = \"lexical\"\n"
         .to_owned();
     for method in 1..=methods {

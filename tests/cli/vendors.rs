@@ -13,6 +13,7 @@ fn project(server: &Server, kind: &str, base: &str, strategy: &str) -> Project {
     let pipeline = format!(
         r#"
 [pipeline]
+regrade = false
 runs = 1
 judge_context = false
 

@@ -47,7 +47,7 @@ pub fn write_with(folder: &Path, url: &str, runs: usize, limits: &str, judge: &s
             .expect("a bank");
     }
     let pipeline = format!(
-        "[pipeline]\nruns = {runs}\n\n[providers.sim]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\nidentity = \"sim\"\n\
+        "[pipeline]\nruns = {runs}\nregrade = false\n\n[providers.sim]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\nidentity = \"sim\"\n\
          [providers.sim.limits]\n{limits}\n\n[[compress]]\nname = \"full\"\nstrategy = \"full\"\n\n\
          [[answer]]\nname = \"agent\"\nmodel = \"sim/sim-1\"\n\n[[judge]]\nname = \"judge\"\nmodel = \"sim/{judge}\"\n"
     );

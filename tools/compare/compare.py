@@ -83,6 +83,7 @@ class Compeval(Tool):
         for start in range(0, len(self.made), PROBES):
             self.write_session(f"session-{start // PROBES:03}", self.made[start : start + PROBES])
         text = f"""[pipeline]
+regrade = false
 runs = 1
 [providers.stub]
 kind = "openai-chat"

@@ -2,7 +2,7 @@
 //! by simulation.
 //!
 //! `cargo run --release -p compeval-stats --example coverage [SIMULATIONS [SECTION …]]`, where a section is `intervals`, `findings`, `gate`,
-//! `uniform`, `detectable`, `shares`, `reliability` or `looks`
+//! `uniform`, `facts`, `detectable`, `shares`, `reliability` or `looks`
 //!
 //! Seeded: the same number of simulations always prints the same. Scores come from a model in which clusters (sessions),
 //! items (probes), compressions and answers all vary, and are rounded to whole points between 0 and 5 as a judge's are;
@@ -26,7 +26,7 @@ struct Section {
     print: fn(usize) -> bool,
 }
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 9] = [
     Section {
         name: "intervals",
         claim: "Every cluster t interval covers in 93 to 97%",
@@ -42,6 +42,11 @@ const SECTIONS: [Section; 8] = [
         name: "uniform",
         claim: "Uniform changes found in 99%, drift recognised in 98%, no more than 2.5% false",
         print: uniform::print_uniform,
+    },
+    Section {
+        name: "facts",
+        claim: "No more than 2% of judges who read facts are warned of, and 95% of those who do not",
+        print: uniform::print_false_facts,
     },
     Section {
         name: "detectable",

@@ -70,3 +70,37 @@ pub(crate) fn print_uniform(simulations: usize) -> bool {
         && all(falsely, |share| share <= 1.0)
         && all(noise, |share| share <= 2.5)
 }
+
+/// Sizes of a check of a judge on answers of the run, and how many answers must be graded lower.
+const CHECKS: [(usize, usize); 2] = [(20, 17), (10, 8)];
+/// The most facts of an answer in which one is made false.
+const MOST_FACTS: f64 = 4.0;
+
+/// How many answers are graded lower, by accuracy and completeness, once one of their facts is false. A judge who reads
+/// facts takes the fact's part of all points; another one sees nothing.
+fn graded_lower(random: &mut Random, answers: usize, reads_facts: bool) -> usize {
+    let mut is_lower = || {
+        let facts = 1.0 + (random.uniform() * MOST_FACTS).floor().min(MOST_FACTS - 1.0);
+        let loss = if reads_facts { LEVEL / facts } else { 0.0 };
+        let before = graded(random, LEVEL) + graded(random, LEVEL);
+        graded(random, LEVEL - loss) + graded(random, LEVEL - loss) < before
+    };
+    (0..answers).filter(|_| is_lower()).count()
+}
+
+/// Prints how often judges are warned of. Whether the claims hold.
+pub(crate) fn print_false_facts(simulations: usize) -> bool {
+    println!("\nAnswers with one fact made false, of 20 and of 10; the warnings, in percent:\n");
+    let mut random = Random::seeded(900);
+    let mut row = |name: &str, reads_facts| {
+        let warned = CHECKS.map(|(answers, needed)| {
+            let failed = (0..simulations).filter(|_| graded_lower(&mut random, answers, reads_facts) < needed).count();
+            percent(failed, simulations)
+        });
+        print_row(name, &warned.map(|share| format!("{share:5.1}")));
+        warned
+    };
+    let read = row("a judge who reads facts, off by a point in one grade of four", true);
+    let blind = row("a judge who does not", false);
+    read.iter().all(|share| *share <= 2.0) && blind.iter().all(|share| *share >= 95.0)
+}

@@ -21,7 +21,7 @@ use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
     WorstCase, forecast,
 };
-use crate::results::{Design, DesignChange, Label, ResultsFolder};
+use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder};
 use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usd};
@@ -85,6 +85,15 @@ pub(crate) struct ProjectPlan {
     /// The most requests that grade answers of a baseline again (`run --compare-to`).
     #[serde(skip_serializing_if = "Option::is_none")]
     most_regradings: Option<usize>,
+    /// The most requests that grade answers of the run again, with a fact made false.
+    most_false_facts: usize,
+}
+
+/// The most requests that check judges on answers of the run.
+fn most_false_facts(pipeline: &Pipeline) -> usize {
+    let judges = asked_models(pipeline.judges.iter().map(|judge| &judge.model)).count();
+    let [whole, _] = FalseFactCheck::SIZES;
+    if pipeline.settings.regrade { judges * whole } else { 0 }
 }
 
 /// The most requests of a comparison that check the judges: for each method, and for the mean of several.
@@ -117,6 +126,13 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
         }
         batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(&plan.forecast, all, console));
+        if plan.most_false_facts > 0 && plan.forecast.is_pending() {
+            console.note(&console.labelled(
+                TextStyle::Hint,
+                word("note:", "说明："),
+                false_facts_note(plan.most_false_facts),
+            ));
+        }
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
             console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), regrading_note(most)));
         }
@@ -125,6 +141,15 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
         }
     });
     Exit::Done
+}
+
+/// What checks the judges on answers of the run.
+fn false_facts_note(most: usize) -> String {
+    say!(
+        "answers of the run are graded again with a fact made false, to check the judges: at most {most} more requests, in no \
+         figure above (`regrade = false` in [pipeline] sends none)",
+        "会重新评分本次运行中改错一个事实的回答，以检查评审：至多另加 {most} 次请求，未计入上述数字（[pipeline] 中的 `regrade = false` 关闭此检查）"
+    )
 }
 
 /// What a comparison may send besides.
@@ -199,6 +224,7 @@ pub(crate) fn of_project(
         chains_line: line,
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
+        most_false_facts: most_false_facts(&pipeline),
         most_regradings: is_compared.then(|| most_regradings(&pipeline)),
     })
 }

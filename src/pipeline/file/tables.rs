@@ -74,6 +74,8 @@ table! {
         tail: String,
         /// Whether judges get the compressed context. Default: true.
         judge_context: bool,
+        /// Whether judges are checked on answers of each run in which a fact is made false: 20 requests a judge. Default: true.
+        regrade: bool,
         /// "all": every criterion on every probe. Default: "by-type".
         rubric_scope: String,
         /// A number that decides with which names and figures the judges are tested. Default: 0; `init` draws one.

@@ -326,6 +326,32 @@ pub struct UnqualifiedJudge {
     pub dimensions: Vec<Dimension>,
 }
 
+/// How a judge graded answers of the run once a fact in them was made false.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FalseFactCheck {
+    /// Its name.
+    pub judge: String,
+    /// How many it graded lower in the mean of accuracy and completeness.
+    pub lower: usize,
+    /// How many there were.
+    pub of: usize,
+}
+
+impl FalseFactCheck {
+    /// Answers of a whole check, and of one with few of them.
+    pub const SIZES: [usize; 2] = [20, 10];
+
+    /// How many a judge who reads facts grades lower.
+    pub fn needed(&self) -> usize {
+        if self.of > 10 { 17 } else { 8 }
+    }
+
+    /// Whether the judge hardly reads facts.
+    pub fn is_failed(&self) -> bool {
+        self.lower < self.needed()
+    }
+}
+
 /// What must be printed on every report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveats {
@@ -339,6 +365,9 @@ pub struct Caveats {
     /// Judges that are not qualified in some dimensions, which leave `overall` and the gate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unqualified: Vec<UnqualifiedJudge>,
+    /// Judges that were checked on answers of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub false_facts: Vec<FalseFactCheck>,
     /// Facts that occur nowhere were let pass.
     pub allow_unproven: bool,
     /// Sessions in another language than the one that judges are tested in.

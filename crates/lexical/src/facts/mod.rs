@@ -3,6 +3,7 @@
 //! A text is folded once and then searched for many facts; a transcript is folded and indexed once ([`History`]).
 
 mod fact;
+mod false_values;
 mod finder;
 mod history;
 mod literal_forms;
@@ -12,6 +13,7 @@ mod topic;
 mod variants;
 
 pub use fact::Fact;
+pub use false_values::with_false_value;
 pub use finder::FactFinder;
 pub use history::History;
 pub use literal_forms::literal_forms;

@@ -1,0 +1,127 @@
+//! The check of judges on answers of the run: in some that were graded well, one expected fact is made false wherever it is
+//! mentioned, and they are graded again. A judge who reads facts grades nearly all of them lower; one who does not passed its
+//! self-test by other means, and its grades of this run mean little.
+
+use std::collections::BTreeMap;
+
+use super::error::EvaluationError;
+use super::event::Listening;
+use super::recorder::RunCounts;
+use super::regrade::{AnswerRows, Regrader, spread};
+use crate::action::Digest;
+use crate::judge::{Dimension, grade};
+use crate::pipeline::JudgeIx;
+use crate::plan::{AnswerToRegrade, Output, Task, regrading};
+use crate::results::{AnswerScores, Design, FalseFactCheck, ResultsFolder, Row, ScoredRow, SetError};
+use lexical::facts::with_false_value;
+
+/// Answers of which a judge grades at least this well.
+const GOOD: f64 = 3.0;
+/// Where more facts are expected, a false one may cost nothing.
+const MOST_FACTS: usize = 4;
+
+/// An answer with a fact made false.
+struct FalseAnswer {
+    /// What the true one got.
+    before: f64,
+    task: Task,
+}
+
+/// Checks the judges of a run.
+pub(super) struct FalseFacts<'r> {
+    pub(super) regrader: &'r Regrader<'r>,
+}
+
+impl FalseFacts<'_> {
+    /// Whether there is a judge to check.
+    pub(super) fn are_due(&self) -> bool {
+        self.regrader.pipeline.settings.regrade
+            && self.regrader.pipeline.judges.iter().any(|judge| !judge.model.is_lexical())
+    }
+
+    /// Checks each judge that is a model. One with too few answers in which a fact can be made false is not checked, nor is one
+    /// that may not be asked.
+    ///
+    /// # Errors
+    /// Rows that cannot be read, a cache or a file that cannot be written.
+    pub(super) fn check(
+        &self,
+        folder: &ResultsFolder,
+        design: &Design,
+        (listening, counts): (&Listening<'_>, &mut RunCounts),
+    ) -> Result<Vec<FalseFactCheck>, EvaluationError> {
+        let mut checks = Vec::new();
+        for (at, judge) in
+            self.regrader.pipeline.judges.iter().enumerate().filter(|(_, judge)| !judge.model.is_lexical())
+        {
+            let answers = self.false_answers((JudgeIx(at), &judge.name.0), folder, design)?;
+            let tasks: Vec<Task> = answers.iter().map(|answer| answer.task.clone()).collect();
+            let outputs = self.regrader.perform(&tasks, (listening, counts))?;
+            let mut graded = answers.iter().zip(&outputs).filter_map(|(answer, output)| match output {
+                Some(Output::Grades(grades)) => {
+                    let scores = grade(&self.regrader.pipeline.rubric, grades);
+                    let scores = scores.iter().map(|(dimension, score)| (dimension, score.value())).collect();
+                    Some(fact_score(&scores)? < answer.before)
+                }
+                _ => None,
+            });
+            let lower: Vec<bool> = graded.by_ref().collect();
+            let Some(of) = FalseFactCheck::SIZES.into_iter().find(|size| lower.len() >= *size) else { continue };
+            let lower = lower.into_iter().take(of).filter(|lower| *lower).count();
+            checks.push(FalseFactCheck { judge: judge.name.0.to_string(), lower, of });
+        }
+        Ok(checks)
+    }
+
+    /// The answers to ask a judge about, no more than a check has; none where they are too few for any.
+    fn false_answers(
+        &self,
+        (judge, name): (JudgeIx, &str),
+        folder: &ResultsFolder,
+        design: &Design,
+    ) -> Result<Vec<FalseAnswer>, EvaluationError> {
+        let [whole, fewest] = FalseFactCheck::SIZES;
+        let chosen = spread(candidates(name, folder)?, 4 * whole);
+        let rows = folder.rows_in(&chosen.iter().flatten().copied().collect()).map_err(SetError::from)?;
+        let rows = chosen.iter().flatten().filter_map(|place| rows.get(place));
+        let answers: Vec<FalseAnswer> =
+            rows.filter_map(|row| self.false_answer(judge, design, row)).take(whole).collect();
+        Ok(if answers.len() < fewest { Vec::new() } else { answers })
+    }
+
+    fn false_answer(&self, judge: JudgeIx, design: &Design, row: &Row) -> Option<FalseAnswer> {
+        let loaded = self.regrader.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
+        let probe = loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)?;
+        let truths = [probe.expected_facts.as_slice(), &probe.superseded_facts].concat();
+        let text = probe.expected_facts.iter().find_map(|fact| with_false_value(&row.answer, fact, &truths))?;
+        let context = self.regrader.context(design, row)?;
+        let name = format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
+        let answer = AnswerToRegrade { name: &name, probe, text: &text, context: context.as_deref() };
+        let task = regrading(self.regrader.pipeline, judge, answer, None).ok()?;
+        Some(FalseAnswer { before: fact_score(&row.dimensions)?, task })
+    }
+}
+
+/// The answers that a judge graded well, each by a name without meaning.
+fn candidates(judge: &str, folder: &ResultsFolder) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
+    let mut found = BTreeMap::new();
+    for (place, row) in folder.rows()?.scored().enumerate() {
+        let row = row.map_err(SetError::from)?;
+        if row.judge == judge && is_candidate(&row) {
+            let at = (&row.fixture, row.point, &row.method, row.run);
+            let name = Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n));
+            found.insert(name, AnswerRows { fixture: row.fixture, places: vec![place] });
+        }
+    }
+    Ok(found)
+}
+
+fn is_candidate(row: &ScoredRow) -> bool {
+    let is_good = fact_score(&row.dimensions).is_some_and(|score| score >= GOOD);
+    row.judge_n == 1 && row.open_book.is_none() && (1..=MOST_FACTS).contains(&row.facts.len()) && is_good
+}
+
+/// The mean of the dimensions that are about facts.
+fn fact_score(scores: &AnswerScores) -> Option<f64> {
+    Some((scores.get(&Dimension::Accuracy)? + scores.get(&Dimension::Completeness)?) / 2.0)
+}
