@@ -50,7 +50,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     if let Some((query, spec)) = input.exchange.pending().zip(recovery.command.as_ref()) {
         return Ok(Work::Execute(search_program(recovery, spec, query, input.archive)));
     }
-    if answerer.model.is_lexical() {
+    if !answerer.model.is_asked() {
         return closed(answerer, input).map(Work::request);
     }
     let ModelRequest { turns, lane, .. } = closed(answerer, input)?;
@@ -130,12 +130,12 @@ fn closed(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, 
             InputValue::from("")
         }
     };
-    let is_lexical = answerer.model.is_lexical();
-    let context = if is_lexical { with_excerpts(context, &input.exchange.excerpts_text()) } else { context };
+    let is_asked = answerer.model.is_asked();
+    let context = if is_asked { context } else { with_excerpts(context, &input.exchange.excerpts_text()) };
     // No template can insert the instructions: only rules that stand in for a model read them.
     let instructions = (INSTRUCTIONS, answerer.template.text().into());
     let mut values = vec![("context", context), ("question", input.question.into()), instructions];
-    if let Some(recovery) = answerer.recovery.as_ref().filter(|_| is_lexical) {
+    if let Some(recovery) = answerer.recovery.as_ref().filter(|_| !is_asked) {
         // Rules have one query for a question: to ask again would return the same.
         let left = if input.exchange.rounds.is_empty() { input.exchange.left(recovery) } else { 0 };
         values.push((SEARCHES_LEFT, left.to_string().into()));

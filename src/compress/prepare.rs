@@ -157,7 +157,7 @@ fn suffixed(
     }
     turns.push(RequestTurn::Text(Role::User, prompt));
     // The stand-in reads no tools, so its key is not made of them.
-    let tools = input.session.offer.filter(|_| !model.is_lexical()).cloned();
+    let tools = input.session.offer.filter(|_| model.is_asked()).cloned();
     Ok(Work::request(ModelRequest { tools, ..ModelRequest::new(model, Operation::Generate, turns) }))
 }
 

@@ -182,7 +182,7 @@ impl Strategy {
     /// Whether its requests declare the tools of the session.
     pub fn declares_tools(&self) -> bool {
         let Strategy::Prompted { placement, model, .. } = self else { return false };
-        *placement == PromptPlacement::Last && !model.is_lexical()
+        *placement == PromptPlacement::Last && model.is_asked()
     }
 
     /// Whether one execution serves all runs: rules, the built-in model, and programs that say so.
@@ -190,7 +190,7 @@ impl Strategy {
         match self {
             Strategy::Rule(_) => true,
             Strategy::Command(command) => command.deterministic,
-            _ => self.model().is_some_and(ModelUse::is_lexical),
+            _ => self.model().is_some_and(|model| !model.is_asked()),
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) fn check_cost_limit(
 
 /// The model whose longest reply costs the most, among those that are asked live.
 fn dearest_reply(pipeline: &Pipeline, prices: &Prices) -> Option<DearestReply> {
-    let asked = stage_models(pipeline).filter(|model| !model.is_lexical() && model.lane != Lane::Batch);
+    let asked = stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
     let replies = asked.filter_map(|ModelUse { reference, provider, settings, lane }| {
         let tokens = longest_reply(provider.dialect, &reference.model, settings.max_output_tokens);
         let usd = prices.worst_case(reference, Tokens(0), tokens)?.0 * prices.lane_ratio(reference, *lane);

@@ -36,7 +36,7 @@ impl FalseFacts<'_> {
     /// Whether there is a judge to check.
     pub(super) fn are_due(&self) -> bool {
         self.regrader.pipeline.settings.regrade
-            && self.regrader.pipeline.judges.iter().any(|judge| !judge.model.is_lexical())
+            && self.regrader.pipeline.judges.iter().any(|judge| judge.model.is_asked())
     }
 
     /// Checks each judge that is a model. One with too few answers in which a fact can be made false is not checked, nor is one
@@ -51,8 +51,7 @@ impl FalseFacts<'_> {
         (listening, counts): (&Listening<'_>, &mut RunCounts),
     ) -> Result<Vec<FalseFactCheck>, EvaluationError> {
         let mut checks = Vec::new();
-        for (at, judge) in
-            self.regrader.pipeline.judges.iter().enumerate().filter(|(_, judge)| !judge.model.is_lexical())
+        for (at, judge) in self.regrader.pipeline.judges.iter().enumerate().filter(|(_, judge)| judge.model.is_asked())
         {
             let answers = self.false_answers((JudgeIx(at), &judge.name.0), folder, design)?;
             let tasks: Vec<Task> = answers.iter().map(|answer| answer.task.clone()).collect();

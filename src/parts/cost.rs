@@ -72,7 +72,7 @@ pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, siz
 
 fn call(model: &ModelUse, input: u64, output: u64) -> u64 {
     let cost = CALL + input + OUTPUT * longest(model, output);
-    if model.is_lexical() { cost / LOCAL } else { cost }
+    if model.is_asked() { cost } else { cost / LOCAL }
 }
 
 /// The usual length of a reply, unless a lower one is declared.

@@ -41,7 +41,7 @@ pub struct ProgramAccess {
 
 /// Those of the models that a provider is asked for: rules stand in for the others.
 pub fn asked_models<'m>(models: impl Iterator<Item = &'m ModelUse>) -> impl Iterator<Item = &'m ModelUse> {
-    models.filter(|model| !model.is_lexical())
+    models.filter(|model| model.is_asked())
 }
 
 impl ExternalAccess {

@@ -130,8 +130,8 @@ impl Matrix {
         Matrix {
             fixtures: pipeline.fixtures.iter().map(fixture).collect(),
             methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
-            answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
-            judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
+            answerer_is_fixed: pipeline.answerers.iter().map(|a| !a.model.is_asked()).collect(),
+            judge_is_fixed: pipeline.judges.iter().map(|j| !j.model.is_asked()).collect(),
             runs: pipeline.settings.runs,
             part: pipeline.part.clone(),
         }

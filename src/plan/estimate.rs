@@ -271,7 +271,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn add_blocked_steps(&mut self, cells: u64, task: &Task) {
         let answerers = &self.pipeline.answerers;
         let cells = cells as f64 / answerers.len().max(1) as f64;
-        for answerer in answerers.iter().filter(|answerer| !answerer.model.is_lexical()) {
+        for answerer in answerers.iter().filter(|answerer| answerer.model.is_asked()) {
             let Some(recovery) = &answerer.recovery else { continue };
             let found = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
             let lane = if recovery.batches_steps { answerer.model.lane } else { Lane::Live };

@@ -318,8 +318,9 @@ pub struct ModelUse {
 }
 
 impl ModelUse {
-    /// Whether the built-in rules answer: no request is sent, and every repetition is the same.
-    pub fn is_lexical(&self) -> bool {
-        self.provider.dialect == Dialect::Lexical
+    /// Whether requests are sent to it. Built-in rules stand in for a model that is not asked: they cost nothing, and every
+    /// repetition is the same.
+    pub fn is_asked(&self) -> bool {
+        self.provider.dialect != Dialect::Lexical
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Ping {
 pub(super) fn ping_models(pipeline: &Pipeline) -> Result<Vec<Ping>, Failure> {
     let generators = pipeline.generators.iter().map(|generator| &generator.model);
     let mut asked: Vec<&ModelUse> = Vec::new();
-    for model in stage_models(pipeline).chain(generators).filter(|model| !model.is_lexical()) {
+    for model in stage_models(pipeline).chain(generators).filter(|model| model.is_asked()) {
         if !asked.iter().any(|known| known.reference == model.reference) {
             asked.push(model);
         }

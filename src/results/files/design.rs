@@ -389,7 +389,7 @@ impl ModelInfo {
             settings: model.settings.clone(),
             prompt: prompt.map(Digest::hash),
             prompt_path,
-            lexical: model.is_lexical(),
+            lexical: !model.is_asked(),
             truncated_replies: None,
             cached_price_ratio: None,
             recovery: None,
