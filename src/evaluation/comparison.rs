@@ -28,8 +28,10 @@ pub struct ComparedSets {
 /// A side or the ledger cannot be read, or the two do not measure the same.
 pub fn compare_sides(
     results: &Path,
-    (a, b): (&str, &str),
-    (scope, is_recorded): (ComparisonScope, bool),
+    a: &str,
+    b: &str,
+    scope: ComparisonScope,
+    is_recorded: bool,
     lines: FindTextEdit<'_>,
 ) -> Result<ComparedSets, EvaluationError> {
     let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), EvaluationError> {
@@ -41,7 +43,7 @@ pub fn compare_sides(
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
     let CountedComparison { comparison, tries, .. } =
-        compare_counted(judged, (baseline, &b_folder), scope, false, lines)?;
+        compare_counted(judged, baseline, &b_folder, scope, false, lines)?;
     let unrecorded = if is_recorded { record_tries(&tries, &b_folder).err() } else { None };
     Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison, unrecorded })
 }
@@ -58,7 +60,8 @@ pub(super) struct CountedComparison {
 /// where the judged side does not say so itself.
 fn compare_counted(
     judged: Side<'_>,
-    (baseline, folder): (Side<'_>, &ResultsFolder),
+    baseline: Side<'_>,
+    folder: &ResultsFolder,
     scope: ComparisonScope,
     confirms: bool,
     lines: FindTextEdit<'_>,
@@ -106,7 +109,7 @@ pub(super) fn compared_to_baseline(
     let other = ResultSet::read(&folder)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };
-    let counted = compare_counted(judged, (baseline, &folder), set.manifest.compared_scope, confirms, lines)?;
+    let counted = compare_counted(judged, baseline, &folder, set.manifest.compared_scope, confirms, lines)?;
     Ok(Some((counted, folder)))
 }
 

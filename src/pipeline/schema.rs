@@ -66,7 +66,8 @@ fn pipeline() -> Value {
     for table in NAMED {
         tables[table]["items"]["required"] = json!(["name"]);
     }
-    tables["compress"]["items"]["allOf"] = keys_by_strategy().map(strategy_rule).collect();
+    tables["compress"]["items"]["allOf"] =
+        keys_by_strategy().map(|(strategy, keys)| strategy_rule(strategy, keys)).collect();
     let names = tables.as_object().into_iter().flat_map(Map::keys);
     let references: Map<String, Value> =
         names.map(|name| (name.clone(), json!({ "$ref": format!("#/definitions/{name}") }))).collect();
@@ -98,7 +99,7 @@ fn constraints() -> Value {
 }
 
 /// A method takes the keys of its strategy alone.
-fn strategy_rule((strategy, keys): (&str, Vec<&str>)) -> Value {
+fn strategy_rule(strategy: &str, keys: Vec<&str>) -> Value {
     let is_this = json!({ "properties": { "strategy": { "const": strategy } }, "required": ["strategy"] });
     json!({ "if": is_this, "then": { "propertyNames": { "enum": keys } } })
 }

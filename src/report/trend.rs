@@ -162,7 +162,7 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
         );
     }
     for (at, (method, mark)) in methods.iter().enumerate() {
-        svg.push_str(&line(points, (method, dimension), *mark, &|point| {
+        svg.push_str(&line(points, method, dimension, *mark, &|point| {
             x(point) + (at as f64 - methods.len() as f64 / 2.0) * 3.0
         }));
     }
@@ -171,7 +171,7 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
 }
 
 /// The scores of one method: marks with their intervals, joined where they can be compared.
-fn line(points: &[TrendPoint], (method, dimension): (&str, &str), mark: Mark, x: &dyn Fn(usize) -> f64) -> String {
+fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dyn Fn(usize) -> f64) -> String {
     let mut svg = format!("<g class=\"{}\">\n", mark.class());
     let mut before: Option<(f64, f64)> = None;
     for (at, point) in points.iter().enumerate() {

@@ -57,7 +57,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let is_first = self.shared.complete(resolved.key);
-        Ok(stats.cached((stage, resolved.key), is_first, resolved.unchanged)?)
+        Ok(stats.cached(stage, resolved.key, is_first, resolved.unchanged)?)
     }
 
     /// A cell has an output; `output` is it, where it was just read.

@@ -34,7 +34,8 @@ impl<'r> RunStats<'r> {
     /// An output was found in the cache, for the `first` cell with its action or for another one.
     pub(super) fn cached(
         &mut self,
-        (stage, key): (StageName, ActionKey),
+        stage: StageName,
+        key: ActionKey,
         is_first: bool,
         early_cutoff: bool,
     ) -> Result<(), FileError> {

@@ -166,12 +166,12 @@ pub fn level(values: &[f64]) -> Option<Estimate> {
 ///
 /// `None` for no values, or if one of them is no share.
 pub fn share(values: &[f64]) -> Option<Estimate> {
-    bounded(values, (0.0, 1.0))
+    bounded(values, 0.0, 1.0)
 }
 
 /// The same of differences of shares, from −1 to 1.
 pub fn share_difference(values: &[f64]) -> Option<Estimate> {
-    bounded(values, (-1.0, 1.0))
+    bounded(values, -1.0, 1.0)
 }
 
 /// The geometric mean of one size a cluster, with the t interval of its logarithm: sizes differ by factors, so that one
@@ -194,7 +194,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { center, ci95, p: None, se: None, ..found })
 }
 
-fn bounded(values: &[f64], (floor, ceiling): (f64, f64)) -> Option<Estimate> {
+fn bounded(values: &[f64], floor: f64, ceiling: f64) -> Option<Estimate> {
     if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
         return None;
     }

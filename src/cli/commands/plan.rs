@@ -63,7 +63,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = of_project(common, &args.select, &args.part, (&args.source, false), console)?;
+    let plan = of_project(common, &args.select, &args.part, &args.source, false, console)?;
     let exit = print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
@@ -184,7 +184,8 @@ pub(crate) fn of_project(
     common: &Common,
     select: &SelectArgs,
     part: &PartArgs,
-    (source, is_compared): (&PlanSource, bool),
+    source: &PlanSource,
+    is_compared: bool,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = part.number()?;

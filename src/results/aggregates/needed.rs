@@ -294,19 +294,19 @@ pub(in crate::results) fn paired_recall([judged, baseline]: [(&ResultSet, &str);
 
 /// Whether all contexts that two methods both have are the same.
 pub(in crate::results) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
-    let [a, b] = sides.map(digests);
+    let [a, b] = sides.map(|(set, method)| digests(set, method));
     a.iter().all(|(place, own)| b.get(place).is_none_or(|other| own == other))
 }
 
 /// The contexts of a method by fixture, point and run.
-fn digests<'s>((set, method): (&'s ResultSet, &str)) -> BTreeMap<(PointAt<'s>, u32), Digest> {
+fn digests<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<(PointAt<'s>, u32), Digest> {
     contexts(set, method).into_iter().map(|context| ((at(context), context.run), context.context)).collect()
 }
 
 /// The pairs of methods whose contexts are the same everywhere.
 pub(in crate::results) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
     let methods = set.design().methods.iter();
-    let all: Vec<_> = methods.map(|info| (info, digests((set, &info.name)))).collect();
+    let all: Vec<_> = methods.map(|info| (info, digests(set, &info.name))).collect();
     let mut found = Vec::new();
     for (at, (info, own)) in all.iter().enumerate() {
         for (other_info, other) in all.iter().skip(at + 1) {

@@ -289,7 +289,7 @@ fn pair_variants<'s>(
     let mut unmatched = Vec::new();
     for a in &left {
         let lone = explicit && left.len() == 1 && right.len() == 1;
-        match right.iter().find(|b| lone || is_pair(judged, baseline, explicit, (a, b))) {
+        match right.iter().find(|b| lone || is_pair(judged, baseline, explicit, a, b)) {
             Some(b) => {
                 pairs.push(VariantPair { a: *a, b: *b, explicit });
                 taken.insert(b.place);
@@ -319,7 +319,7 @@ fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
 }
 
 /// Whether two variants are a pair: of one name unless both were named, and read by one answerer where there are several.
-fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, (a, b): (&VariantRef<'_>, &VariantRef<'_>)) -> bool {
+fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &VariantRef<'_>, b: &VariantRef<'_>) -> bool {
     let lone = |side: &Side<'_>, of: &VariantRef<'_>| {
         side.set.variants.iter().filter(|other| other.method == of.variant.method).count() == 1
     };

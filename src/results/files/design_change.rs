@@ -34,8 +34,9 @@ impl DesignChange {
             let list = if old > new { &mut self.conflicts } else { &mut self.additions };
             list.push(format!("{name}: {old} → {new}"));
         }
-        let same =
-            |own: &[ModelInfo], other: &[ModelInfo]| own.len() == other.len() && own.iter().zip(other).all(same_asked);
+        let same = |own: &[ModelInfo], other: &[ModelInfo]| {
+            own.len() == other.len() && own.iter().zip(other).all(|(own, other)| same_asked(own, other))
+        };
         let parts = [
             (word("the rubric", "评分细则"), before.rubric != after.rubric),
             (word("the locale", "语言"), before.locale != after.locale),
@@ -123,7 +124,7 @@ impl DesignChange {
     }
 }
 
-fn same_asked((own, other): (&ModelInfo, &ModelInfo)) -> bool {
+fn same_asked(own: &ModelInfo, other: &ModelInfo) -> bool {
     let truncated_replies = own.truncated_replies.or(other.truncated_replies);
     let (prompt_path, cached_price_ratio) = (other.prompt_path.clone(), other.cached_price_ratio);
     ModelInfo { prompt_path, cached_price_ratio, truncated_replies, ..own.clone() } == *other

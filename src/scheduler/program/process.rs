@@ -34,7 +34,7 @@ pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, Stri
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
     let mut group = ProcessGroup::of_child(&child);
     let errors = Arc::new(Mutex::new(String::new()));
-    let communication = communicate((&mut child, &mut group), stdin, Arc::clone(&errors));
+    let communication = communicate(&mut child, &mut group, stdin, Arc::clone(&errors));
     let ended = tokio::time::timeout(spec.timeout, communication).await;
     let stderr = std::mem::take(&mut *errors.lock().unwrap_or_else(PoisonError::into_inner));
     if !stderr.is_empty() {
@@ -71,7 +71,8 @@ pub(super) fn start(spec: &CommandSpec) -> std::io::Result<Child> {
 
 /// Feeds and reads the child at once, so that neither side can block the other.
 async fn communicate(
-    (child, group): (&mut Child, &mut ProcessGroup),
+    child: &mut Child,
+    group: &mut ProcessGroup,
     stdin: Bytes,
     stderr: Arc<Mutex<String>>,
 ) -> std::io::Result<(ExitStatus, Vec<u8>)> {

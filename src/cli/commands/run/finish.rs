@@ -19,7 +19,8 @@ pub(super) fn print_summary(
     summary: &Summary,
     manifest: &Manifest,
     folder: &ResultsFolder,
-    (next, all): (&str, bool),
+    next: &str,
+    all: bool,
     console: &Console,
 ) {
     let locale = manifest.design.locale.of_report();

@@ -54,7 +54,7 @@ pub(super) fn conclude(
         write_whole(&given(common, file), junit(&summary, manifest.wall_s))?;
     }
     let next = next_command(exit, args, &summary, &manifest);
-    finish::print_summary(&summary, &manifest, &folder, (&next, args.comparison.all), console);
+    finish::print_summary(&summary, &manifest, &folder, &next, args.comparison.all, console);
     if let Some(error) = unsynced {
         return Err(error.into());
     }

@@ -44,7 +44,7 @@ pub(super) fn take_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> Inde
         ItemKey::Text(digest) => tables.set_text(digest, decoded(value)?),
         ItemKey::Count(digest) => tables.set_count(digest, decoded(value)?),
         ItemKey::Use(key) => tables.set_day(key, decoded(value)?),
-        ItemKey::Step(nonce, step) => tables.set_step((nonce, step), decoded(value)?),
+        ItemKey::Step(nonce, step) => tables.set_step(nonce, step, decoded(value)?),
         ItemKey::Pack(_) | ItemKey::Total => {}
     }
     Ok(())

@@ -128,7 +128,7 @@ impl Tables {
             FrameContent::Latest(places) => {
                 places.iter().for_each(|(place, key)| self.set_latest(prefix_of(place), *key));
             }
-            FrameContent::Journal(nonce, step) => self.set_step((*nonce, *step), at),
+            FrameContent::Journal(nonce, step) => self.set_step(*nonce, *step, at),
             FrameContent::Fields(_) | FrameContent::Unknown => {}
         }
     }
@@ -179,7 +179,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn set_step(&mut self, (nonce, step): (BatchNonce, BatchStep), at: FrameLocation) {
+    pub(super) fn set_step(&mut self, nonce: BatchNonce, step: BatchStep, at: FrameLocation) {
         self.journal.insert((nonce, step), at);
         self.note(ItemKey::Step(nonce, step));
     }

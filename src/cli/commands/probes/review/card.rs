@@ -100,7 +100,8 @@ impl Card {
     /// The card of an item; `None` if its probe or message is gone.
     pub(super) fn new(
         item: &ReviewItem,
-        (number, of): (usize, usize),
+        number: usize,
+        of: usize,
         session: &SearchableFixture,
         bank: &BankText,
     ) -> Option<Card> {

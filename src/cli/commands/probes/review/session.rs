@@ -145,7 +145,7 @@ impl Review {
             .clone();
         let bank = self.bank(&item.fixture)?;
         let session = self.session(&item.fixture)?;
-        Card::new(&item, (at + 1, of), session, &bank).ok_or_else(|| missing_probe(&item))
+        Card::new(&item, at + 1, of, session, &bank).ok_or_else(|| missing_probe(&item))
     }
 
     /// Writes what was decided. Whether the item is settled by that: an edited probe is shown again.
