@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::error::EvaluationError;
 use super::event::Listening;
 use super::recorder::RunCounts;
-use super::regrade::{AnswerRows, Regrader, spread};
+use super::regrade::{AnswerRows, Regrader, digest_of_answer, name_of_answer, spread};
 use crate::action::Digest;
 use crate::judge::{Dimension, grade};
 use crate::pipeline::JudgeIx;
@@ -56,7 +56,7 @@ impl FalseFacts<'_> {
             let answers = self.false_answers((JudgeIx(at), &judge.name.0), folder, design)?;
             let tasks: Vec<Task> = answers.iter().map(|answer| answer.task.clone()).collect();
             let outputs = self.regrader.perform(&tasks, (listening, counts))?;
-            let mut graded = answers.iter().zip(&outputs).filter_map(|(answer, output)| match output {
+            let graded = answers.iter().zip(&outputs).filter_map(|(answer, output)| match output {
                 Some(Output::Grades(grades)) => {
                     let scores = grade(&self.regrader.pipeline.rubric, grades);
                     let scores = scores.iter().map(|(dimension, score)| (dimension, score.value())).collect();
@@ -64,7 +64,7 @@ impl FalseFacts<'_> {
                 }
                 _ => None,
             });
-            let lower: Vec<bool> = graded.by_ref().collect();
+            let lower: Vec<bool> = graded.collect();
             let Some(of) = FalseFactCheck::SIZES.into_iter().find(|size| lower.len() >= *size) else { continue };
             let lower = lower.into_iter().take(of).filter(|lower| *lower).count();
             checks.push(FalseFactCheck { judge: judge.name.0.to_string(), lower, of });
@@ -89,12 +89,11 @@ impl FalseFacts<'_> {
     }
 
     fn false_answer(&self, judge: JudgeIx, design: &Design, row: &Row) -> Option<FalseAnswer> {
-        let loaded = self.regrader.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
-        let probe = loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)?;
+        let probe = self.regrader.probe(row)?;
         let truths = [probe.expected_facts.as_slice(), &probe.superseded_facts].concat();
         let text = probe.expected_facts.iter().find_map(|fact| with_false_value(&row.answer, fact, &truths))?;
         let context = self.regrader.context(design, row)?;
-        let name = format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
+        let name = name_of_answer(row);
         let answer = AnswerToRegrade { name: &name, probe, text: &text, context: context.as_deref() };
         let task = regrading(self.regrader.pipeline, judge, answer, None).ok()?;
         Some(FalseAnswer { before: fact_score(&row.dimensions)?, task })
@@ -107,9 +106,7 @@ fn candidates(judge: &str, folder: &ResultsFolder) -> Result<BTreeMap<Digest, An
     for (place, row) in folder.rows()?.scored().enumerate() {
         let row = row.map_err(SetError::from)?;
         if row.judge == judge && is_candidate(&row) {
-            let at = (&row.fixture, row.point, &row.method, row.run);
-            let name = Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n));
-            found.insert(name, AnswerRows { fixture: row.fixture, places: vec![place] });
+            found.insert(digest_of_answer(&row), AnswerRows { fixture: row.fixture, places: vec![place] });
         }
     }
     Ok(found)

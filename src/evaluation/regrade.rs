@@ -19,6 +19,7 @@ use crate::entries::EntryRecord;
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, RawBody, Task, regradings};
+use crate::probe::Probe;
 use crate::results::{
     AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder, Row, ScoredRow,
     SetError,
@@ -184,9 +185,7 @@ impl Sides<'_> {
         for (place, row) in self.baseline.rows()?.scored().enumerate() {
             let row = row.map_err(SetError::from)?;
             if row.judge_n == 1 && is_wanted(&row) {
-                let at = (&row.fixture, row.point, &row.method, row.run);
-                let name = Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n));
-                let answer = found.entry(name).or_default();
+                let answer = found.entry(digest_of_answer(&row)).or_default();
                 answer.fixture.clone_from(&row.fixture);
                 answer.places.push(place);
             }
@@ -198,10 +197,9 @@ impl Sides<'_> {
     /// cache, or the project has it no more.
     fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradedAnswer> {
         let row = *rows.first()?;
-        let loaded = self.regrader.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
-        let probe = loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)?;
+        let probe = self.regrader.probe(row)?;
         let context = self.regrader.context(self.design, row)?;
-        let name = format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
+        let name = name_of_answer(row);
         let answer = AnswerToRegrade { name: &name, probe, text: &row.answer, context: context.as_deref() };
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
         let of_judge = |judge: &str| rows.iter().find(|row| row.judge == judge).map(|row| row.dimensions.clone());
@@ -211,6 +209,12 @@ impl Sides<'_> {
 }
 
 impl Regrader<'_> {
+    /// The probe that an answer is to; `None` where the project has it no more.
+    pub(super) fn probe(&self, row: &Row) -> Option<&Probe> {
+        let loaded = self.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
+        loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
+    }
+
     /// The context behind an answer of a result set with this design; the inner `None` is one that judges do not see.
     pub(super) fn context(&self, design: &Design, row: &Row) -> Option<Option<String>> {
         if !self.pipeline.settings.judge_context {
@@ -223,6 +227,17 @@ impl Regrader<'_> {
         let body = RawBody { format: record.body_format(), bytes: &bytes };
         read_context(Preparer::new(self.pipeline, &matrix), task, body)
     }
+}
+
+/// Identifies the answer of a row, whoever graded it, by a name without meaning.
+pub(super) fn digest_of_answer(row: &ScoredRow) -> Digest {
+    let at = (&row.fixture, row.point, &row.method, row.run);
+    Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n))
+}
+
+/// Which answer a row is about, in names.
+pub(super) fn name_of_answer(row: &Row) -> String {
+    format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe)
 }
 
 /// The places of so many answers at most, a fixture after the other in turn.
