@@ -137,12 +137,6 @@ impl EntryMeta {
             lane,
         })
     }
-
-    /// The digests under which texts may be stored for this entry: those of its sources and inputs.
-    pub fn texts(&self) -> impl Iterator<Item = Digest> {
-        let sources = self.sources.0.values().map(|source| source.digest);
-        sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
-    }
 }
 
 /// The key of an entry, by the inputs that its header names.

@@ -272,8 +272,8 @@ impl PrunePlan {
         candidates: PruneCandidates,
         most: Option<u64>,
     ) -> Vec<ActionKey> {
-        let metas = snapshot.records().into_iter().filter_map(|record| snapshot.meta(&record).ok());
-        let named = metas.flat_map(|meta| meta.texts().collect::<Vec<_>>());
+        let headers = snapshot.records().into_iter().filter_map(|record| snapshot.header(&record).ok());
+        let named = headers.flat_map(|header| header.texts().collect::<Vec<_>>());
         let space = snapshot.disk_usage(&named.chain(candidates.sources).collect());
         let left = if space.total > most.unwrap_or(0) { space.total - space.derived } else { space.total };
         self.is_least = most.is_some();

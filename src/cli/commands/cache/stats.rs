@@ -11,12 +11,12 @@ use crate::action::ActionKey;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, left, money, right, short, size};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
+use crate::entries::{EntryMeta, EntryRecord};
 use crate::results::{Manifest, ResultsFolder, labels};
 use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usd, add_known};
-use store::cache::{CacheSnapshot, DiskUsage, Lookup, Record, now_ms};
+use store::cache::{CacheSnapshot, DiskUsage, EntryHeader, Lookup, Record, now_ms};
 
 /// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -122,8 +122,9 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
     let now = now_ms();
     let (mut costs, mut named) = (EntryCosts::new(), sources_of_labels(results));
     for record in snapshot.records() {
-        let meta = snapshot.meta(&record).ok();
-        named.extend(meta.iter().flat_map(EntryMeta::texts));
+        let header = snapshot.header(&record).ok();
+        named.extend(header.iter().flat_map(EntryHeader::texts));
+        let meta = header.and_then(EntryMeta::from_header);
         let model = meta.map_or_else(|| "(damaged)".to_owned(), |meta| model_of(&meta));
         stats.total.add(&record, record.cost);
         stats.by_stage.entry(record.stage_name().to_owned()).or_default().add(&record, record.cost);
