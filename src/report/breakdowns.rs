@@ -1,5 +1,5 @@
-//! Descriptive tables without verdicts: what contexts say, open book, survival by age, and constraints. They are the same in terminal, Markdown and
-//! page.
+//! Descriptive tables without verdicts: what contexts say, open book, survival by age, and constraints. They are the same in
+//! terminal, Markdown and page.
 
 use std::collections::BTreeSet;
 

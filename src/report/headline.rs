@@ -232,7 +232,7 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     format!("{name}{of} {}{}{why}", signed(method.difference), figures(method, tr))
 }
 
-/// `anchored loses the constraint `no new dependency``: the gate fails for it.
+/// `` anchored loses the constraint `no new dependency` ``: the gate fails for it.
 fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| loss.is_confirmed).collect();
     let (first, more) = losses.split_first()?;
@@ -248,7 +248,7 @@ fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     })
 }
 
-/// `` `no new dependency` looks lost in anchored (no judge was asked)``: a warning.
+/// `` the constraint `no new dependency` of anchored may be lost: no judge was asked ``: a warning.
 fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| !loss.is_confirmed).collect();
     let (first, more) = losses.split_first()?;
