@@ -51,8 +51,11 @@ fn judge(request: &str, instructions: &str) -> String {
     let results: Vec<serde_json::Value> = match serde_json::from_str::<GradingRequest>(request) {
         Ok(request) => {
             let grade = LiteralGrade::new(&graded_answer(&request), locale);
-            let result = |id: &CriterionId| json!({"criterionId": id, "score": grade.score(aspect(id)), "reasoning": grade.reasoning()});
-            request.rubric_criteria.iter().map(result).collect()
+            let results = request.rubric_criteria.iter().map(|id| {
+                let score = grade.score(aspect(id).unwrap_or(Aspect::Completeness));
+                json!({"criterionId": id, "score": score, "reasoning": grade.reasoning()})
+            });
+            results.collect()
         }
         Err(_) => Vec::new(),
     };
@@ -70,9 +73,9 @@ fn graded_answer(request: &GradingRequest) -> GradedAnswer<'_> {
     }
 }
 
-/// What a criterion of the built-in rubrics grades; of any other, completeness.
-fn aspect(criterion: &CriterionId) -> Aspect {
-    match criterion.0.as_ref() {
+/// What a criterion of the built-in rubrics grades; `None` for one of a user's own rubric.
+fn aspect(criterion: &CriterionId) -> Option<Aspect> {
+    Some(match criterion.0.as_ref() {
         "accuracy_factual" | "accuracy_technical" => Aspect::Accuracy,
         "context_conversation_state" => Aspect::Currency,
         "context_artifact_state" | "artifact_files_created" => Aspect::FilesNamed,
@@ -82,8 +85,9 @@ fn aspect(criterion: &CriterionId) -> Aspect {
         "continuity_reasoning" => Aspect::Reasons,
         "instruction_format" => Aspect::Form,
         "instruction_constraints" => Aspect::Constraints,
-        _ => Aspect::Completeness,
-    }
+        "completeness_coverage" | "completeness_depth" | "continuity_work_state" => Aspect::Completeness,
+        _ => return None,
+    })
 }
 
 /// Proposes probes about a rendered transcript, in the shape that a model's reply has.
@@ -131,6 +135,15 @@ mod tests {
                 let verdict = self_tested(locale, seed);
                 assert!(verdict.passed, "{locale:?} {seed}: {verdict:#?}");
             }
+        }
+    }
+
+    #[test]
+    fn each_criterion_of_the_built_in_rubrics_has_an_aspect() {
+        for locale in [Locale::En, Locale::Zh] {
+            let rubric = Rubric::built_in(locale);
+            let criteria = ProbeType::ALL.into_iter().flat_map(|kind| rubric.criteria_for(kind, Scope::ByType));
+            criteria.for_each(|one| assert!(aspect(&one.id).is_some(), "{} is graded by no rule", one.id));
         }
     }
 

@@ -51,7 +51,7 @@ const MODULES: &[(&str, &[&str])] = &[
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
     ("sled::", &["crates/store/src/cache/index/tree.rs"]),
-    ("zstd::", &["crates/store/src/cache/packs/pack.rs", "src/results/files/lines_file.rs"]),
+    ("zstd::", &["crates/store/src/cache/packs/mod.rs", "src/results/files/lines_file.rs"]),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),
     ("governor::", &["crates/models/src/limits/buckets.rs"]),
     ("reqwest::", &["crates/base/src/http.rs", "crates/models/src/http.rs"]),
@@ -61,7 +61,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("opendal::", &["crates/store/src/remote/object_store.rs"]),
     ("opendal_http_transport_reqwest::", &["crates/store/src/remote/object_store.rs"]),
     ("minijinja::", &["src/action/template.rs"]),
-    ("regex_automata::", &["crates/base/src/tokenizer.rs"]),
+    ("regex_automata::", &["crates/base/src/tokens.rs"]),
     // Pipelines and rubrics are the files that users write.
     ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs", "src/judge/selftest/templates.rs"]),
     ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/findings.rs"]),

@@ -114,7 +114,14 @@ const score = (value) => (isNumber(value) ? value.toFixed(2) : UNKNOWN);
 const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits)}%` : UNKNOWN);
 const integer = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en-US') : UNKNOWN);
 const signed = (value) => (isNumber(value) ? `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}` : UNKNOWN);
-const money = (value) => (isNumber(value) ? `$${value.toFixed(value !== 0 && value < 1 ? 4 : 2)}` : UNKNOWN);
+/** An amount as `Usd` writes it in Rust: `$0`, `$1.50`, and below a cent `$0.0040` or `<$0.0001`. */
+const money = (value) => {
+  if (!isNumber(value)) return UNKNOWN;
+  const [sign, amount] = [value < 0 ? '-' : '', Math.abs(value)];
+  if (amount === 0) return '$0';
+  if (amount < 0.00005) return `${sign}<$0.0001`;
+  return `${sign}$${amount.toFixed(amount < 0.01 ? 4 : 2)}`;
+};
 const range = (ends, write = score) => (Array.isArray(ends) ? `[${write(ends[0])}, ${write(ends[1])}]` : '');
 /** A count in few characters. */
 const compact = (value) => {

@@ -154,8 +154,9 @@ impl BuiltInTemplate {
             Locale::Zh => (chinese, self.chinese),
         };
         // The texts are our own and a test compiles each: this cannot fail on anything a user sends.
-        let compile = || Template::new(text, self.variables).unwrap_or_else(|fault| unreachable!("{fault}"));
-        compiled.get_or_init(compile).clone()
+        let template = compiled
+            .get_or_init(|| Template::new(text, self.variables).unwrap_or_else(|fault| unreachable!("{fault}")));
+        template.clone()
     }
 }
 

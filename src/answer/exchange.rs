@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::recovery::{LINE, Recovery, SearchProtocol, TOOL};
+use super::answerer::{LINE, Recovery, SearchProtocol, TOOL};
 use crate::action::{ActionKey, Digest};
 use base::locale::Locale;
 use base::units::Usd;
@@ -175,8 +175,8 @@ fn text_of(recovery: &Recovery, found: &[Excerpt]) -> String {
     if found.is_empty() {
         return recovery.nothing_found().to_owned();
     }
-    let one = |excerpt: &Excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text);
-    found.iter().map(one).collect::<Vec<_>>().join("\n\n")
+    let excerpts = found.iter().map(|excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text));
+    excerpts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// The searches that a reply asks for; `None` of an answer.
@@ -213,8 +213,11 @@ pub fn read_request(
     if queries.is_empty() {
         return Ok(None);
     }
-    let query = |query: &str| if query.is_empty() { Err(Fault::NoQuery) } else { Ok(query.into()) };
-    let asked = queries.into_iter().map(|text| count(query(text))).collect();
+    let asked = queries.into_iter().map(|query| match query {
+        "" => count(Err(Fault::NoQuery)),
+        query => count(Ok(query.into())),
+    });
+    let asked = asked.collect();
     Ok(Some(SearchRequest { reply: reply.text.trim().into(), asked }))
 }
 

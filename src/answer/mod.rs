@@ -3,18 +3,12 @@
 //! Invariants: a bound context goes to the provider that made it, byte for byte; an answer is never empty.
 //! Deliberately absent: names of fixtures and methods.
 
-mod spec;
-mod recovery;
-mod prompts;
+mod answerer;
 mod exchange;
-mod program;
 mod prepare;
 mod read;
 
+pub use answerer::{Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies};
 pub use exchange::{Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request};
-pub use prepare::{AnswerFault, AnswerInput, prepare, with_excerpts};
-pub use program::{SearchFault, excerpts_digest, read_excerpts};
-pub use prompts::{QUESTION, VARIABLES, built_in};
-pub use read::{Answer, read};
-pub use recovery::{OPEN_BOOK, Recovery, SearchProtocol};
-pub use spec::{Answerer, AnswererName, TruncatedReplies};
+pub use prepare::{AnswerFault, AnswerInput, QUESTION, VARIABLES, built_in, prepare, with_excerpts};
+pub use read::{Answer, SearchFault, excerpts_digest, read, read_excerpts};

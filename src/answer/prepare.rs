@@ -1,14 +1,33 @@
-//! Context and question to work.
+//! Context and question to work, with the built-in prompt.
 
+use super::answerer::{Answerer, Recovery, SearchProtocol};
 use super::exchange::{Exchange, Round, call_ids};
-use super::recovery::{Recovery, SearchProtocol};
-use super::spec::Answerer;
 use crate::action::{
-    ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn, SEARCHES_LEFT, TemplateFault, Work,
+    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn, SEARCHES_LEFT,
+    Template, TemplateFault, Variable, Work,
 };
 use crate::compress::{CommandSpec, ContextRef, SpanText};
+use base::locale::Locale;
 use models::{CallResult, Endpoint, Lane, Operation, ToolOffer};
 use sessions::transcript::Role;
+
+/// The variables an answer prompt may use.
+pub const VARIABLES: &[Variable] = &["context", QUESTION];
+
+/// The variable in which the requests from one context differ.
+pub const QUESTION: Variable = "question";
+
+static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/answer.md"),
+    include_str!("../../assets/prompts/zh/answer.md"),
+    VARIABLES,
+);
+
+/// The built-in answer prompt: the context first and the question last, so that all questions to one context begin
+/// with the same text and a provider's prompt cache can serve it.
+pub fn built_in(locale: Locale) -> Template {
+    PROMPT.get(locale)
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerInput<'a> {
@@ -168,8 +187,8 @@ fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Digest, Template};
-    use crate::answer::{AnswererName, VARIABLES};
+    use crate::action::Digest;
+    use crate::answer::AnswererName;
     use models::{Dialect, Limits, ModelRef, ModelUse, ProviderSpec, Settings};
     use sessions::transcript::Message;
     use std::convert::Infallible;
@@ -236,5 +255,28 @@ mod tests {
         assert_eq!(items.digest(), Digest::hash("[1]"));
         assert_eq!(prompt_text(question), "C: Q:why?");
         assert!(matches!(turns(&bound("elsewhere"), None), Err(AnswerFault::OtherProvider { .. })));
+    }
+
+    #[test]
+    fn questions_to_one_context_differ_only_at_the_end() {
+        for locale in [Locale::En, Locale::Zh] {
+            let text = |question: &str| {
+                let values = vec![("context", "C".repeat(500).into()), ("question", question.into())];
+                let prompt = built_in(locale).fill("prompt", values).expect("fills");
+                prompt.text(&|_| Ok::<_, Infallible>("".into())).expect("text").to_string()
+            };
+            let (one, two) = (text("Which port?"), text("Why that port?"));
+            let common = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
+            assert!(one.len() - common <= "Which port?\n".len() + 1, "{common} of {}", one.len());
+        }
+    }
+
+    #[test]
+    fn an_empty_context_is_not_quoted_as_one() {
+        for locale in [Locale::En, Locale::Zh] {
+            let prompt = built_in(locale).fill("prompt", vec![("context", "".into()), ("question", "q".into())]);
+            let text = prompt.expect("fills").text(&|_| Ok::<_, Infallible>("".into())).expect("text");
+            assert!(!text.contains("<context>"));
+        }
     }
 }

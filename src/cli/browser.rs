@@ -8,11 +8,10 @@ use crate::evaluation::variable;
 /// Opens a file or an address; whether a browser was started. A browser may run for hours, so this does not wait for
 /// it.
 pub(crate) fn open_in_browser(address: &OsStr) -> bool {
-    let is_started = |mut command: Command| {
-        let silent = command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    programs().into_iter().any(|mut program| {
+        let silent = program.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         silent.spawn().is_ok()
-    };
-    programs().into_iter().any(is_started)
+    })
 }
 
 /// The programs to try, in order. `BROWSER` is a list of them, as in other tools.

@@ -86,16 +86,16 @@ impl CommandLine {
         let target =
             command.split(' ').try_fold(&self.program, |program, word| program.find_subcommand(word).ok_or(program));
         let (Ok(target) | Err(target)) = target;
-        let is_taken = |name: &str| target.get_arguments().any(|arg| arg.get_id() == name);
-        let flags = self.flags.iter().filter(|(name, _)| is_taken(name)).map(|(_, words)| format!(" {words}"));
-        format!("compeval {command}{}", flags.collect::<String>())
+        let known =
+            self.flags.iter().filter(|(name, _)| target.get_arguments().any(|arg| arg.get_id() == name.as_str()));
+        format!("compeval {command}{}", known.map(|(_, words)| format!(" {words}")).collect::<String>())
     }
 }
 
 /// The flags on the command line, in their order.
 fn flags(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
-    let is_typed = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    let mut given: Vec<&Arg> = command.get_arguments().filter(is_typed).collect();
+    let mut given: Vec<&Arg> = command.get_arguments().collect();
+    given.retain(|arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine));
     given.sort_by_key(|arg| matches.index_of(arg.get_id().as_str()));
     given.into_iter().map(|arg| (arg.get_id().to_string(), words(arg, matches))).collect()
 }

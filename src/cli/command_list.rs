@@ -64,11 +64,10 @@ fn help_page(program: &Command) -> StyledStr {
 
 /// Why these words are no command: what takes the place of one of an earlier version; `None` if none was ever one.
 pub(super) fn former_command(words: &[String]) -> Option<String> {
-    let is_named = |former: &str| {
+    let (former, successor) = FORMER.iter().find(|(former, _)| {
         let parts: Vec<&str> = former.split(' ').collect();
         words.windows(parts.len()).any(|window| window == parts)
-    };
-    let (former, successor) = FORMER.iter().find(|(former, _)| is_named(former))?;
+    })?;
     Some(match successor {
         Some(successor) => format!("`compeval {former}` is now `{successor}`"),
         None => format!("`compeval {former}` was removed, and nothing takes its place"),
@@ -77,8 +76,8 @@ pub(super) fn former_command(words: &[String]) -> Option<String> {
 
 /// What takes the place of a flag of an earlier version; `None` if it never was one.
 pub(super) fn former_flag(words: &[String]) -> Option<String> {
-    let named = |flag: &str| words.iter().any(|word| word.split('=').next() == Some(flag));
-    let (former, successor) = FORMER_FLAGS.iter().find(|(former, _)| named(former))?;
+    let flags = words.iter().filter_map(|word| word.split('=').next());
+    let (former, successor) = FORMER_FLAGS.iter().find(|(former, _)| flags.clone().any(|flag| flag == *former))?;
     Some(format!("{former} is now `{successor}`"))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn registration(shell: clap_complete::Shell) -> Vec<u8> {
     script
 }
 
-/// The arguments are known by their names, which mean the same in every command but in this one.
+/// Adds candidates to arguments by their names, which mean the same in every command except `judge agreement`.
 fn with_candidates(command: Command) -> Command {
     if command.get_name() == "agreement" {
         return command;
@@ -50,8 +50,8 @@ fn with_candidates(command: Command) -> Command {
     command.mut_subcommands(with_candidates)
 }
 
-/// What `names` gives of the project of the command line; a project with mistakes gives nothing.
-fn of_project<I: IntoIterator<Item = String>>(names: impl FnMut(Pipeline) -> I) -> Vec<CompletionCandidate> {
+/// Candidates from the project that the command line selects; none if the project cannot be opened.
+fn candidates_of_project<I: IntoIterator<Item = String>>(names: impl FnMut(Pipeline) -> I) -> Vec<CompletionCandidate> {
     open_project(true).into_iter().flat_map(names).map(CompletionCandidate::new).collect()
 }
 
@@ -70,14 +70,14 @@ fn argument(names: &[&str]) -> Option<PathBuf> {
 }
 
 fn label_names() -> Vec<CompletionCandidate> {
-    of_project(|project| {
+    candidates_of_project(|project| {
         let found = labels(&project.results).unwrap_or_default();
         found.into_iter().map(|label| label.to_string())
     })
 }
 
 fn fixture_names() -> Vec<CompletionCandidate> {
-    of_project(|project| project.fixtures.into_iter().map(|loaded| loaded.fixture.name.clone()))
+    candidates_of_project(|project| project.fixtures.into_iter().map(|loaded| loaded.fixture.name.clone()))
 }
 
 fn probe_names() -> Vec<CompletionCandidate> {
@@ -88,11 +88,11 @@ fn probe_names() -> Vec<CompletionCandidate> {
 }
 
 fn method_names() -> Vec<CompletionCandidate> {
-    of_project(|project| project.methods.into_iter().map(|method| method.name.to_string()))
+    candidates_of_project(|project| project.methods.into_iter().map(|method| method.name.to_string()))
 }
 
 fn model_names() -> Vec<CompletionCandidate> {
-    let declared = of_project(|project| project.prices.into_keys().map(|model| model.to_string()));
+    let declared = candidates_of_project(|project| project.prices.into_keys().map(|model| model.to_string()));
     let known = known_models().chain(["lexical".to_owned()]).map(CompletionCandidate::new);
     declared.into_iter().chain(known).collect()
 }

@@ -9,10 +9,11 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
-use crate::scheduler::RunError;
+use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage};
 use base::locale::word;
 use base::say;
+use base::units::Usd;
 use store::cache::CacheError;
 use store::remote::{RemoteError, SettingsError};
 
@@ -48,7 +49,11 @@ impl Exit {
 
     /// The exit with the higher precedence: 130 > 6 > 5 > 7 > 100.
     pub(crate) fn and(self, other: Exit) -> Exit {
-        let rank = |exit: Exit| match exit {
+        if other.precedence() > self.precedence() { other } else { self }
+    }
+
+    fn precedence(self) -> u8 {
+        match self {
             Exit::Error | Exit::BadInput | Exit::EmptySelection => 6,
             Exit::Interrupted => 5,
             Exit::Budget => 4,
@@ -56,8 +61,7 @@ impl Exit {
             Exit::Pending => 2,
             Exit::Regression => 1,
             Exit::Done => 0,
-        };
-        if rank(other) > rank(self) { other } else { self }
+        }
     }
 }
 
@@ -133,7 +137,7 @@ impl Failure {
         }
     }
 
-    /// The same with what to do where the system refused something; `space` is what to do about a full disk.
+    /// Adds a hint if the system refused something; `space` is the hint for a full disk.
     fn with_way_out(self, space: &str) -> Failure {
         let hint = match self.shortage() {
             Some(Shortage::Space) => space,
@@ -235,6 +239,20 @@ impl From<EvaluationError> for Failure {
                     None => failure,
                 }
             }
+        }
+    }
+}
+
+/// Why nothing more may be sent, in terms of the flags that say so.
+pub(crate) fn budget_message(reached: BudgetReached) -> String {
+    match reached {
+        BudgetReached::Cost { limit, spent } => say!(
+            "the next request could exceed --max-cost {limit} ({} spent or reserved)",
+            "下一个请求可能超过 --max-cost {limit}（已用或预留 {}）",
+            Usd(spent)
+        ),
+        BudgetReached::Requests { limit } => {
+            say!("--max-requests {limit} were sent", "--max-requests {limit} 已用完")
         }
     }
 }
@@ -365,7 +383,7 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
     })
 }
 
-/// The results of the label that cannot be written, with the ways on.
+/// The failure for a label whose results cannot be written, with the commands that can.
 fn refused_writer(error: LabelWriterError) -> Failure {
     let typed = CommandLine::current();
     let other = typed.clone().with_label("NEW").command("run");

@@ -77,18 +77,21 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
         0 => say!("{one}:", "{chinese}："),
         _ => say!("{} {many}:", "{} 个{chinese}：", alike + 1),
     };
-    let place = first.position().map(|(file, line, column)| format!("{file}:{line}:{column}"));
     let more = (alike > 0).then(|| say!("and {alike} like it", "另有 {alike} 个同类"));
-    let place = place.into_iter().chain(more).collect::<Vec<_>>().join(" ");
+    let place = place_of(first).into_iter().chain(more).collect::<Vec<_>>().join(" ");
     let text = format!("{} {}", console.paint(style, &label), first.message());
-    let joined = |parts: [&str; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+
     match (first.kind(), first.advice()) {
         (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {
-            let below = joined([&place, advice.unwrap_or_default()]);
+            let below = join_parts([&place, advice.unwrap_or_default()]);
             vec![text, format!("  {}", console.paint(TextStyle::Dim, &below))]
         }
-        _ => vec![joined([&text, &place])],
+        _ => vec![join_parts([&text, &place])],
     }
+}
+
+fn join_parts(parts: [&str; 2]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
 /// Findings by kind, errors first, in the order in which each kind is first seen. An error without a place names its
@@ -98,10 +101,10 @@ fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     for severity in [Severity::Error, Severity::Warning] {
         for problem in problems.iter().filter(|problem| problem.kind() == severity) {
             let is_alone = severity == Severity::Error && problem.position().is_none();
-            let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
-                !is_alone && first.kind() == severity && pattern(first) == pattern(problem)
-            };
-            match kinds.iter_mut().find(is_alike) {
+            let known = kinds
+                .iter_mut()
+                .find(|(first, _)| !is_alone && first.kind() == severity && pattern(first) == pattern(problem));
+            match known {
                 Some((_, alike)) => alike.push(problem),
                 None => kinds.push((problem, Vec::new())),
             }
@@ -114,8 +117,8 @@ fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 fn pattern(problem: &Problem) -> String {
     let message = problem.message().split(" in message ").next().unwrap_or_default();
     let quoted = message.split(['`', '"']).step_by(2);
-    let is_fixed = |word: &&str| !word.contains(|c: char| c.is_ascii_digit() || c == '/');
-    quoted.flat_map(str::split_whitespace).filter(is_fixed).collect::<Vec<_>>().join(" ")
+    let words = quoted.flat_map(str::split_whitespace);
+    words.filter(|word| !word.contains(|c: char| c.is_ascii_digit() || c == '/')).collect::<Vec<_>>().join(" ")
 }
 
 /// Faults in files, each with its place, as miette draws them.
@@ -132,7 +135,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push_str(&format!("  also: {}\n", places(&alike)));
         }
     }
-    // The library that draws has a word of its own.
+    // miette has only the English word.
     own_color(&text.trim_end().replace("  help: ", word("  help: ", "  提示: ")))
 }
 
@@ -140,11 +143,11 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
 fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     let mut groups: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
     for problem in problems {
-        let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
-            (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
-        };
         let may_repeat = problem.kind() == Severity::Warning && problem.position().is_some();
-        match groups.iter_mut().find(is_alike).filter(|_| may_repeat) {
+        let known = groups.iter_mut().find(|(first, _)| {
+            (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
+        });
+        match known.filter(|_| may_repeat) {
             Some((_, alike)) => alike.push(problem),
             None => groups.push((problem, Vec::new())),
         }
@@ -155,12 +158,15 @@ fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 /// The places of problems; only the first if there are many.
 fn places(problems: &[&Problem]) -> String {
     const SHOWN: usize = 4;
-    let place = |(file, line, column): (&str, usize, usize)| format!("{file}:{line}:{column}");
-    let mut places: Vec<String> = problems.iter().filter_map(|p| p.position()).take(SHOWN).map(place).collect();
+    let mut places: Vec<String> = problems.iter().filter_map(|problem| place_of(problem)).take(SHOWN).collect();
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
         places.push(format!("and {more} more"));
     }
     places.join(", ")
+}
+
+fn place_of(problem: &Problem) -> Option<String> {
+    problem.position().map(|(file, line, column)| format!("{file}:{line}:{column}"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use base::locale::{Locale, word};
 use base::say;
-use base::units::Usd;
+pub(crate) use base::units::money;
+use base::units::{Tokens, Usd};
 
 /// Declares what is counted: the noun in English, and in Chinese with its measure word.
 macro_rules! nouns {
@@ -102,25 +103,14 @@ pub(crate) fn probe_type(kind: ProbeType) -> &'static str {
     word(kind.name(), kind.label(Locale::Zh))
 }
 
-/// Dollars; what is unknown is a dash, never 0.
-pub(crate) fn money(usd: Option<Usd>) -> String {
-    match usd {
-        None => "$–".to_owned(),
-        Some(Usd(0.0)) => "$0".to_owned(),
-        Some(Usd(amount)) if amount < 0.01 => format!("${amount:.4}"),
-        Some(Usd(amount)) => format!("${amount:.2}"),
-    }
-}
-
 /// What something cost, in a sentence.
 pub(crate) fn cost(usd: Option<Usd>) -> String {
-    if usd.is_some() { money(usd) } else { word("cost unknown", "费用未知").to_owned() }
+    usd.map_or_else(|| word("cost unknown", "费用未知").to_owned(), |usd| usd.to_string())
 }
 
 /// A word as a shell takes it.
 pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c)) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
@@ -161,6 +151,16 @@ pub(crate) fn short(number: Option<u64>) -> String {
     }
 }
 
+/// A number of tokens in four characters or so; unknown is a dash.
+pub(crate) fn short_tokens(tokens: Option<Tokens>) -> String {
+    short(tokens.map(|tokens| tokens.0))
+}
+
+/// A value as text; unknown is a dash.
+pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+}
+
 /// A span of time in its largest unit: `5 s`, `3 min`, `2 h`, `4 d`.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {
@@ -188,14 +188,6 @@ pub(crate) fn percent(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn unknown_money_is_a_dash() {
-        assert_eq!(
-            [money(None), money(Some(Usd(0.0))), money(Some(Usd(0.004))), money(Some(Usd(1.5)))],
-            ["$–", "$0", "$0.0040", "$1.50"]
-        );
-    }
 
     #[test]
     fn words_survive_a_shell() {

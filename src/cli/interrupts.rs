@@ -52,19 +52,19 @@ impl Interrupts {
     /// Handles Ctrl-C until the process ends; for the work that begins now, none was received yet.
     pub(crate) fn work_begins(&self, console: &Console) {
         self.state.received.store(0, Ordering::Relaxed);
-        // A receiver that was made before must not take this for a request.
+        // Receivers are notified only if this takes back a request.
         self.state.stop.send_if_modified(|asked| std::mem::replace(asked, StopRequest::No) != StopRequest::No);
         self.state.is_over.store(false, Ordering::Relaxed);
         if self.state.is_handled.swap(true, Ordering::Relaxed) {
             return;
         }
         let (state, console) = (self.state.clone(), *console);
-        let handle = move || {
+        let started = std::thread::Builder::new().name("interrupts".to_owned()).spawn(move || {
             if let Err(error) = state.forward_signals(console) {
                 tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
             }
-        };
-        if let Err(error) = std::thread::Builder::new().name("interrupts".to_owned()).spawn(handle) {
+        });
+        if let Err(error) = started {
             console.warn(
                 word("warning:", "警告："),
                 say!(

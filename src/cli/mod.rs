@@ -1,6 +1,5 @@
 //! The command line: arguments, one file per command, console, failures. The only module that prints.
 
-mod access;
 mod args;
 mod browser;
 mod command_line;
@@ -15,7 +14,6 @@ mod notices;
 mod screen;
 mod project;
 mod remote;
-mod run_log;
 mod part;
 mod stop_reasons;
 mod system_limits;
@@ -53,15 +51,15 @@ pub fn main() -> u8 {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => return refuse_command(&error),
-        Err(error) if error.kind() == ErrorKind::UnknownArgument && former_flag(&words()).is_some() => {
-            Console::plain().eprint(&format!("error: {}", former_flag(&words()).unwrap_or_default()));
+        Err(error) if error.kind() == ErrorKind::UnknownArgument && former_flag(&typed_words()).is_some() => {
+            Console::plain().eprint(&format!("error: {}", former_flag(&typed_words()).unwrap_or_default()));
             return Exit::BadInput.code();
         }
         Err(error) => {
             // Help and version are not errors; clap knows which stream they go to.
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-            let is_printed = error.print().map_or_else(|error| is_closed(&error), |()| true);
+            let is_printed =
+                error.print().map_or_else(|error| error.kind() == std::io::ErrorKind::BrokenPipe, |()| true);
             return match is_requested {
                 true if is_printed => Exit::Done.code(),
                 true => Exit::Error.code(),
@@ -69,7 +67,7 @@ pub fn main() -> u8 {
             };
         }
     };
-    speak(&cli.common);
+    choose_language(&cli.common);
     let console = Console::new(&cli.common);
     start_logging(cli.common.verbose, &console);
     let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
@@ -97,7 +95,7 @@ fn parse() -> Result<Cli, clap::Error> {
 }
 
 /// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
-fn speak(common: &Common) {
+fn choose_language(common: &Common) {
     if let Some(locale) = common.locale {
         return Locale::from(locale).choose();
     }
@@ -109,13 +107,14 @@ fn speak(common: &Common) {
 }
 
 /// The arguments of this process.
-fn words() -> Vec<String> {
+fn typed_words() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Says which command takes the place of a word of an earlier version, which one is spelled alike, or which there are.
+/// Prints why a command is unknown: which one replaced it, if an earlier version had it; else the one with a similar name,
+/// or all commands.
 fn refuse_command(error: &clap::Error) -> u8 {
-    let words = words();
+    let words = typed_words();
     let console = Console::plain();
     if let Some(why) = former_command(&words) {
         console.eprint(&format!("error: {why}"));

@@ -1,12 +1,11 @@
-//! Words the events of an evaluation that are worth a line of their own.
+//! Words the events of an evaluation that are worth a line of their own, and the hosts and programs that a project uses.
 
-use crate::cli::access::access_list;
 use crate::cli::findings::render_some;
 use crate::cli::format::{Noun, count, money};
 use crate::cli::part::part_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Event;
-use crate::pipeline::Problems;
+use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::CostEstimate;
 use base::locale::word;
 use base::say;
@@ -86,4 +85,19 @@ fn transfers(summary: &SharedSummary) -> Option<String> {
         .map(|(count, verb)| format!("{count} {verb}"))
         .collect();
     (!done.is_empty()).then(|| say!("Remote {}: {}.", "远程 {}：{}。", summary.url, done.join(", ")))
+}
+
+/// The hosts and programs that a project uses, on one line.
+pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
+    format!(
+        "{} {}",
+        console.paint(TextStyle::Strong, word("This project", "本项目")),
+        access.lines().join(word("; ", "；"))
+    )
+}
+
+/// The hosts and programs that a project uses, as a list with a heading.
+pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
+    let heading = console.paint(TextStyle::Strong, word("This project:", "本项目："));
+    [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
 }

@@ -117,13 +117,13 @@ pub(crate) fn part_line(part: &PartOfRun) -> String {
 /// Says which parts are unfinished or were run twice, and which judges failed in one. Returns the exit of the merge.
 pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, console: &Console) -> Exit {
     let mut exit = Exit::from(outcome.ending);
-    let names = |parts: &[PartNumber]| parts.iter().map(|part| part.index().to_string()).collect::<Vec<_>>().join(", ");
+
     let MergeCoverage { missing, incomplete, doubled, made_twice, .. } = coverage;
     if !doubled.is_empty() {
         let text = say!(
             "at the same time, in two processes, ran part {}; what both paid is counted",
             "分片 {} 在两个进程中同时运行；双方的花费都已计入",
-            names(doubled)
+            list_numbers(doubled)
         );
         console.warn(word("parts:", "分片："), text);
     }
@@ -139,13 +139,13 @@ pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, consol
     if !missing.is_empty() {
         console.warn(
             word("parts:", "分片："),
-            say!("these parts are not in the remote: {}", "远程缓存中没有这些分片：{}", names(missing)),
+            say!("these parts are not in the remote: {}", "远程缓存中没有这些分片：{}", list_numbers(missing)),
         );
     }
     if !incomplete.is_empty() {
         console.warn(
             word("parts:", "分片："),
-            say!("these parts have work left: {}", "这些分片还有工作未完成：{}", names(incomplete)),
+            say!("these parts have work left: {}", "这些分片还有工作未完成：{}", list_numbers(incomplete)),
         );
     }
     if outcome.ending != Ending::Complete {
@@ -162,6 +162,10 @@ pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, consol
         exit = exit.and(Exit::Error);
     }
     exit
+}
+
+fn list_numbers(parts: &[PartNumber]) -> String {
+    parts.iter().map(|part| part.index().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// What to do about missing cells.

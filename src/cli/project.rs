@@ -23,7 +23,7 @@ pub(crate) struct ProjectOptions {
     pub(crate) strict: bool,
     /// Whether calls will be made.
     pub(crate) needs_keys: bool,
-    /// Whether the banks do not matter, nor whether there is any fixture.
+    /// Whether neither banks nor fixtures are needed.
     pub(crate) without_banks: bool,
     /// Processes that share the providers' limits.
     pub(crate) sharers: Option<NonZeroU32>,
@@ -101,7 +101,7 @@ pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure>
 pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
     match &select.label {
         Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
-        None => Ok(Label::of_time(base::clock::now())),
+        None => Ok(Label::from_time(base::clock::now())),
     }
 }
 
@@ -122,8 +122,7 @@ fn non_empty(names: &[String]) -> Option<Vec<String>> {
 
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
-    let mut print = |event: &Event<'_>| print_notice(event, console);
-    Ok(evaluation::open_store(cache, &Listening::new(&mut print))?)
+    Ok(evaluation::open_store(cache, &Listening::new(&mut |event: &Event<'_>| print_notice(event, console)))?)
 }
 
 /// Prints the notices of the cache.

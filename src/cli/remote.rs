@@ -47,7 +47,7 @@ fn remote_modes() -> impl TypedValueParser<Value = RemoteMode> {
 }
 
 impl RemoteArgs {
-    /// The same for a command that uploads: whoever names a remote on its command line wants that.
+    /// These arguments for a command that uploads: a remote on its command line is written to, unless a mode is given.
     pub(crate) fn writing(&self) -> RemoteArgs {
         let is_meant = self.remote.is_some() && variable("COMPEVAL_REMOTE_MODE").is_none();
         let remote_mode = self.remote_mode.or(is_meant.then_some(RemoteMode::Write));
@@ -95,12 +95,16 @@ impl RemoteArgs {
     }
 
     /// The shared cache of a run. One that cannot be connected to is a warning.
-    pub(crate) fn of_run(&self, declared: &DeclaredRemote, console: &Console) -> Result<Option<SharedCache>, Failure> {
+    pub(crate) fn connect_for_run(
+        &self,
+        declared: &DeclaredRemote,
+        console: &Console,
+    ) -> Result<Option<SharedCache>, Failure> {
         self.connect(declared, console, SharedCache::new)
     }
 
-    /// What the remote of a run has, for a plan. One that cannot be connected to is a warning.
-    pub(crate) fn entries(
+    /// The entries of the remote of a run, for a plan. One that cannot be connected to is a warning.
+    pub(crate) fn connect_for_plan(
         &self,
         declared: &DeclaredRemote,
         console: &Console,
@@ -115,11 +119,16 @@ impl RemoteArgs {
         console: &Console,
         open: impl FnOnce(RemoteSettings) -> Result<T, RemoteError>,
     ) -> Result<Option<T>, Failure> {
-        let mut print = |event: &Event<'_>| print_notice(event, console);
-        Ok(connect_remote(self.given()?, declared, &Listening::new(&mut print), open)?)
+        let given = self.given()?;
+        Ok(connect_remote(
+            given,
+            declared,
+            &Listening::new(&mut |event: &Event<'_>| print_notice(event, console)),
+            open,
+        )?)
     }
 
-    /// The shared cache of a command that is about it.
+    /// The shared cache, for a command that cannot work without one.
     pub(crate) fn required(&self, declared: &DeclaredRemote) -> Result<SharedCache, Failure> {
         let given = self.given()?;
         let is_ignored = given.ignores(declared);

@@ -1,6 +1,7 @@
 //! What the user sees of an evaluation while it goes on: progress, notices, the address of the live page. It also lets
 //! Ctrl-C stop the work.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use crate::cli::notices::print_notice;
 use crate::cli::stop_reasons::print_stop_reasons;
 use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::evaluation::{Event, LiveServer, PartialResults, Started};
-use crate::scheduler::{Budget, BudgetLimits, StopRequest};
+use crate::judge::SelfTestVerdict;
+use crate::results::FailedAction;
+use crate::scheduler::{self, Budget, BudgetLimits, StopRequest};
 use base::locale::word;
 use base::say;
 
@@ -94,6 +97,36 @@ impl Screen {
     pub(crate) fn finish_live_page(&mut self, page: PathBuf) {
         if let Some(live) = self.live.take() {
             live.finish(page);
+        }
+    }
+}
+
+/// Draws the events of a command that asks models but writes no results, and counts what they say.
+pub(crate) struct RunLog {
+    pub(crate) screen: Screen,
+    pub(crate) executed: u64,
+    pub(crate) cached: u64,
+    pub(crate) failures: Vec<FailedAction>,
+    pub(crate) verdicts: BTreeMap<String, SelfTestVerdict>,
+}
+
+impl RunLog {
+    pub(crate) fn new(console: &Console) -> RunLog {
+        let screen = Screen::new(console);
+        RunLog { screen, executed: 0, cached: 0, failures: Vec::new(), verdicts: BTreeMap::new() }
+    }
+
+    pub(crate) fn on_event(&mut self, event: &Event<'_>) {
+        self.screen.on_event(event);
+        let Event::Step(step) = event else { return };
+        match step {
+            scheduler::Event::Cached { .. } => self.cached += 1,
+            scheduler::Event::Completed { .. } => self.executed += 1,
+            scheduler::Event::Failed(failure) => self.failures.push((*failure).clone()),
+            scheduler::Event::SelftestCompleted { judge, verdict } => {
+                self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
+            }
+            _ => {}
         }
     }
 }

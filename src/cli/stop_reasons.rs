@@ -1,59 +1,71 @@
-//! Why a run ended early, and what waits for a later one.
+//! What failed in a run, why it ended early, and what waits for a later one.
 
 use std::collections::BTreeMap;
 
+use crate::cli::failure::budget_message;
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Ended;
-use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
+use crate::results::FailedAction;
+use crate::scheduler::{OpenBatchNote, UntestedJudge};
 use base::locale::word;
 use base::say;
 
 /// Prints why a run ended early, if it did, and what waits for a later run.
 pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     let Ended { run, weaknesses, allow_weak_judge, .. } = ended;
-    let say = |what: &str| console.warn(word(word("stopped:", "已停止："), "已停止："), what);
     for UntestedJudge { judge, why } in &run.untested {
         let grades = if *allow_weak_judge {
             word("its grades may be meaningless", "其评分可能没有意义")
         } else {
             word("it was not used", "未采用它")
         };
-        say(&say!(
-            "the self-test of judge {judge} did not complete, so {grades}: {why}",
-            "评审 {judge} 的自检未完成，{grades}：{why}"
-        ));
+        warn_stopped(
+            console,
+            &say!(
+                "the self-test of judge {judge} did not complete, so {grades}: {why}",
+                "评审 {judge} 的自检未完成，{grades}：{why}"
+            ),
+        );
     }
     if !run.unaccounted.is_empty() {
-        say(&say!(
-            "only {} were accounted for; this is a bug in compeval, please report it",
-            "只核对到 {}；这是 compeval 的错误，请报告",
-            run.unaccounted.join(", ")
-        ));
+        warn_stopped(
+            console,
+            &say!(
+                "only {} were accounted for; this is a bug in compeval, please report it",
+                "只核对到 {}；这是 compeval 的错误，请报告",
+                run.unaccounted.join(", ")
+            ),
+        );
     }
-    if let Some(reached) = run.budget {
-        say(&say!("{reached}; run again with a larger budget to continue", "{reached}；请用更大的预算重新运行以继续"));
+    if let Some(reached) = run.budget.map(budget_message) {
+        warn_stopped(
+            console,
+            &say!("{reached}; run again with a larger budget to continue", "{reached}；请用更大的预算重新运行以继续"),
+        );
     }
     if !run.weak_judges.is_empty() {
         print_weak_judges(&run.weak_judges, weaknesses, *allow_weak_judge, console);
     }
     if let Some(broken) = &run.broken {
-        say(broken);
+        warn_stopped(console, broken);
     }
     if run.interrupted {
-        say(word(
-            "interrupted; finished work is saved, and the next run continues from there",
-            "已中断；完成的工作已保存，下次运行从这里继续",
-        ));
+        warn_stopped(
+            console,
+            word(
+                "interrupted; finished work is saved, and the next run continues from there",
+                "已中断；完成的工作已保存，下次运行从这里继续",
+            ),
+        );
     }
-    print_waiting(run, console);
+    if !run.batches.is_empty() {
+        print_batches(&run.batches, console);
+    }
 }
 
-/// Prints which requests wait for a later run.
-fn print_waiting(ended: &RunOutcome, console: &Console) {
-    if !ended.batches.is_empty() {
-        print_batches(&ended.batches, console);
-    }
+fn warn_stopped(console: &Console, why: &str) {
+    console.warn(word("stopped:", "已停止："), why);
 }
 
 /// Prints which batches are open, and how far they are.
@@ -100,4 +112,33 @@ fn print_weak_judges(
             console.eprint(&format!("  {judge}: {weakness}"));
         }
     }
+}
+
+/// The first failure with a cause, and the number of further ones.
+type Cause<'f> = (&'f FailedAction, usize);
+
+/// Groups failures by message and hint, in the order of the first of each group.
+fn causes(failures: &[FailedAction]) -> Vec<Cause<'_>> {
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    for failure in failures {
+        let known =
+            causes.iter_mut().find(|(first, _)| (&first.message, &first.hint) == (&failure.message, &failure.hint));
+        match known {
+            Some((_, others)) => *others += 1,
+            None => causes.push((failure, 0)),
+        }
+    }
+    causes
+}
+
+/// Prints the first `shown` causes. Returns the number of failures with other causes.
+pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &Console) -> usize {
+    let causes = causes(failures);
+    let (printed, left) = causes.split_at(shown.min(causes.len()));
+    for (failure, alike) in printed {
+        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let more = if *alike > 0 { say!(" and {alike} more", " 等，另有 {alike} 个") } else { String::new() };
+        console.error(word("failed:", "失败："), format_args!("{}{more}: {}{hint}", failure.place, failure.message));
+    }
+    left.iter().map(|(_, alike)| 1 + alike).sum()
 }

@@ -36,9 +36,10 @@ impl Context {
     /// Whether all of `messages` are in it, in their order and word for word: nothing of them was compressed.
     pub fn has_all(&self, messages: &[Message]) -> bool {
         let Context::Readable { messages: own } = self else { return false };
-        let says = |message: &&Message| !message.content.trim().is_empty() || !message.tool_calls.is_empty();
         let mut rest = own.iter();
-        let mut wanted = messages.iter().filter(says).peekable();
+        let wanted =
+            messages.iter().filter(|message| !message.content.trim().is_empty() || !message.tool_calls.is_empty());
+        let mut wanted = wanted.peekable();
         wanted.peek().is_some() && wanted.all(|message| rest.any(|one| says_the_same(one, message)))
     }
 
@@ -56,29 +57,31 @@ impl Context {
     pub fn verbatim_user_texts(&self) -> Option<Vec<String>> {
         let Context::Bound { items, .. } = self else { return None };
         let items: Vec<Value> = serde_json::from_str(items).unwrap_or_default();
-        let texts = |item: &Value| match item.get("content") {
+        let of_user = items.iter().filter(|item| item.get("role").and_then(Value::as_str) == Some("user"));
+        let texts = of_user.map(|item| match item.get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => {
                 let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
                 texts.join("\n")
             }
             _ => String::new(),
-        };
-        let of_user = items.iter().filter(|item| item.get("role").and_then(Value::as_str) == Some("user"));
-        Some(of_user.map(texts).filter(|text| !text.is_empty()).collect())
+        });
+        Some(texts.filter(|text| !text.is_empty()).collect())
     }
 }
 
 /// Whether two messages say and call the same; JSON may be spaced in another way.
 fn says_the_same(one: &Message, other: &Message) -> bool {
-    let call = |call: &ToolCall| {
-        let arguments: Option<Value> = serde_json::from_str(&call.function.arguments).ok();
-        let text = arguments.map_or_else(|| call.function.arguments.clone(), |arguments| arguments.to_string());
-        (call.function.name.clone(), text)
-    };
     one.role == other.role
         && one.content.trim() == other.content.trim()
-        && one.tool_calls.iter().map(call).eq(other.tool_calls.iter().map(call))
+        && one.tool_calls.iter().map(call_of).eq(other.tool_calls.iter().map(call_of))
+}
+
+/// The tool and the arguments of a call, in one spacing if they are JSON.
+fn call_of(call: &ToolCall) -> (&str, String) {
+    let (name, arguments) = (call.function.name.as_str(), call.function.arguments.as_str());
+    let parsed = serde_json::from_str::<Value>(arguments);
+    (name, parsed.map_or_else(|_| arguments.to_owned(), |parsed| parsed.to_string()))
 }
 
 fn text_of(messages: &[Message]) -> String {

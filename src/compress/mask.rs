@@ -28,8 +28,8 @@ pub(super) fn mask(
     let results: Vec<usize> =
         messages.iter().enumerate().filter(|(_, m)| m.role == Role::Tool).map(|(at, _)| at).collect();
     let old = results.get(..results.len().saturating_sub(keep_results)).unwrap_or_default();
-    let size = |message: &Message| count(&message.countable_text()).0;
-    let mut sizes: Vec<u64> = if target.is_some() { messages.iter().map(size).collect() } else { Vec::new() };
+    let counted = if target.is_some() { messages } else { &[] };
+    let mut sizes: Vec<u64> = counted.iter().map(|message| count(&message.countable_text()).0).collect();
     for result in old {
         if target.is_some_and(|target| sizes.iter().sum::<u64>() <= target.0) {
             return masked;
@@ -40,7 +40,7 @@ pub(super) fn mask(
         mask_arguments(masked.get_mut(calling), call);
         for changed in [*result, calling] {
             if let (Some(known), Some(message)) = (sizes.get_mut(changed), masked.get(changed)) {
-                *known = size(message);
+                *known = count(&message.countable_text()).0;
             }
         }
     }

@@ -94,8 +94,8 @@ fn conversation(
 ) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let system = fill(method, template, input, input.span.text.clone(), previous.clone())?;
-    let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
-    let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
+    let [inserts_previous, inserts_transcript] =
+        ["previous_summary", "transcript"].map(|name| system.used().any(|(variable, _)| variable == name));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
     if input.previous.is_some() && !inserts_previous {
         let earlier =
@@ -131,8 +131,8 @@ fn suffixed(
 ) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let prompt = fill(method, template, input, input.span.text.clone(), previous.clone())?;
-    let inserts = |name: &str| prompt.used().any(|(variable, _)| variable == name);
-    let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
+    let [inserts_previous, inserts_transcript] =
+        ["previous_summary", "transcript"].map(|name| prompt.used().any(|(variable, _)| variable == name));
     let mut turns = Vec::new();
     if let Some(system) = input.session.system.filter(|system| !system.is_empty()) {
         let system = SESSION_SYSTEM.get(input.locale).fill("session system", vec![("system", system.into())])?;

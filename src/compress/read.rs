@@ -9,7 +9,7 @@ use super::prompts::missing_sections;
 use super::shape::Kept;
 use super::spec::{Method, Strategy};
 use crate::action::{Digest, DigestBuilder};
-use models::{Completion, ModelUse};
+use models::Completion;
 use sessions::transcript::Message;
 
 /// The output of a compression, as the cache stores it.
@@ -97,24 +97,20 @@ pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) ->
 
 /// The names of the context that a compression with this `out` yields, without its bytes.
 pub fn context_ref(method: &Method, out: Digest, kept: Option<&Kept>) -> ContextRef {
-    let bound = |model: &ModelUse, text| ContextRef::Bound {
-        items: out,
-        text,
-        endpoint: model.provider.endpoint.clone(),
-        model: model.reference.model.clone(),
-    };
-    match &method.strategy {
+    let (model, text) = match &method.strategy {
         Strategy::Prompted { .. } => {
             let text = kept.map_or(out, |kept| {
                 DigestBuilder::new("kept context").field("summary", out.0).field("kept", kept.digest.0).finish()
             });
-            ContextRef::Readable { text }
+            return ContextRef::Readable { text };
         }
-        Strategy::Rule(_) => ContextRef::Readable { text: out },
-        Strategy::Command(_) => ContextRef::Readable { text: derived("program context", out) },
-        Strategy::Opaque { model } => bound(model, None),
-        Strategy::ProviderCompaction { model, .. } => bound(model, Some(derived("compaction text", out))),
-    }
+        Strategy::Rule(_) => return ContextRef::Readable { text: out },
+        Strategy::Command(_) => return ContextRef::Readable { text: derived("program context", out) },
+        Strategy::Opaque { model } => (model, None),
+        Strategy::ProviderCompaction { model, .. } => (model, Some(derived("compaction text", out))),
+    };
+    let (endpoint, model) = (model.provider.endpoint.clone(), model.reference.model.clone());
+    ContextRef::Bound { items: out, text, endpoint, model }
 }
 
 /// Names the state that a compression with this `out` leaves to the next point, if its strategy keeps any. A summary is

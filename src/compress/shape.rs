@@ -59,6 +59,14 @@ pub struct Kept {
     pub digest: Digest,
 }
 
+/// A number of tokens as tables show it: `20k`, `1500`.
+fn shown_tokens(tokens: Tokens) -> String {
+    match tokens.0 {
+        number if number >= 1000 && number % 1000 == 0 => format!("{}k", number / 1000),
+        number => number.to_string(),
+    }
+}
+
 impl Shape {
     pub fn is_empty(&self) -> bool {
         *self == Shape::default()
@@ -66,14 +74,10 @@ impl Shape {
 
     /// What is kept, as tables show it: `first 2, user 20k, 30%`.
     pub fn name(&self) -> String {
-        let thousands = |tokens: Tokens| match tokens.0 {
-            number if number >= 1000 && number % 1000 == 0 => format!("{}k", number / 1000),
-            number => number.to_string(),
-        };
         let head = (self.head > 0).then(|| format!("first {}", self.head));
-        let user = self.user.map(|tokens| format!("user {}", thousands(tokens)));
+        let user = self.user.map(|tokens| format!("user {}", shown_tokens(tokens)));
         let tail = self.tail.map(|tail| match tail {
-            Tail::Tokens(tokens) => thousands(tokens),
+            Tail::Tokens(tokens) => shown_tokens(tokens),
             Tail::Percent(percent) => format!("{percent}%"),
             Tail::Messages(messages) => format!("last {messages}"),
         });
@@ -94,9 +98,8 @@ impl Shape {
         let mut before = slice(0, head).to_vec();
         before.extend(self.user_messages(slice(head, tail), count));
         let (kept_tail, span) = (slice(tail, messages.len()), slice(from, to));
-        let size = |message: &Message| count(&message.countable_text());
         Kept {
-            tokens: before.iter().chain(kept_tail).map(size).sum(),
+            tokens: before.iter().chain(kept_tail).map(|message| count(&message.countable_text())).sum(),
             digest: DigestBuilder::new("kept")
                 .field("before", json_of(&before))
                 .field("tail", json_of(kept_tail))
@@ -139,8 +142,8 @@ impl Shape {
     fn user_messages(&self, messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
         let Some(mut room) = self.user else { return Vec::new() };
         let mut kept = Vec::new();
-        let is_said = |message: &&Message| message.role == Role::User && !message.content.trim().is_empty();
-        for message in messages.iter().filter(is_said).rev() {
+        let of_user = messages.iter().filter(|message| message.role == Role::User);
+        for message in of_user.rev().filter(|message| !message.content.trim().is_empty()) {
             let size = count(&message.content);
             if size <= room {
                 room = Tokens(room.0 - size.0);

@@ -14,7 +14,7 @@ pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str)
     let mut total = Tokens(0);
     for unit in units(messages).into_iter().rev() {
         let turn = messages.get(unit.clone()).unwrap_or_default();
-        total += turn.iter().map(|message| count(&message.countable_text())).sum();
+        total += size_of(turn, count);
         if total > target {
             break;
         }
@@ -26,8 +26,7 @@ pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str)
 /// `messages` without the oldest calls and their results, so many that the rest has at most `target` tokens. Every text
 /// stays. `None` if the texts alone are larger.
 pub(super) fn pruned(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Option<Vec<Message>> {
-    let size = |messages: &[Message]| messages.iter().map(|m| count(&m.countable_text())).sum::<Tokens>().0;
-    let mut total = size(messages);
+    let mut total = size_of(messages, count).0;
     let mut kept = Vec::new();
     for unit in units(messages) {
         let unit = messages.get(unit).unwrap_or_default();
@@ -38,10 +37,14 @@ pub(super) fn pruned(messages: &[Message], target: Tokens, count: &impl Fn(&str)
         }
         let bare = unit.first().map(|message| Message { tool_calls: Vec::new(), ..message.clone() });
         let text: Vec<Message> = bare.into_iter().filter(|message| !message.content.trim().is_empty()).collect();
-        total = total.saturating_sub(size(unit)) + size(&text);
+        total = total.saturating_sub(size_of(unit, count).0) + size_of(&text, count).0;
         kept.extend(text);
     }
     (total <= target.0).then_some(kept)
+}
+
+fn size_of(messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Tokens {
+    messages.iter().map(|message| count(&message.countable_text())).sum()
 }
 
 /// The stretches that are kept or dropped as one: a message, or a call with all its results.

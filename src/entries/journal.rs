@@ -8,6 +8,8 @@
 //!
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
 //! Versions without batches refuse the format of the cache instead of sending the requests again.
+//!
+//! A [`Refresh`] makes outputs again although the cache has them; it is under way as long as its batches are open.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -17,12 +19,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use super::meta::EntryCoordinate;
-use super::refresh::Refresh;
+use super::meta::{EntryCoordinate, EntryRecord};
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
 use base::units::Usd;
 use models::{BatchAccount, ModelRef, Operation, Price};
-use store::cache::{BatchNonce, BatchStep, CacheError, StepLog, Store, now_ms};
+use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
 
 /// The name of a line towards the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
 /// attempt.
@@ -187,7 +188,7 @@ impl Journal {
 
     /// The refresh of these stages: the one that open batches are part of, or a new one.
     pub fn refresh(&self, stages: BTreeSet<Stage>) -> Refresh {
-        Refresh::of(stages, self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref()))
+        Refresh::continue_or_begin(stages, self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref()))
     }
 
     /// The attempts that each action has behind it which came to nothing.
@@ -210,8 +211,10 @@ impl Journal {
         for (nonce, _) in steps.iter().filter(|(_, step)| *step == BatchStep::Closed) {
             journal.closed.extend(cache.read_step(*nonce, BatchStep::Closed, decode)?);
         }
-        let is_open = |nonce: &BatchNonce| !journal.closed.iter().any(|closed| closed.nonce == *nonce);
-        for (nonce, _) in steps.iter().filter(|(nonce, step)| *step == BatchStep::Intent && is_open(nonce)) {
+        for (nonce, _) in steps.iter().filter(|(_, step)| *step == BatchStep::Intent) {
+            if journal.closed.iter().any(|closed| closed.nonce == *nonce) {
+                continue;
+            }
             let id = cache.read_step(*nonce, BatchStep::Submitted, decode::<String>)?;
             let intent = cache.read_step(*nonce, BatchStep::Intent, decode_intent)?;
             journal.open.extend(intent.map(|intent| OpenBatch { intent, id }));
@@ -269,6 +272,39 @@ impl JournalRecord<'_> {
             JournalRecord::Closed(closed) => postcard::to_stdvec(closed),
         };
         encoded.map_err(|error| error.to_string())
+    }
+}
+
+/// The stages that a run refreshes. Batches may take several runs for it: each of them notes the refresh in what it
+/// submits, so that the next one continues with it instead of starting again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refresh {
+    stages: BTreeSet<Stage>,
+    /// Outputs made since then are new. Milliseconds since 1970 (UTC).
+    since: u64,
+}
+
+impl Refresh {
+    /// Continues the refresh of these stages that is under way, or begins one.
+    pub(super) fn continue_or_begin<'a>(
+        stages: BTreeSet<Stage>,
+        under_way: impl Iterator<Item = &'a Refresh>,
+    ) -> Refresh {
+        let since = under_way.filter(|refresh| refresh.stages == stages).map(|refresh| refresh.since).min();
+        Refresh { stages, since: since.unwrap_or_else(now_ms) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    pub fn has(&self, stage: Stage) -> bool {
+        self.stages.contains(&stage)
+    }
+
+    /// Whether a cached output is to be replaced.
+    pub fn replaces(&self, record: &Record) -> bool {
+        record.stage().is_some_and(|stage| self.has(stage)) && record.created < self.since
     }
 }
 

@@ -4,12 +4,10 @@
 //! read. [`Journal`] is what was submitted as batches, kept as steps. [`Refresh`] says which outputs are made again.
 
 mod meta;
-mod refresh;
 mod journal;
 
 pub use journal::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, JournalRecord, LineName, LineOutcome,
-    OpenBatch,
+    OpenBatch, Refresh,
 };
 pub use meta::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, key_of};
-pub use refresh::Refresh;

@@ -31,8 +31,8 @@ fn linked(file: &Path, start: &str) -> Option<PathBuf> {
 
 fn packed(git: &Path, name: &str) -> Option<String> {
     let refs = read(&git.join("packed-refs"))?;
-    let of = |line: &str| line.split_once(' ').filter(|(_, known)| *known == name).and_then(|(id, _)| object(id));
-    refs.lines().find_map(of)
+    let mut named = refs.lines().filter_map(|line| line.split_once(' ')).filter(|(_, known)| *known == name);
+    named.find_map(|(id, _)| object(id))
 }
 
 /// A name of an object: 40 digits of SHA-1, or 64 of SHA-256.

@@ -34,12 +34,10 @@ pub fn compare_sides(
     is_recorded: bool,
     lines: FindTextEdit<'_>,
 ) -> Result<ComparedSets, EvaluationError> {
-    let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), EvaluationError> {
-        let (folder, method) = open_side(results, text)?;
-        let set = ResultSet::read(&folder)?;
-        Ok((folder, set, method))
-    };
-    let ((a_folder, a, a_method), (b_folder, b, b_method)) = (read(a)?, read(b)?);
+    let (a_folder, a_method) = open_side(results, a)?;
+    let a = ResultSet::read(&a_folder)?;
+    let (b_folder, b_method) = open_side(results, b)?;
+    let b = ResultSet::read(&b_folder)?;
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
     let CountedComparison { comparison, tries, .. } =
@@ -74,7 +72,7 @@ fn compare_counted(
         return Ok(CountedComparison { comparison, tried: Tried::default(), tries: Vec::new() });
     }
     let ledger = Tries::read(folder)?;
-    let (tried, tries) = count_tries(&comparison, &own.design, other, (&ledger, &own.tried), confirms);
+    let (tried, tries) = count_tries(&comparison, &own.design, other, &ledger, &own.tried, confirms);
     let none = Regradings::default();
     let regradings = if own.regradings.baseline == other.started { &own.regradings } else { &none };
     let comparison = comparison.among(&tried).with_regradings(regradings);
@@ -115,26 +113,23 @@ pub(super) fn compared_to_baseline(
 
 /// Finds how texts that the cache has differ; without the cache or a text, only that they do.
 pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> TextEdit {
-    move |path, before, after| {
-        let text = |digest| cache.and_then(|cache| cache.read_text(digest));
-        match text(before).zip(text(after)) {
-            None => TextEdit::unknown(path),
-            Some((before, after)) => TextEdit {
-                path: path.to_owned(),
-                places: changed_places(path, &before, &after),
-                diff: signed_lines(&before, &after),
-            },
-        }
+    move |path, before, after| match cache.and_then(|cache| cache.read_text(before).zip(cache.read_text(after))) {
+        None => TextEdit::unknown(path),
+        Some((before, after)) => TextEdit {
+            path: path.to_owned(),
+            places: changed_places(path, &before, &after),
+            diff: signed_lines(&before, &after),
+        },
     }
 }
 
 /// The lines that differ, each after its sign.
 fn signed_lines(before: &str, after: &str) -> Vec<String> {
     let lines = hunks(before, after, 0).into_iter().flat_map(|hunk| hunk.lines);
-    let signed = |(side, line): (DiffSide, String)| match side {
+    let signed = lines.filter_map(|(side, line)| match side {
         DiffSide::Both => None,
         DiffSide::Old => Some(format!("-{line}")),
         DiffSide::New => Some(format!("+{line}")),
-    };
-    lines.filter_map(signed).collect()
+    });
+    signed.collect()
 }

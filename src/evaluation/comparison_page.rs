@@ -1,7 +1,8 @@
 //! The page of a comparison: the cells of both sides on one page, each next to its counterpart.
 //!
 //! It is the page of one result set whose methods are those of both, `LABEL:METHOD` each, with the cells that were
-//! compared. It shows everything for both sides that a page shows for one.
+//! compared. It leaves out what belongs to one set: the tables that come as text, what its stages cost, what changed in its
+//! design, and how far its methods are apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -35,11 +36,16 @@ impl<'a> PageSide<'a> {
     fn read(
         (folder, set): &'a (ResultsFolder, ResultSet),
         label: String,
-        is_compared: impl Fn(&ScoredRow) -> bool,
+        methods: &IndexSet<String>,
+        comparison: &Comparison,
     ) -> Result<PageSide<'a>, EvaluationError> {
         let rows = folder.few_rows().map_err(SetError::from)?;
         let rows = rows.ok_or_else(|| EvaluationError::TooManyCells(folder.label()))?;
-        let rows = rows.into_iter().enumerate().filter(|(_, listed)| is_compared(&listed.row)).collect();
+        let compared = rows.into_iter().enumerate().filter(|(_, ListedRow { row, .. })| {
+            let probe = (row.fixture.clone(), row.point, row.probe.clone());
+            methods.contains(&variant(set.design(), row)) && comparison.asked.contains(&probe)
+        });
+        let rows = compared.collect();
         Ok(PageSide { folder, set, label, rows, summary: summarize(set, None) })
     }
 
@@ -53,23 +59,25 @@ impl<'a> PageSide<'a> {
 
     /// What the page shows of this side alone.
     fn page<'p>(&'p self, pipeline: &'p Pipeline) -> PageInput<'p> {
-        PageInput::new(self.manifest(), &self.summary, &pipeline.rubric, (&[], &|_| Ok(Vec::new())))
+        PageInput::new(self.manifest(), &self.summary, &pipeline.rubric, &[], &|_| Ok(Vec::new()))
     }
 
     fn methods(&self, page: &PageInput<'_>, compared: &IndexSet<String>) -> Vec<PageMethod> {
-        let named = |method: &PageMethod| PageMethod { name: self.page_name(&method.name), ..method.clone() };
-        page.methods.iter().filter(|method| compared.contains(&method.name)).map(named).collect()
+        let own = page.methods.iter().filter(|method| compared.contains(&method.name));
+        own.map(|method| PageMethod { name: self.page_name(&method.name), ..method.clone() }).collect()
     }
 
     fn failures(&self, page: &PageInput<'_>) -> Vec<PageFailure> {
-        let place = |failure: &PageFailure| format!("{}: {}", self.label, failure.place);
-        page.failures.iter().map(|failure| PageFailure { place: place(failure), ..failure.clone() }).collect()
+        let failures = page.failures.iter();
+        failures
+            .map(|failure| PageFailure { place: format!("{}: {}", self.label, failure.place), ..failure.clone() })
+            .collect()
     }
 
     /// The rows as the page names them. Judges are paired by their place, so both sides have the names of `design`.
     fn named_rows(&self, design: &Design) -> Vec<ListedRow> {
         let judges = &self.set.design().judges;
-        let named = |listed: &ListedRow| {
+        let named = self.rows.values().map(|listed| {
             let mut listed = listed.clone();
             let judge = judges.iter().position(|judge| judge.name == listed.row.judge);
             if let Some(judge) = judge.and_then(|place| design.judges.get(place)) {
@@ -77,8 +85,8 @@ impl<'a> PageSide<'a> {
             }
             listed.row.method = self.page_name(&variant(self.set.design(), &listed.row));
             listed
-        };
-        self.rows.values().map(named).collect()
+        });
+        named.collect()
     }
 }
 
@@ -101,25 +109,20 @@ pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
         comparison.methods.keys().cloned().collect(),
         comparison.methods.values().map(|method| method.against.clone()).collect(),
     ];
-    let is_compared = |set: &ResultSet, methods: &IndexSet<String>, row: &ScoredRow| {
-        let probe = (row.fixture.clone(), row.point, row.probe.clone());
-        methods.contains(&variant(set.design(), row)) && comparison.asked.contains(&probe)
-    };
     let [label, against] = [&judged.1, &baseline.1].map(|set| set.manifest.label.clone());
     let against = if label == against { format!("{against} (baseline)") } else { against };
     let [methods, others] = &compared;
-    let sides = [
-        PageSide::read(judged, label, |row| is_compared(&judged.1, methods, row))?,
-        PageSide::read(baseline, against, |row| is_compared(&baseline.1, others, row))?,
-    ];
-    Ok(render(pipeline, &sides, &compared, (comparison, headline), cache).map_err(SetError::from)?)
+    let sides =
+        [PageSide::read(judged, label, methods, comparison)?, PageSide::read(baseline, against, others, comparison)?];
+    Ok(render(pipeline, &sides, &compared, comparison, headline, cache).map_err(SetError::from)?)
 }
 
 fn render<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     sides: &[PageSide<'_>; 2],
     compared: &[IndexSet<String>; 2],
-    (comparison, headline): (&Comparison, Option<&Headline>),
+    comparison: &Comparison,
+    headline: Option<&Headline>,
     cache: Option<&C>,
 ) -> Result<String, RowError> {
     let [judged, baseline] = sides;
@@ -139,13 +142,11 @@ fn render<C: Lookup + ChunkCache + Sync>(
         Locale::En => format!("{} against {}", judged.label, baseline.label),
         Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
     };
-    let own = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, (&rows, &read_rows));
+    let own = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, &rows, &read_rows);
     let of_sides = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
     let critical: IndexSet<String> = pages.iter().flat_map(|page| page.critical.iter().cloned()).collect();
     let warnings: IndexSet<String> = pages.iter().flat_map(|page| page.warnings.iter().cloned()).collect();
-    let pair = |(name, method): (&String, &crate::results::MethodComparison)| {
-        (judged.page_name(name), baseline.page_name(&method.against))
-    };
+    let pairs = comparison.methods.iter();
     html::render(&PageInput {
         label: &label,
         methods: side_by_side(of_sides),
@@ -161,7 +162,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
         sessions: sessions(pipeline, design),
         chunks: cache.map_or(&(), |cache| cache),
         contexts,
-        pairs: comparison.methods.iter().map(pair).collect(),
+        pairs: pairs.map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against))).collect(),
         ..own
     })
 }

@@ -108,9 +108,9 @@ pub(super) fn page_contexts<'a, L: Lookup>(
     preparer: Preparer<'a>,
     cache: &'a L,
 ) -> BTreeMap<ContextKey, PageContext<'a>> {
-    let of = |found: &'a CachedContext| PageContext {
-        digest: found.digest,
-        read: Rc::new(move || found.read(preparer, cache)),
-    };
-    found.iter().map(|(place, found)| (place.clone(), of(found))).collect()
+    let contexts = found.iter().map(|(place, found)| {
+        let context = PageContext { digest: found.digest, read: Rc::new(move || found.read(preparer, cache)) };
+        (place.clone(), context)
+    });
+    contexts.collect()
 }

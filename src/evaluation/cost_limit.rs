@@ -1,18 +1,39 @@
-//! Whether a limit of the cost allows a run at all: decided before the first request, not by refusing it.
+//! Whether a limit of the cost allows a run at all: decided before the first request, not by refusing it. Without a known
+//! price of each model it does not.
 //!
 //! A model without `max_output_tokens` may write so much that one reply could cost more than the limit, although a run of
 //! usual replies costs a tenth of it. Such a run goes on if it is estimated below the limit; then the limit may be exceeded
 //! by the last reply. Otherwise it is refused, with the smallest limit that works.
 
+use std::path::Path;
+
 use super::engine::EngineOptions;
 use super::error::{DearestReply, EvaluationError};
 use super::project::stage_models;
 use crate::entries::Journal;
-use crate::pipeline::{Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline, asked_models};
 use crate::plan::{Assumptions, Preparer, forecast};
+use crate::scheduler::BudgetLimits;
 use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices, longest_reply};
 use store::cache::Store;
+
+/// Refuses a limit of the cost where the price of a model is unknown. `file` declares prices.
+///
+/// # Errors
+/// The first model without a price.
+pub fn require_prices<'m>(
+    limits: &BudgetLimits,
+    models: impl Iterator<Item = &'m ModelUse>,
+    prices: &Prices,
+    file: &Path,
+) -> Result<(), EvaluationError> {
+    let unknown = asked_models(models).find(|model| prices.price(&model.reference, Tokens(0)).is_none());
+    match unknown.filter(|_| limits.usd.is_some()) {
+        Some(model) => Err(EvaluationError::UnknownPrice { model: model.reference.clone(), file: file.to_owned() }),
+        None => Ok(()),
+    }
+}
 
 /// Refuses a run that its cost limit would stop at the first reply. Prepares the budget for one that is estimated below
 /// its limit although a single reply may cost more.

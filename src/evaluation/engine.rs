@@ -1,7 +1,6 @@
 //! Assembles the parts that perform actions (store, client, budget, remote) and runs a matrix with them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +16,13 @@ use super::request_log::RequestLog;
 use super::rows::RowMaker;
 use crate::action::{Stage, StageName};
 use crate::entries::{Journal, Refresh};
-use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{OutputCache, Preparer};
 use crate::results::ResultsFolder;
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes, StopRequest,
-    run,
+    BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes, StopRequest, run,
 };
-use base::units::Tokens;
-use models::{Client, Limits, ModelUse, Prices, ProviderSpec};
+use models::{Client, Limits, Prices, ProviderSpec};
 use store::cache::Store;
 use store::remote::SharedCache;
 
@@ -63,23 +60,6 @@ impl EngineOptions {
             without_cells: self.selftests_only,
             batches: self.batches.clone(),
         }
-    }
-}
-
-/// Refuses a limit of the cost where the price of a model is unknown. `file` declares prices.
-///
-/// # Errors
-/// The first model without a price.
-pub fn require_prices<'m>(
-    limits: &BudgetLimits,
-    models: impl Iterator<Item = &'m ModelUse>,
-    prices: &Prices,
-    file: &Path,
-) -> Result<(), EvaluationError> {
-    let is_unknown = |model: &&ModelUse| prices.price(&model.reference, Tokens(0)).is_none();
-    match asked_models(models).find(is_unknown).filter(|_| limits.usd.is_some()) {
-        Some(model) => Err(EvaluationError::UnknownPrice { model: model.reference.clone(), file: file.to_owned() }),
-        None => Ok(()),
     }
 }
 
@@ -211,10 +191,14 @@ async fn work_and_report<T>(
         shared.load_or_warn().await;
         report_warnings(shared, listening);
     }
-    let snapshot = || ProgressSnapshot { statuses: client.statuses(), spent: budget.spent(), stop: *stop.borrow() };
+    let reporting = report_periodically(listening, || ProgressSnapshot {
+        statuses: client.statuses(),
+        spent: budget.spent(),
+        stop: *stop.borrow(),
+    });
     let done = tokio::select! {
         done = work => done,
-        () = report_periodically(listening, snapshot) => Err(EvaluationError::ClockStopped),
+        () = reporting => Err(EvaluationError::ClockStopped),
         () = upload_periodically(*shared, store) => Err(EvaluationError::ClockStopped),
     };
     if let Some(shared) = shared.filter(|_| *stop.borrow() != StopRequest::Now) {

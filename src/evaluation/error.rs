@@ -38,8 +38,8 @@ pub enum EvaluationError {
     #[error("{}", say!("a cost limit needs known prices, and the price of `{model}` is unknown", "费用上限需要已知价格，而 `{model}` 的价格未知"))]
     UnknownPrice { model: ModelRef, file: PathBuf },
     /// One reply may cost more than the limit, and so may the whole run.
-    #[error("{}", say!("the cost is limited to ${:.2}, and one reply of `{}` may cost ${:.2} ({} tokens)", "费用上限为 ${:.2}，而 `{}` 一条回复可能花费 ${:.2}（{} 个词元）" ,
-        limit.0, reply.model, reply.usd.0, reply.tokens.0))]
+    #[error("{}", say!("the cost is limited to {limit}, and one reply of `{}` may cost {} ({} tokens)", "费用上限为 {limit}，而 `{}` 一条回复可能花费 {}（{} 个词元）",
+        reply.model, reply.usd, reply.tokens.0))]
     CostLimit { limit: Usd, reply: DearestReply, expected: Option<Usd> },
     /// The variable with the key of a provider is not set.
     #[error("{}", say!("{variable} is not set, and provider `{provider}` needs the key in it", "没有设置 {variable}，而服务商 `{provider}` 需要其中的密钥"))]

@@ -6,36 +6,35 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::commit::commit_of;
-use super::comparison::side_in;
-use super::comparison_record::{FinishedRun, record_comparison};
-use super::cost_limit::check_cost_limit;
-use super::engine::{EngineOptions, require_prices, run_matrix};
+use super::comparison::{compared_to_baseline, record_tries, side_in, text_edits_in};
+use super::cost_limit::{check_cost_limit, require_prices};
+use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use super::false_facts::FalseFacts;
+use super::false_facts::{check_judges, has_judge_to_check};
 use super::line_files::{LineFiles, RunLines};
 use super::looks::add_look;
 use super::meeting::{connect_parts, push_part};
 use super::merge::Merge;
-use super::origins::{note_origins, report_changed_outputs};
 use super::outcome::{Ended, Ending, Outcome};
 use super::part::{NumberedPart, PartOfRun, PartRequest};
 use super::project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
-use super::publish::{PublishedResults, publish};
+use super::publish::{PublishedResults, gather, publish};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::Regrader;
-use super::remote::{connect_remote, remote_use, trusted_keys};
+use super::remote::{connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys};
 use super::request::{Baseline, Request};
 use super::takeover::{PublishedFiles, made_files, source_of_files};
-use crate::pipeline::{LoadedFixture, Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{Action, CostEstimate, reachable, selftest_actions};
+use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
+use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
-    ComparisonScope, Design, FixtureInfo, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
-    Manifest, Publication, ResultsFolder, Summary, Tries, names, open_side, variant_designs,
+    ComparisonScope, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow, Manifest,
+    Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, open_side, variant_designs,
 };
-use crate::scheduler::{Budget, RunOutcome};
+use crate::scheduler::{self, Budget, Listener, RunOutcome};
+use base::say;
 use lexical::claims::language_of;
 use models::{Lane, Prices};
 use store::cache::{Layered, Lookup, Store};
@@ -86,22 +85,15 @@ fn run_and_publish(prepared: Prepared, store: Store, listening: &Listening<'_>) 
     let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
-    let run = EndedRun { manifest, lines, earlier, store, writer };
-    let published = if part.is_some() { run.publish_part()? } else { run.publish_set(&pipeline)? };
+    let published = match part {
+        Some(_) => publish_part(manifest, lines, store, writer)?,
+        None => publish_set(&pipeline, manifest, lines, earlier, store, writer)?,
+    };
     drop(files);
     let PublishedRun { manifest, summary, refused, publication } = published;
     // A cache that can keep nothing more has said so.
     let unsynced = synced.err().filter(|_| !is_broken);
     Ok(Outcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
-}
-
-/// A run of which nothing is published yet.
-struct EndedRun {
-    manifest: Manifest,
-    lines: RunLines,
-    earlier: Option<PublishedFiles>,
-    store: Store,
-    writer: LabelWriter,
 }
 
 /// A run with its files.
@@ -112,38 +104,46 @@ struct PublishedRun {
     publication: Publication,
 }
 
-impl EndedRun {
-    /// Publishes a part of the matrix: the reports are made of all parts.
-    fn publish_part(self) -> Result<PublishedRun, EvaluationError> {
-        let EndedRun { manifest, lines, store, writer, .. } = self;
-        lines.finish(&store)?;
-        let staged = writer.folder().stage_json(names::MANIFEST, &manifest)?;
-        let publication = writer.publish(staged, &manifest)?;
-        Ok(PublishedRun { manifest, summary: None, refused: None, publication })
-    }
+/// Publishes a part of the matrix: the reports are made of all parts.
+fn publish_part(
+    manifest: Manifest,
+    lines: RunLines,
+    store: Store,
+    writer: LabelWriter,
+) -> Result<PublishedRun, EvaluationError> {
+    lines.finish(&store)?;
+    let staged = writer.folder().stage_json(names::MANIFEST, &manifest)?;
+    let publication = writer.publish(staged, &manifest)?;
+    Ok(PublishedRun { manifest, summary: None, refused: None, publication })
+}
 
-    /// Writes all files, or the manifest alone where the published ones are the same.
-    fn publish_set(self, pipeline: &Pipeline) -> Result<PublishedRun, EvaluationError> {
-        let EndedRun { mut manifest, lines, earlier, store, writer } = self;
-        let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
-        let source = source_of_files(&manifest, lines.digest(Matrix::new(pipeline).counts().compress), reference);
-        if let Some((earlier, source)) = earlier.zip(source).filter(|_| lines.are_deferred())
-            && let Some(summary) = earlier.summary(&manifest, source, folder.file_digest(names::KEYS)?)
-        {
-            manifest.made = Some(earlier.made);
-            let publication = writer.keep_published(&manifest)?;
-            return Ok(PublishedRun { manifest, summary: Some(summary), refused: None, publication });
-        }
-        let few = lines.finish(&store)?;
-        // Without rows at hand no context is looked up: what the store keeps in memory is let go.
-        let store = few.is_some().then_some(store);
-        let PublishedResults { mut manifest, summary, refused } =
-            publish(pipeline, &folder, manifest, few.zip(store.as_ref()), reference)?;
-        manifest.made = source.map(|source| made_files(&folder, source)).transpose()?;
-        let staged = folder.stage_json(names::MANIFEST, &manifest)?;
-        let publication = writer.publish(staged, &manifest)?;
-        Ok(PublishedRun { manifest, summary: Some(summary), refused, publication })
+/// Writes all files, or the manifest alone where the published ones are the same.
+fn publish_set(
+    pipeline: &Pipeline,
+    mut manifest: Manifest,
+    lines: RunLines,
+    earlier: Option<PublishedFiles>,
+    store: Store,
+    writer: LabelWriter,
+) -> Result<PublishedRun, EvaluationError> {
+    let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
+    let source = source_of_files(&manifest, lines.digest(Matrix::new(pipeline).counts().compress), reference);
+    if let Some((earlier, source)) = earlier.zip(source).filter(|_| lines.are_deferred())
+        && let Some(summary) = earlier.summary(&manifest, source, folder.file_digest(names::KEYS)?)
+    {
+        manifest.made = Some(earlier.made);
+        let publication = writer.keep_published(&manifest)?;
+        return Ok(PublishedRun { manifest, summary: Some(summary), refused: None, publication });
     }
+    let few = lines.finish(&store)?;
+    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+    let store = few.is_some().then_some(store);
+    let PublishedResults { mut manifest, summary, refused } =
+        publish(pipeline, &folder, manifest, few.zip(store.as_ref()), reference)?;
+    manifest.made = source.map(|source| made_files(&folder, source)).transpose()?;
+    let staged = folder.stage_json(names::MANIFEST, &manifest)?;
+    let publication = writer.publish(staged, &manifest)?;
+    Ok(PublishedRun { manifest, summary: Some(summary), refused, publication })
 }
 
 /// An evaluation whose inputs are validated; nothing of it has been written or spent yet.
@@ -177,7 +177,7 @@ impl Prepared {
     /// # Errors
     /// The project or the request has faults; another process writes the label.
     fn new(mut request: Request, listening: &Listening<'_>) -> Result<Prepared, EvaluationError> {
-        let label = request.label.clone().unwrap_or_else(|| Label::of_time(base::clock::now()));
+        let label = request.label.clone().unwrap_or_else(|| Label::from_time(base::clock::now()));
         let number = request.part.and_then(PartRequest::number);
         let is_merge = matches!(request.part, Some(PartRequest::Merge(_)));
         let opening = OpenRequest {
@@ -249,11 +249,11 @@ impl Prepared {
         let Some(shared) = options.shared.as_ref().filter(|_| Matrix::new(pipeline).counts().judge > 0) else {
             return Ok(());
         };
-        let is_missing = |case: &Action| {
+        let missing = selftest_actions(pipeline).into_iter().filter(|case| {
             let is_known = shared.has(&case.key) || store.find(&case.key).is_some_and(|record| record.is_usable());
             case.request().is_some() && !is_known
-        };
-        match selftest_actions(pipeline).into_iter().filter(is_missing).count() {
+        });
+        match missing.count() {
             0 => Ok(()),
             cases => Err(EvaluationError::NoSelftest { url: shared.url().to_owned(), cases }),
         }
@@ -289,21 +289,19 @@ impl Prepared {
         manifest.caveats.unqualified = ended.run.unqualified;
         manifest.models = ended.run.models;
         let regrader = Regrader { pipeline, store, options };
-        let false_facts = FalseFacts { regrader: &regrader };
-        if false_facts.are_due() && ending <= Ending::Incomplete && self.part.is_none() {
+        if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
             // Rows that are not written are read where the published set has the same ones.
             let published = earlier.as_ref().filter(|earlier| self.has_rows_of(earlier, &manifest, &lines));
             if published.is_none() {
                 lines = lines.write(store)?;
             }
             let rows = published.map_or(folder, PublishedFiles::folder);
-            manifest.caveats.false_facts = false_facts.check(rows, &manifest.design, (listening, &mut counts))?;
+            manifest.caveats.false_facts = check_judges(&regrader, rows, &manifest.design, listening, &mut counts)?;
         }
         if let Some(baseline) = request.baseline.as_ref().filter(|_| ending <= Ending::Incomplete) {
             let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
-            let run = FinishedRun { folder, rows: lines.few(), manifest: compared };
             (manifest.tried, manifest.regradings) =
-                record_comparison(&regrader, run, baseline, (listening, &mut counts))?;
+                self.record_comparison(&regrader, lines.few(), compared, baseline, listening, &mut counts)?;
         }
         self.record_spending(&mut manifest, counts, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;
@@ -318,6 +316,36 @@ impl Prepared {
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
         Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, summary })
+    }
+
+    /// Compares a run whose rows are finished with its baseline, counts it in the ledger, and checks its judges. What the
+    /// verdicts rest on besides the rows is so found out once and kept in the manifest: whoever makes the report anew sends
+    /// nothing, and what is tried later changes nothing. `rows` are there if they are few. A comparison that is refused is
+    /// reported with the results.
+    ///
+    /// # Errors
+    /// Rows that cannot be read, a cache or a file that cannot be written.
+    fn record_comparison(
+        &self,
+        regrader: &Regrader<'_>,
+        rows: Option<&[ListedRow]>,
+        manifest: Manifest,
+        baseline: &Baseline,
+        listening: &Listening<'_>,
+        counts: &mut RunCounts,
+    ) -> Result<(Tried, Regradings), EvaluationError> {
+        let folder = self.writer.folder();
+        let set = gather(folder, manifest, rows)?;
+        let lines = text_edits_in(Some(regrader.store));
+        let compared = compared_to_baseline(&self.pipeline, &set, baseline.confirms, &lines).ok().flatten();
+        let Some((counted, of_baseline)) = compared else { return Ok((Tried::default(), Regradings::default())) };
+        let unrecorded = if baseline.is_recorded { record_tries(&counted.tries, &of_baseline).err() } else { None };
+        if let Some(error) = unrecorded {
+            let text = say!("the ledger of tries does not count this run: {error}", "尝试记录未计入本次运行：{error}");
+            counts.on_event(&scheduler::Event::Warning(text))?;
+        }
+        let regradings = regrader.check_drift(&counted.comparison, folder, &of_baseline, listening, counts)?;
+        Ok((counted.tried, regradings))
     }
 
     /// Whether the published set has the rows of a run that has written none.
@@ -353,8 +381,8 @@ impl Prepared {
         manifest.caveats.offline = request.offline;
         manifest.caveats.allow_weak_judge = request.allow_weak_judge;
         manifest.caveats.allow_unproven = request.project.allow_unproven;
-        let is_other = |loaded: &&LoadedFixture| language_of(&loaded.fixture.messages) != pipeline.settings.locale;
-        manifest.caveats.other_language = pipeline.fixtures.iter().filter(is_other).count();
+        let languages = pipeline.fixtures.iter().map(|loaded| language_of(&loaded.fixture.messages));
+        manifest.caveats.other_language = languages.filter(|language| *language != pipeline.settings.locale).count();
         manifest
     }
 
@@ -378,8 +406,8 @@ impl Prepared {
 fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
     let tries = Tries::read(baseline)?;
     let designs = variant_designs(design).into_values().collect();
-    let is_used = |fixture: &&FixtureInfo| tries.have_used(&fixture.digests.transcript, &designs);
-    let fixtures: Vec<String> = design.fixtures.iter().filter(is_used).map(|fixture| fixture.name.clone()).collect();
+    let used = design.fixtures.iter().filter(|fixture| tries.have_used(&fixture.digests.transcript, &designs));
+    let fixtures: Vec<String> = used.map(|fixture| fixture.name.clone()).collect();
     match fixtures.is_empty() {
         true => Ok(()),
         false => Err(EvaluationError::UsedFixtures { fixtures, baseline: baseline.label() }),

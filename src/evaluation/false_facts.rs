@@ -27,77 +27,70 @@ struct FalseAnswer {
     task: Task,
 }
 
-/// Checks the judges of a run.
-pub(super) struct FalseFacts<'r> {
-    pub(super) regrader: &'r Regrader<'r>,
+/// Whether there is a judge to check.
+pub(super) fn has_judge_to_check(regrader: &Regrader<'_>) -> bool {
+    regrader.pipeline.settings.regrade && regrader.pipeline.judges.iter().any(|judge| judge.model.is_asked())
 }
 
-impl FalseFacts<'_> {
-    /// Whether there is a judge to check.
-    pub(super) fn are_due(&self) -> bool {
-        self.regrader.pipeline.settings.regrade
-            && self.regrader.pipeline.judges.iter().any(|judge| judge.model.is_asked())
+/// Checks each judge that is a model. One with too few answers in which a fact can be made false is not checked, nor is one
+/// that may not be asked.
+///
+/// # Errors
+/// Rows that cannot be read, a cache or a file that cannot be written.
+pub(super) fn check_judges(
+    regrader: &Regrader<'_>,
+    folder: &ResultsFolder,
+    design: &Design,
+    listening: &Listening<'_>,
+    counts: &mut RunCounts,
+) -> Result<Vec<FalseFactCheck>, EvaluationError> {
+    let mut checks = Vec::new();
+    for (at, judge) in regrader.pipeline.judges.iter().enumerate().filter(|(_, judge)| judge.model.is_asked()) {
+        let answers = false_answers(regrader, JudgeIx(at), &judge.name.0, folder, design)?;
+        let tasks: Vec<Task> = answers.iter().map(|answer| answer.task.clone()).collect();
+        let outputs = regrader.perform(&tasks, listening, counts)?;
+        let graded = answers.iter().zip(&outputs).filter_map(|(answer, output)| match output {
+            Some(Output::Grades(grades)) => {
+                let scores = grade(&regrader.pipeline.rubric, grades);
+                let scores = scores.iter().map(|(dimension, score)| (dimension, score.value())).collect();
+                Some(fact_score(&scores)? < answer.before)
+            }
+            _ => None,
+        });
+        let lower: Vec<bool> = graded.collect();
+        let Some(of) = FalseFactCheck::SIZES.into_iter().find(|size| lower.len() >= *size) else { continue };
+        let lower = lower.into_iter().take(of).filter(|lower| *lower).count();
+        checks.push(FalseFactCheck { judge: judge.name.0.to_string(), lower, of });
     }
+    Ok(checks)
+}
 
-    /// Checks each judge that is a model. One with too few answers in which a fact can be made false is not checked, nor is one
-    /// that may not be asked.
-    ///
-    /// # Errors
-    /// Rows that cannot be read, a cache or a file that cannot be written.
-    pub(super) fn check(
-        &self,
-        folder: &ResultsFolder,
-        design: &Design,
-        (listening, counts): (&Listening<'_>, &mut RunCounts),
-    ) -> Result<Vec<FalseFactCheck>, EvaluationError> {
-        let mut checks = Vec::new();
-        for (at, judge) in self.regrader.pipeline.judges.iter().enumerate().filter(|(_, judge)| judge.model.is_asked())
-        {
-            let answers = self.false_answers((JudgeIx(at), &judge.name.0), folder, design)?;
-            let tasks: Vec<Task> = answers.iter().map(|answer| answer.task.clone()).collect();
-            let outputs = self.regrader.perform(&tasks, (listening, counts))?;
-            let graded = answers.iter().zip(&outputs).filter_map(|(answer, output)| match output {
-                Some(Output::Grades(grades)) => {
-                    let scores = grade(&self.regrader.pipeline.rubric, grades);
-                    let scores = scores.iter().map(|(dimension, score)| (dimension, score.value())).collect();
-                    Some(fact_score(&scores)? < answer.before)
-                }
-                _ => None,
-            });
-            let lower: Vec<bool> = graded.collect();
-            let Some(of) = FalseFactCheck::SIZES.into_iter().find(|size| lower.len() >= *size) else { continue };
-            let lower = lower.into_iter().take(of).filter(|lower| *lower).count();
-            checks.push(FalseFactCheck { judge: judge.name.0.to_string(), lower, of });
-        }
-        Ok(checks)
-    }
+/// The answers to ask a judge about, no more than a check has; none where they are too few for any.
+fn false_answers(
+    regrader: &Regrader<'_>,
+    judge: JudgeIx,
+    name: &str,
+    folder: &ResultsFolder,
+    design: &Design,
+) -> Result<Vec<FalseAnswer>, EvaluationError> {
+    let [whole, fewest] = FalseFactCheck::SIZES;
+    let chosen = spread(candidates(name, folder)?, 4 * whole);
+    let rows = folder.rows_in(&chosen.iter().flatten().copied().collect()).map_err(SetError::from)?;
+    let rows = chosen.iter().flatten().filter_map(|place| rows.get(place));
+    let answers: Vec<FalseAnswer> =
+        rows.filter_map(|row| false_answer(regrader, judge, design, row)).take(whole).collect();
+    Ok(if answers.len() < fewest { Vec::new() } else { answers })
+}
 
-    /// The answers to ask a judge about, no more than a check has; none where they are too few for any.
-    fn false_answers(
-        &self,
-        (judge, name): (JudgeIx, &str),
-        folder: &ResultsFolder,
-        design: &Design,
-    ) -> Result<Vec<FalseAnswer>, EvaluationError> {
-        let [whole, fewest] = FalseFactCheck::SIZES;
-        let chosen = spread(candidates(name, folder)?, 4 * whole);
-        let rows = folder.rows_in(&chosen.iter().flatten().copied().collect()).map_err(SetError::from)?;
-        let rows = chosen.iter().flatten().filter_map(|place| rows.get(place));
-        let answers: Vec<FalseAnswer> =
-            rows.filter_map(|row| self.false_answer(judge, design, row)).take(whole).collect();
-        Ok(if answers.len() < fewest { Vec::new() } else { answers })
-    }
-
-    fn false_answer(&self, judge: JudgeIx, design: &Design, row: &Row) -> Option<FalseAnswer> {
-        let probe = self.regrader.probe(row)?;
-        let truths = [probe.expected_facts.as_slice(), &probe.superseded_facts].concat();
-        let text = probe.expected_facts.iter().find_map(|fact| with_false_value(&row.answer, fact, &truths))?;
-        let context = self.regrader.context(design, row)?;
-        let name = name_of_answer(row);
-        let answer = AnswerToRegrade { name: &name, probe, text: &text, context: context.as_deref() };
-        let task = regrading(self.regrader.pipeline, judge, answer, None).ok()?;
-        Some(FalseAnswer { before: fact_score(&row.dimensions)?, task })
-    }
+fn false_answer(regrader: &Regrader<'_>, judge: JudgeIx, design: &Design, row: &Row) -> Option<FalseAnswer> {
+    let probe = regrader.probe(row)?;
+    let truths = [probe.expected_facts.as_slice(), &probe.superseded_facts].concat();
+    let text = probe.expected_facts.iter().find_map(|fact| with_false_value(&row.answer, fact, &truths))?;
+    let context = regrader.context(design, row)?;
+    let name = name_of_answer(row);
+    let answer = AnswerToRegrade { name: &name, probe, text: &text, context: context.as_deref() };
+    let task = regrading(regrader.pipeline, judge, answer, None).ok()?;
+    Some(FalseAnswer { before: fact_score(&row.dimensions)?, task })
 }
 
 /// The answers that a judge graded well, each by a name without meaning.

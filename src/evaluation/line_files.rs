@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::rows_memo::ContextRows;
+use serde::{Deserialize, Serialize};
+
 use crate::action::{Digest, DigestBuilder};
 use crate::pipeline::{CompressCell, Pipeline};
 use crate::results::{FEW, LinesFile, ListedRow, ResultsFolder, RowsFile, RowsForm, names};
@@ -35,6 +36,31 @@ pub(super) struct RecalledRows {
     pub(super) places: Vec<u64>,
     /// The key of the memo.
     pub(super) key: Digest,
+}
+
+/// The rows of one context, in the order of the matrix: the content of a memo.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ContextRows {
+    /// What is unusual about the context.
+    pub(super) warnings: Vec<String>,
+    /// The line of the context itself.
+    pub(super) context: String,
+    pub(super) lines: String,
+}
+
+impl ContextRows {
+    /// Reads the memo with its digest; `None` where there is none, or it is damaged.
+    pub(super) fn read(store: &Store, key: &Digest) -> Option<(ContextRows, Digest)> {
+        let bytes = store.read_memo(key)?;
+        Some((postcard::from_bytes(&bytes).ok()?, Digest::hash(&bytes)))
+    }
+
+    /// Stores the memo and returns its digest.
+    pub(super) fn keep(&self, store: &Store, key: Digest) -> Option<Digest> {
+        let bytes = postcard::to_stdvec(self).ok()?;
+        store.keep_memo(key, &bytes);
+        Some(Digest::hash(&bytes))
+    }
 }
 
 /// The lines of a run that is over.

@@ -53,9 +53,9 @@ pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError>
         return Err(EvaluationError::TooFewFixtures { needed: first, found: fixtures.len() });
     }
     let earlier = ResultsFolder::new(&pipeline.results, label).manifest().ok().filter(|_| !request.replace);
-    let is_in = |name: &String| earlier.as_ref().is_some_and(|earlier| earlier.design.fixture(name).is_some());
     // A look that already took place needs these.
-    let begun = fixtures.iter().rposition(is_in).map_or(0, |at| at + 1);
+    let begun = earlier.and_then(|earlier| fixtures.iter().rposition(|name| earlier.design.fixture(name).is_some()));
+    let begun = begun.map_or(0, |at| at + 1);
     let last = largest.min(fixtures.len());
     let sizes = LOOKS.into_iter().filter(|size| *size < last && *size >= begun).chain([last]).collect();
     Ok(Looks { fixtures, sizes })

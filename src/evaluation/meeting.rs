@@ -53,10 +53,13 @@ pub(super) fn push_part(
     store: &Store,
 ) -> Result<(), RemoteError> {
     let Some(shared) = shared else { return Ok(()) };
-    let failed = |what: String| RemoteError::Failed { operation: "write to", url: shared.url().to_owned(), what };
-    let content = serde_json::to_vec(manifest).map_err(|error| failed(error.to_string()))?;
-    let runtime = runtime().map_err(|error| failed(error.to_string()))?;
+    let content = serde_json::to_vec(manifest).map_err(|error| not_written(&shared, &error))?;
+    let runtime = runtime().map_err(|error| not_written(&shared, &error))?;
     let number = part.record.number;
     let name = PartName { label: &manifest.label, index: number.index(), of: number.of().get() };
     runtime.block_on(shared.reconnected()?.push_part(store, name, content))
+}
+
+fn not_written(shared: &SharedCache, error: &dyn std::error::Error) -> RemoteError {
+    RemoteError::Failed { operation: "write to", url: shared.url().to_owned(), what: error.to_string() }
 }

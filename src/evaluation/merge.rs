@@ -59,14 +59,14 @@ impl Merge {
         records: &[FoundRecord],
     ) -> Result<Merge, EvaluationError> {
         let (design, assignment) = (Design::from_pipeline(pipeline), Assignment::new(pipeline, of).digest());
-        let read = |record: &FoundRecord| serde_json::from_slice::<Manifest>(&record.content).ok();
-        let manifests: Vec<Manifest> = records.iter().filter_map(read).collect();
+        let manifests: Vec<Manifest> =
+            records.iter().filter_map(|record| serde_json::from_slice(&record.content).ok()).collect();
         let found = manifests.len();
-        let is_ours = |manifest: &Manifest| {
+        let ours = manifests.into_iter().filter(|manifest| {
             let is_named = manifest.label == label.as_str();
             is_named && manifest.part.is_some_and(|part| part.assignment == assignment && part.number.of() == of)
-        };
-        let ours: Vec<Manifest> = manifests.into_iter().filter(is_ours).collect();
+        });
+        let ours: Vec<Manifest> = ours.collect();
         let differs = ours.last().map(|newest| differences(newest, &design)).unwrap_or_default();
         let attempts: Vec<Manifest> = ours.into_iter().filter(|part| differences(part, &design).is_empty()).collect();
         let label = label.clone();
@@ -98,17 +98,21 @@ impl Merge {
     pub(super) fn coverage(&self, remote: Option<&SharedSummary>) -> MergeCoverage {
         let counted = self.counted();
         let all = (1..=self.of.get()).filter_map(|index| PartNumber::new(index, self.of.get()).ok());
-        let is_complete = |runs: &[&Manifest]| runs.iter().any(|run| run.outcome == Outcome::Complete);
-        let is_doubled = |runs: &[&Manifest]| runs.windows(2).any(|pair| overlap(pair[0], pair[1]));
-        let numbers = |holds: &dyn Fn(&[&Manifest]) -> bool| {
-            counted.iter().filter(|(_, runs)| holds(runs)).map(|(number, _)| *number).collect::<Vec<_>>()
-        };
+        let (mut incomplete, mut doubled) = (Vec::new(), Vec::new());
+        for (number, runs) in &counted {
+            if runs.iter().all(|run| run.outcome != Outcome::Complete) {
+                incomplete.push(*number);
+            }
+            if runs.windows(2).any(|pair| overlap(pair[0], pair[1])) {
+                doubled.push(*number);
+            }
+        }
         let mut engines = self.attempts.iter().map(|attempt| attempt.part.and_then(|part| part.engine));
         let engine = engines.next().flatten().filter(|first| engines.all(|engine| engine == Some(*first)));
         MergeCoverage {
             missing: all.filter(|number| !counted.contains_key(number)).collect(),
-            incomplete: numbers(&|runs| !is_complete(runs)),
-            doubled: numbers(&is_doubled),
+            incomplete,
+            doubled,
             engine,
             made_twice: remote.map_or(0, |remote| remote.made_twice),
         }
@@ -132,8 +136,11 @@ impl Merge {
 
 /// Whether two runs of a part were under way at the same time. Times are RFC 3339 in UTC, so they sort as texts.
 fn overlap(one: &Manifest, other: &Manifest) -> bool {
-    let ends_after = |one: &Manifest, other: &Manifest| one.ended.as_ref().is_none_or(|ended| *ended > other.started);
-    ends_after(one, other) && ends_after(other, one)
+    ends_after_start_of(one, other) && ends_after_start_of(other, one)
+}
+
+fn ends_after_start_of(one: &Manifest, other: &Manifest) -> bool {
+    one.ended.as_ref().is_none_or(|ended| *ended > other.started)
 }
 
 /// What a part measured otherwise than this project would now; nothing where names and orders alone differ.

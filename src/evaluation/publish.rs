@@ -1,13 +1,12 @@
 //! The files of a label, from its rows: summary, run files, report.md, report.html.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
 
 use super::comparison::{compared_to_baseline, text_edits_in};
 use super::contexts::{find_contexts, page_contexts};
 use super::error::EvaluationError;
 use crate::action::{Digest, DigestBuilder};
-use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
@@ -74,10 +73,13 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
             write_summary(folder, &set, &summary, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
             let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
-            let read_rows = |range: Range<usize>| folder.rows_at(range);
-            let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &read_rows));
-            let page = html::render(&PageInput { contexts, chunks, reference, ..input }).map_err(SetError::from)?;
-            Ok::<_, EvaluationError>(folder.write(names::HTML, page)?)
+            let page = html::render(&PageInput {
+                contexts,
+                chunks,
+                reference,
+                ..page_input(pipeline, &summary, &set.manifest, rows.unwrap_or_default(), &|at| folder.rows_at(at))
+            });
+            Ok::<_, EvaluationError>(folder.write(names::HTML, page.map_err(SetError::from)?)?)
         },
     );
     run_files?;
@@ -146,14 +148,15 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Evalua
     Ok(folder.remove_run_files(&written)?)
 }
 
-pub(super) fn page<'a>(
+pub(super) fn page_input<'a>(
     pipeline: &'a Pipeline,
     summary: &'a Summary,
     manifest: &'a Manifest,
-    rows: (&'a [ListedRow], &'a ReadRows<'a>),
+    rows: &'a [ListedRow],
+    read_rows: &'a ReadRows<'a>,
 ) -> PageInput<'a> {
     let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
-    let too_many = (rows.0.is_empty() && cells > 0).then(|| {
+    let too_many = (rows.is_empty() && cells > 0).then(|| {
         say!(
             "{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.",
             "{cells} 个单元对一个页面过多：其文件夹中都有，`compeval show` 可逐个显示。"
@@ -162,7 +165,7 @@ pub(super) fn page<'a>(
     let mut page = PageInput {
         banks: banks(pipeline),
         sessions: sessions(pipeline, &manifest.design),
-        ..PageInput::new(manifest, summary, &pipeline.rubric, rows)
+        ..PageInput::new(manifest, summary, &pipeline.rubric, rows, read_rows)
     };
     page.notes.extend(too_many);
     page
@@ -174,7 +177,7 @@ pub(super) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
 
 /// The sessions that are as they were when they were run.
 pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<&'a str, PageSession<'a>> {
-    let session = |loaded: &'a LoadedFixture| {
+    let sessions = pipeline.fixtures.iter().filter_map(|loaded| {
         let recorded = design.fixture(loaded.name())?.digests;
         let now = loaded.digests;
         let is_same = recorded.transcript == now.transcript && recorded.points == now.points;
@@ -187,6 +190,6 @@ pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<
             points: &loaded.points,
         };
         is_same.then_some((loaded.name(), session))
-    };
-    pipeline.fixtures.iter().filter_map(session).collect()
+    });
+    sessions.collect()
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::event::{self, Listening};
-use super::line_files::{LineFiles, RecalledRows};
-use super::rows_memo::ContextRows;
+use super::line_files::{ContextRows, LineFiles, RecalledRows};
 use crate::action::{Digest, StageName};
 use crate::pipeline::CompressCell;
 use crate::results::{FailedAction, KeysFile, Manifest, ResultsFolder, StageCounts, Unused, names};
@@ -107,8 +106,10 @@ impl RunCounts {
         manifest.unused = self.useful.unused_of(spent);
         manifest.saved_by_prompt_cache = Usd(spent.saved);
         manifest.failures = self.failures;
-        let times = |count: u64| if count > 1 { say!("{count} times: ", "{count} 次：") } else { String::new() };
-        manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
+        manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| match count {
+            0 | 1 => note,
+            _ => say!("{count} times: {note}", "{count} 次：{note}"),
+        }));
         Ok(())
     }
 }

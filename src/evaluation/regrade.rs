@@ -44,15 +44,17 @@ pub(super) struct Regrader<'r> {
 
 impl Regrader<'_> {
     /// Grades answers of the baseline again where the comparison has a verdict that a change of the judge would explain; else
-    /// does nothing. The folders are those of the judged side and of the baseline.
+    /// does nothing.
     ///
     /// # Errors
     /// Rows that cannot be read, a cache or a file that cannot be written.
     pub(super) fn check_drift(
         &self,
         comparison: &Comparison,
-        (judged, baseline): (&ResultsFolder, &ResultsFolder),
-        (listening, counts): (&Listening<'_>, &mut RunCounts),
+        judged: &ResultsFolder,
+        baseline: &ResultsFolder,
+        listening: &Listening<'_>,
+        counts: &mut RunCounts,
     ) -> Result<Regradings, EvaluationError> {
         let subjects = comparison.drift_subjects();
         if subjects.is_empty() {
@@ -67,7 +69,7 @@ impl Regrader<'_> {
         }
         let answers = due.iter().flat_map(|(_, answers)| answers);
         let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
-        let mut outputs = self.perform(&tasks, (listening, counts))?.into_iter();
+        let mut outputs = self.perform(&tasks, listening, counts)?.into_iter();
         let left_out: BTreeSet<Dimension> = comparison.excluded.iter().map(|excluded| excluded.dimension).collect();
         let mut found = Regradings { baseline: started, ..Regradings::default() };
         for (subject, answers) in due {
@@ -89,7 +91,8 @@ impl Regrader<'_> {
     pub(super) fn perform(
         &self,
         tasks: &[Task],
-        (listening, counts): (&Listening<'_>, &mut RunCounts),
+        listening: &Listening<'_>,
+        counts: &mut RunCounts,
     ) -> Result<Vec<Option<Output>>, EvaluationError> {
         if tasks.is_empty() {
             return Ok(Vec::new());
@@ -169,28 +172,29 @@ impl Sides<'_> {
     /// The answers of the baseline that the verdict rests on, each by a name without meaning.
     fn candidates(&self, subject: Option<&str>) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
         let methods = self.methods(subject);
-        let is_wanted = |row: &ScoredRow| {
-            let name = variant(self.design, row);
-            let is_tested = |(_, method): &(&String, &MethodComparison)| {
-                method.against == name
-                    && method.fixtures.tested() > 0
-                    && method.fixtures.has_part_in_tests(&row.fixture)
-            };
-            row.open_book.is_none()
-                && self.design.is_tested(row)
-                && self.comparison.asked.contains(&(row.fixture.clone(), row.point, row.probe.clone()))
-                && methods.iter().any(is_tested)
-        };
         let mut found: BTreeMap<Digest, AnswerRows> = BTreeMap::new();
         for (place, row) in self.baseline.rows()?.scored().enumerate() {
             let row = row.map_err(SetError::from)?;
-            if row.judge_n == 1 && is_wanted(&row) {
+            if row.judge_n == 1 && self.is_candidate(&row, &methods) {
                 let answer = found.entry(digest_of_answer(&row)).or_default();
                 answer.fixture.clone_from(&row.fixture);
                 answer.places.push(place);
             }
         }
         Ok(found)
+    }
+
+    /// Whether the verdict on one of these methods rests on a row of the baseline.
+    fn is_candidate(&self, row: &ScoredRow, methods: &[(&String, &MethodComparison)]) -> bool {
+        let name = variant(self.design, row);
+        row.open_book.is_none()
+            && self.design.is_tested(row)
+            && self.comparison.asked.contains(&(row.fixture.clone(), row.point, row.probe.clone()))
+            && methods.iter().any(|(_, method)| {
+                method.against == name
+                    && method.fixtures.tested() > 0
+                    && method.fixtures.has_part_in_tests(&row.fixture)
+            })
     }
 
     /// An answer, from the rows of its judges. `None` where it cannot be sent as it was then: its context is not in the
@@ -202,8 +206,8 @@ impl Sides<'_> {
         let name = name_of_answer(row);
         let answer = AnswerToRegrade { name: &name, probe, text: &row.answer, context: context.as_deref() };
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
-        let of_judge = |judge: &str| rows.iter().find(|row| row.judge == judge).map(|row| row.dimensions.clone());
-        let then = self.design.judges.iter().map(|judge| of_judge(&judge.name)).collect();
+        let of_judges = self.design.judges.iter().map(|judge| rows.iter().find(|row| row.judge == judge.name));
+        let then = of_judges.map(|row| row.map(|row| row.dimensions.clone())).collect();
         Some(RegradedAnswer { then, tasks })
     }
 }
@@ -272,10 +276,10 @@ impl RegradedAnswer {
 }
 
 fn mean_scores(of_judges: &[AnswerScores]) -> AnswerScores {
-    let mean = |dimension: Dimension| {
+    let means = Dimension::ALL.into_iter().filter_map(|dimension| {
         Some((dimension, mean_of(of_judges.iter().filter_map(|scores| scores.get(&dimension).copied()))?))
-    };
-    Dimension::ALL.into_iter().filter_map(mean).collect()
+    });
+    means.collect()
 }
 
 /// Reports and counts what happens to the tasks.

@@ -1,10 +1,14 @@
-//! The shared cache of an evaluation.
+//! The shared cache of an evaluation, and entries that were made elsewhere: they are noted in the manifest, and compared with
+//! those that the earlier results of the label used.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use crate::results::RemoteUse;
+use crate::action::ActionKey;
+use crate::results::{ImportedEntries, Manifest, RemoteUse, ResultsFolder, WriterEntries, open_results};
+use store::cache::{ImportOrigin, Store, Writer};
 use store::remote::{DeclaredRemote, GivenRemote, RemoteError, RemoteSettings, SharedCache, SharedSummary};
 
 /// The public keys of the writers that are trusted.
@@ -52,5 +56,47 @@ pub(super) fn remote_use(summary: &SharedSummary) -> RemoteUse {
         packs: summary.packs,
         pulled: summary.pulled.entries,
         uploaded: summary.pushed.entries,
+    }
+}
+
+/// Notes the entries that were made elsewhere: by files and by writers.
+pub(super) fn note_origins(
+    store: &Store,
+    folder: &ResultsFolder,
+    manifest: &mut Manifest,
+) -> Result<(), EvaluationError> {
+    if !store.was_imported_into() {
+        return Ok(());
+    }
+    let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
+    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&folder.keys()?) {
+        match writer {
+            None => *files.entry((file, digest)).or_default() += 1,
+            Some(Writer { name, key: public }) => {
+                *writers.entry((name, public)).or_default() += 1;
+                manifest.pulled.insert(key, raw);
+            }
+        }
+    }
+    let imported = files.into_iter().map(|((file, digest), entries)| ImportedEntries { file, digest, entries });
+    manifest.imported = imported.collect();
+    let written = writers.into_iter().map(|((name, key), entries)| WriterEntries { name, key, entries });
+    manifest.writers = written.collect();
+    Ok(())
+}
+
+/// Reports outputs that differ from those that the earlier results of the label pin: they are not the same
+/// measurement.
+pub(super) fn report_changed_outputs(results: &Path, manifest: &Manifest, listening: &Listening<'_>) {
+    if manifest.pulled.is_empty() {
+        return;
+    }
+    let earlier = open_results(results, &manifest.label).and_then(|folder| folder.manifest());
+    let Ok(earlier) = earlier else { return };
+    let pulled = manifest.pulled.iter();
+    let changed = pulled.filter(|(key, raw)| earlier.pulled.get(*key).is_some_and(|pinned| pinned != *raw));
+    let changed: Vec<ActionKey> = changed.take(3).map(|(key, _)| *key).collect();
+    if !changed.is_empty() {
+        listening.report(&Event::OutputsChanged { label: &manifest.label, keys: &changed });
     }
 }

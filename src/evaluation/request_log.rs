@@ -32,14 +32,14 @@ impl RequestLog {
 
 /// The message for an event that slows a run down.
 fn describe(event: &ClientEvent) -> Option<String> {
-    let until = |wait: &Duration| if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
     match event {
         ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
         ClientEvent::RateLimited { provider } => {
             Some(say!("{provider} reports a rate limit", "{provider} 报告速率限制"))
         }
         ClientEvent::Retrying { provider, model, cause, wait, .. } => {
-            Some(format!("retrying {provider}/{model}{}: {cause}", until(wait)))
+            let until = if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
+            Some(format!("retrying {provider}/{model}{until}: {cause}"))
         }
         ClientEvent::Paused { provider, model, wait } => {
             Some(format!("{provider}/{model} is paused for {}", in_words(wait)))

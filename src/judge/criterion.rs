@@ -7,7 +7,7 @@ use base::locale::Locale;
 use base::{named_enum, text_name};
 
 named_enum! {
-    /// What is graded: one of six sides of an answer.
+    /// What is graded: one side of an answer.
     #[derive(JsonSchema)]
     pub enum Dimension {
         /// Facts and technical notions are right.

@@ -10,8 +10,6 @@ mod rubric_file;
 mod score;
 mod selftest;
 mod spec;
-#[cfg(test)]
-pub(crate) mod fakes;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
@@ -20,10 +18,12 @@ pub use request::{
     built_in_template,
 };
 pub use rubric::{Rubric, Scope};
+#[cfg(test)]
+pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade};
 pub use selftest::{
-    Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD, Quality, SelfTest,
-    SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade, draw_selftest, read_selftest,
-    verdict,
+    Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD, Quality,
+    SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade,
+    draw_selftest, read_selftest, verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

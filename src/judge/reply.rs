@@ -59,8 +59,8 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
             Some(_) => return Err(ReplyFault::Contradicted(criterion.to_string())),
         }
     }
-    let missing = |(id, slot): (&CriterionId, Option<CriterionScore>)| slot.ok_or(ReplyFault::Missing(id.to_string()));
-    criteria.iter().zip(found).map(missing).collect()
+    let scores = criteria.iter().zip(found);
+    scores.map(|(id, score)| score.ok_or_else(|| ReplyFault::Missing(id.to_string()))).collect()
 }
 
 /// Which of the criteria is meant, whatever its case.
@@ -75,10 +75,9 @@ fn place(criteria: &[CriterionId], id: &str) -> Option<usize> {
 fn scored(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
     let given = entry.get("score").unwrap_or(&Value::Null);
     let whole = given.as_f64().filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
-    let off = || ReplyFault::OffScale { id: criterion.to_string(), score: excerpt(&given.to_string()) };
-    let score = whole.ok_or_else(off)? as u8;
     let reasoning = entry.get("reasoning").and_then(Value::as_str).unwrap_or("");
-    CriterionScore::new(criterion.clone(), score, reasoning).ok_or_else(off)
+    let score = whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
+    score.ok_or_else(|| ReplyFault::OffScale { id: criterion.to_string(), score: excerpt(&given.to_string()) })
 }
 
 const KEY: &str = "criterionResults";

@@ -185,8 +185,7 @@ fn shape(criteria: &[CriterionId]) -> ReplyShape {
         static SHAPES: RefCell<HashMap<Vec<CriterionId>, ReplyShape>> = RefCell::default();
     }
     SHAPES.with_borrow_mut(|shapes| {
-        let make = || ReplyShape::new(schema(criteria));
-        shapes.entry(criteria.to_vec()).or_insert_with(make).clone()
+        shapes.entry(criteria.to_vec()).or_insert_with(|| ReplyShape::new(schema(criteria))).clone()
     })
 }
 

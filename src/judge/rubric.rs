@@ -87,9 +87,11 @@ impl Rubric {
 
     /// The first type of probe that is graded by the same criteria as `kind`.
     pub fn graded_alike(&self, kind: ProbeType, scope: Scope) -> ProbeType {
-        let applies = |criterion: &Criterion, kind| scope == Scope::All || criterion.applies_to.contains(&kind);
-        let is_alike = |other: &ProbeType| self.criteria.iter().all(|c| applies(c, *other) == applies(c, kind));
-        ProbeType::ALL.into_iter().find(is_alike).unwrap_or(kind)
+        let alike = ProbeType::ALL.into_iter().find(|other| {
+            let mut criteria = self.criteria.iter();
+            scope == Scope::All || criteria.all(|c| c.applies_to.contains(other) == c.applies_to.contains(&kind))
+        });
+        alike.unwrap_or(kind)
     }
 
     /// Names everything in the rubric that can change a score; comments and layout of the file do not.

@@ -22,14 +22,14 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
     for (key, value) in table.get_ref() {
         if key.get_ref() == "criteria" {
             found = true;
-            criteria = reader.criteria(value);
+            criteria = reader.read_criteria(value);
         } else {
             reader.faults.push(Fault::unknown_key(key.span(), key.get_ref(), "a rubric", &["criteria"]));
         }
     }
     if !found {
         let start = 0..text.len().min(1);
-        reader.fault(start, "the rubric has no criteria", "write one [[criteria]] table for each criterion");
+        reader.report(start, "the rubric has no criteria", "write one [[criteria]] table for each criterion");
     } else if reader.faults.is_empty() {
         reader.faults.extend(uncovered(&criteria));
     }
@@ -43,12 +43,12 @@ fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
 
 /// Probe types that no criterion applies to: their probes could not be graded at all.
 fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
-    let bare = |kind: &&ProbeType| !criteria.iter().any(|c| c.applies_to.contains(kind));
-    let fault = |kind: &ProbeType| {
+    let bare = ProbeType::ALL.into_iter().filter(|kind| !criteria.iter().any(|c| c.applies_to.contains(kind)));
+    let faults = bare.map(|kind| {
         let message = format!("no criterion applies to {} probes", kind.name());
         Fault::at(0..0, message, "leave `applies_to` out of a criterion that applies to every type")
-    };
-    ProbeType::ALL.iter().filter(bare).map(fault).collect()
+    });
+    faults.collect()
 }
 
 struct RubricReader {
@@ -58,42 +58,42 @@ struct RubricReader {
 type TomlValue<'a> = Spanned<DeValue<'a>>;
 
 impl RubricReader {
-    fn fault(&mut self, place: Range<usize>, message: impl Into<String>, help: &str) {
+    fn report(&mut self, place: Range<usize>, message: impl Into<String>, help: &str) {
         self.faults.push(Fault::at(place, message, help));
     }
 
-    fn criteria(&mut self, value: &TomlValue<'_>) -> Vec<Criterion> {
+    fn read_criteria(&mut self, value: &TomlValue<'_>) -> Vec<Criterion> {
         let Some(items) = value.get_ref().as_array() else {
-            self.fault(value.span(), "`criteria` is not a list of tables", "write [[criteria]] before each criterion");
+            self.report(value.span(), "`criteria` is not a list of tables", "write [[criteria]] before each criterion");
             return Vec::new();
         };
         if items.is_empty() {
-            self.fault(value.span(), "the rubric has no criteria", "write one [[criteria]] table for each criterion");
+            self.report(value.span(), "the rubric has no criteria", "write one [[criteria]] table for each criterion");
         }
         let mut seen = HashSet::new();
-        items.iter().filter_map(|item| self.criterion(item, &mut seen)).collect()
+        items.iter().filter_map(|item| self.read_criterion(item, &mut seen)).collect()
     }
 
-    fn criterion(&mut self, item: &TomlValue<'_>, seen: &mut HashSet<String>) -> Option<Criterion> {
+    fn read_criterion(&mut self, item: &TomlValue<'_>, seen: &mut HashSet<String>) -> Option<Criterion> {
         let place = item.span();
         let Some(table) = item.get_ref().as_table() else {
-            self.fault(place, "a criterion is not a table", "write [[criteria]] before each criterion");
+            self.report(place, "a criterion is not a table", "write [[criteria]] before each criterion");
             return None;
         };
-        self.unknown_keys(table, "a criterion", &KEYS);
-        let id = self.text(table, "id", &place);
+        self.report_unknown_keys(table, "a criterion", &KEYS);
+        let id = self.read_text(table, "id", &place);
         if let Some(id) = &id
             && !seen.insert(id.to_lowercase())
         {
             let at = find(table, "id").map_or(place.clone(), TomlValue::span);
-            self.fault(at, format!("criterion id `{id}` is used twice"), "ids are unique within a rubric");
+            self.report(at, format!("criterion id `{id}` is used twice"), "ids are unique within a rubric");
         }
-        let name = if find(table, "name").is_some() { self.text(table, "name", &place) } else { id.clone() };
-        let dimension = self.dimension(table, &place);
-        let weight = self.weight(table, &place);
-        let applies_to = self.applies_to(table);
-        let question = self.text(table, "question", &place);
-        let anchors = self.anchors(table, &place);
+        let name = if find(table, "name").is_some() { self.read_text(table, "name", &place) } else { id.clone() };
+        let dimension = self.read_dimension(table, &place);
+        let weight = self.read_weight(table, &place);
+        let applies_to = self.read_applies_to(table);
+        let question = self.read_text(table, "question", &place);
+        let anchors = self.read_anchors(table, &place);
         Some(Criterion {
             id: CriterionId::from(id?.as_str()),
             name: name?,
@@ -105,47 +105,47 @@ impl RubricReader {
         })
     }
 
-    fn unknown_keys(&mut self, table: &DeTable<'_>, of: &str, known: &[&str]) {
+    fn report_unknown_keys(&mut self, table: &DeTable<'_>, of: &str, known: &[&str]) {
         for key in table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
             self.faults.push(Fault::unknown_key(key.span(), key.get_ref(), of, known));
         }
     }
 
     /// A text that must be there and must not be blank.
-    fn text(&mut self, table: &DeTable<'_>, key: &str, owner: &Range<usize>) -> Option<String> {
+    fn read_text(&mut self, table: &DeTable<'_>, key: &str, owner: &Range<usize>) -> Option<String> {
         let Some(value) = find(table, key) else {
-            self.fault(owner.clone(), format!("`{key}` is missing"), "every criterion needs it");
+            self.report(owner.clone(), format!("`{key}` is missing"), "every criterion needs it");
             return None;
         };
         match value.get_ref().as_str() {
             Some(text) if !text.trim().is_empty() => Some(text.to_owned()),
             Some(_) => {
-                self.fault(value.span(), format!("`{key}` is empty"), "the judge reads this text: say what is meant");
+                self.report(value.span(), format!("`{key}` is empty"), "the judge reads this text: say what is meant");
                 None
             }
             None => {
                 let found = value.get_ref().type_str();
-                self.fault(value.span(), format!("`{key}` is a {found}, expected a text"), "put it in quotes");
+                self.report(value.span(), format!("`{key}` is a {found}, expected a text"), "put it in quotes");
                 None
             }
         }
     }
 
-    fn dimension(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Dimension> {
-        let text = self.text(table, "dimension", owner)?;
+    fn read_dimension(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Dimension> {
+        let text = self.read_text(table, "dimension", owner)?;
         let known = Dimension::ALL.iter().find(|dimension| dimension.name() == text);
         if known.is_none() {
             let at = find(table, "dimension").map_or(owner.clone(), TomlValue::span);
             let help = suggestion(&text, &Dimension::ALL.map(Dimension::name));
-            self.fault(at, format!("unknown dimension `{text}`"), &help);
+            self.report(at, format!("unknown dimension `{text}`"), &help);
         }
         known.copied()
     }
 
-    fn weight(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<f64> {
+    fn read_weight(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<f64> {
         let help = "a weight is a number above 0; leave a criterion out rather than weigh it 0";
         let Some(value) = find(table, "weight") else {
-            self.fault(owner.clone(), "`weight` is missing", help);
+            self.report(owner.clone(), "`weight` is missing", help);
             return None;
         };
         let number = match value.get_ref() {
@@ -159,48 +159,48 @@ impl RubricReader {
                 Some(weight) => format!("weight {weight} is not above 0 and finite"),
                 None => "`weight` is not a number".to_owned(),
             };
-            self.fault(value.span(), message, help);
+            self.report(value.span(), message, help);
         }
         sound
     }
 
     /// The types listed; all of them where the key is absent.
-    fn applies_to(&mut self, table: &DeTable<'_>) -> Option<Vec<ProbeType>> {
+    fn read_applies_to(&mut self, table: &DeTable<'_>) -> Option<Vec<ProbeType>> {
         let Some(value) = find(table, "applies_to") else {
             return Some(ProbeType::ALL.to_vec());
         };
         let items = value.get_ref().as_array().filter(|items| !items.is_empty());
         let Some(items) = items else {
             let help = "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four";
-            self.fault(value.span(), "`applies_to` is not a list of probe types", help);
+            self.report(value.span(), "`applies_to` is not a list of probe types", help);
             return None;
         };
-        let kinds: Vec<Option<ProbeType>> = items.iter().map(|item| self.probe_type(item)).collect();
+        let kinds: Vec<Option<ProbeType>> = items.iter().map(|item| self.read_probe_type(item)).collect();
         kinds.into_iter().collect()
     }
 
-    fn probe_type(&mut self, item: &TomlValue<'_>) -> Option<ProbeType> {
+    fn read_probe_type(&mut self, item: &TomlValue<'_>) -> Option<ProbeType> {
         let text = item.get_ref().as_str().unwrap_or("");
         let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == text);
         if known.is_none() {
             let help = suggestion(text, &ProbeType::ALL.map(ProbeType::name));
-            self.fault(item.span(), format!("unknown probe type `{text}`"), &help);
+            self.report(item.span(), format!("unknown probe type `{text}`"), &help);
         }
         known
     }
 
-    fn anchors(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Anchors> {
+    fn read_anchors(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Anchors> {
         let help = "write the texts of 0, 3 and 5 under [criteria.anchors]";
         let Some(value) = find(table, "anchors") else {
-            self.fault(owner.clone(), "`anchors` is missing", help);
+            self.report(owner.clone(), "`anchors` is missing", help);
             return None;
         };
         let Some(anchors) = value.get_ref().as_table() else {
-            self.fault(value.span(), "`anchors` is not a table", help);
+            self.report(value.span(), "`anchors` is not a table", help);
             return None;
         };
-        self.unknown_keys(anchors, "anchors", &ANCHORS);
-        let [zero, three, five] = ANCHORS.map(|key| self.text(anchors, key, &value.span()));
+        self.report_unknown_keys(anchors, "anchors", &ANCHORS);
+        let [zero, three, five] = ANCHORS.map(|key| self.read_text(anchors, key, &value.span()));
         Some(Anchors { zero: zero?, three: three?, five: five? })
     }
 }

@@ -137,6 +137,17 @@ pub fn grade(rubric: &Rubric, reply: &[CriterionScore]) -> DimensionScores {
     dimension_scores(rubric, reply.iter().map(|scored| (&scored.criterion, scored.score())))
 }
 
+/// A score for each dimension, for the tests of this module and of those that use it.
+#[cfg(test)]
+pub(crate) fn by_dimension(score: impl Fn(Dimension) -> f64) -> DimensionScores {
+    let rubric = Rubric::built_in(base::locale::Locale::En);
+    let scores = rubric
+        .criteria()
+        .iter()
+        .map(|criterion| (&criterion.id, Score::new(score(criterion.dimension)).expect("a score")));
+    dimension_scores(rubric, scores)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::context::{ContextFacts, ContextProbe};
+use super::context::{ContextFacts, ContextProbe, names_of};
 use super::depth::{Depth, Mentions};
 use super::entries::ContextEntries;
 use super::fabrication::unknown_names;
@@ -109,16 +109,14 @@ impl ProbeMeasure {
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
-        let shown = |facts: &[lexical::facts::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
         let prefix = start..points.last().copied().unwrap_or(start);
-        let mentions = |fact| Mentions::new(fact, history, start, points, &tokens);
-        let mentions = expected.iter().map(mentions).collect();
+        let mentions = expected.iter().map(|fact| Mentions::new(fact, history, start, points, &tokens)).collect();
         let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
         let replaced = tokens_of(&tokens, prefix.clone());
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
-            names: shown(&probe.expected_facts),
-            superseded_names: shown(&probe.superseded_facts),
+            names: names_of(&probe.expected_facts),
+            superseded_names: names_of(&probe.superseded_facts),
             superseded: FactFinder::all_within(&probe.superseded_facts, history.paths()),
             question: probe.question.clone(),
             topic: Topic::new(&probe.question, &probe.expected_facts),
@@ -168,35 +166,33 @@ impl ProbeMeasure {
         let present = present.filter(|_| self.literal);
         let folded = fold(answer);
         let answered = presence(&folded, &self.expected, &Topic::default());
-        let class = |index: usize, answered: bool| Some(FactClass::new(*present?.get(index)?, answered));
         let is_lost = present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
         let when_lost = is_lost.then(|| AnswerWhenLost::new(answer, &answered, &self.known));
-        let fate = |(index, (name, answered)): (usize, (&String, bool))| {
+        let facts = self.names.iter().zip(answered).enumerate().map(|(index, (name, answered))| {
             let mentions = self.mentions.get(index).copied().flatten();
+            let is_present = present.and_then(|present| present.get(index));
             FactOutcome {
                 fact: name.clone(),
                 answered,
-                class: class(index, answered),
+                class: is_present.map(|is_present| FactClass::new(*is_present, answered)),
                 depth: mentions.map(|mentions| mentions.depth),
                 mentions: mentions.map(|mentions| mentions.messages),
                 age: mentions.map(|mentions| mentions.age),
                 found: None,
             }
-        };
-        let facts = self.names.iter().zip(answered).enumerate().map(fate).collect();
-        let lost = |present: &[bool]| {
-            let gone = self.holders.iter().zip(present).filter(|(_, is_present)| !**is_present);
-            refetch(gone.map(|(holder, _)| *holder), &self.tokens, self.replaced, &points_to)
-        };
+        });
         let stale = stated_as_current(answer, &self.superseded, &self.expected);
         Measured {
-            facts,
+            facts: facts.collect(),
             fact_survival: present.and_then(|present| share(present.iter().copied())),
             when_lost,
             stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
             asserted: (!self.answerable).then(|| asserts(answer)),
             unknown_names: unknown_names(answer, &self.question, history, self.until),
-            refetch: present.filter(|present| !present.is_empty()).map(lost),
+            refetch: present.filter(|present| !present.is_empty()).map(|present| {
+                let lost = self.holders.iter().zip(present).filter(|(_, is_present)| !**is_present);
+                refetch(lost.map(|(holder, _)| *holder), &self.tokens, self.replaced, &points_to)
+            }),
         }
     }
 }

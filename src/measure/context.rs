@@ -15,7 +15,7 @@ use super::entries::{ContextEntries, ContextEntry};
 use super::overclaim::KnownValues;
 use crate::probe::Probe;
 use lexical::claims::{asks_for_rejection, is_denied, stated_last};
-use lexical::facts::{FactFinder, Topic, TranscriptPaths, words};
+use lexical::facts::{Fact, FactFinder, Topic, TranscriptPaths, words};
 
 /// What a context says of one expected fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,11 +50,10 @@ impl ContextFacts {
 
     /// The shares of a probe.
     pub fn shares(&self) -> ContextShares {
-        let share_of = |what: fn(&FactInContext) -> bool| super::survival::share(self.facts.iter().map(what));
         ContextShares {
             placed: self.placed(),
-            denied: share_of(|fact| fact.denied),
-            contradicted: share_of(|fact| fact.contradicted),
+            denied: super::survival::share(self.facts.iter().map(|fact| fact.denied)),
+            contradicted: super::survival::share(self.facts.iter().map(|fact| fact.contradicted)),
             stale: (!self.facts.is_empty()).then_some(self.stale.len() as f64),
             sound: self.sound(),
         }
@@ -102,7 +101,7 @@ impl ContextProbe {
         ContextProbe {
             expected: FactFinder::all_within(&probe.expected_facts, paths),
             superseded: FactFinder::all_within(&probe.superseded_facts, paths),
-            superseded_names: probe.superseded_facts.iter().map(|fact| fact.name().to_owned()).collect(),
+            superseded_names: names_of(&probe.superseded_facts),
             topic: Topic::new(&probe.question, &probe.expected_facts),
             known,
             reads_denials: !asks_for_rejection(&probe.question),
@@ -112,11 +111,10 @@ impl ContextProbe {
     /// What a context says. `folded` is its text made by [`sessions::transcript::fold_document`], in which facts may
     /// reach over the ends of entries.
     pub fn read(&self, entries: &ContextEntries, folded: &str) -> ContextFacts {
-        let fact = |finder| self.fact(finder, entries, folded);
         let stale = stated_last(entries.statements(), &self.superseded, &self.expected);
         let names = self.superseded_names.iter().zip(stale).filter(|(_, is_stale)| *is_stale);
         ContextFacts {
-            facts: self.expected.iter().map(fact).collect(),
+            facts: self.expected.iter().map(|finder| self.fact(finder, entries, folded)).collect(),
             stale: names.map(|(name, _)| name.clone()).collect(),
         }
     }
@@ -128,15 +126,18 @@ impl ContextProbe {
         }
         let holders: Vec<&ContextEntry> =
             entries.list().iter().filter(|entry| finder.occurs_in(&entry.folded)).collect();
-        let is_placed =
-            |entry: &&ContextEntry| self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead);
-        let placed: Vec<&ContextEntry> = holders.iter().copied().filter(is_placed).collect();
-        let denies =
-            |entry: &&ContextEntry| finder.ranges(&entry.folded).iter().all(|place| is_denied(&entry.folded, place));
+        let denied = self.reads_denials
+            && !holders.is_empty()
+            && holders.iter().all(|entry| {
+                let places = finder.ranges(&entry.folded);
+                places.iter().all(|place| is_denied(&entry.folded, place))
+            });
+        let mut placed = holders;
+        placed.retain(|entry| self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead));
         FactInContext {
             present,
             placed: (!self.topic.is_empty()).then_some(!placed.is_empty()),
-            denied: self.reads_denials && !holders.is_empty() && holders.iter().all(denies),
+            denied,
             contradicted: placed.iter().any(|entry| self.contradicts(entry, finder, entries)),
         }
     }
@@ -144,13 +145,8 @@ impl ContextProbe {
     /// Whether another entry has all words of `entry` but the fact, and another value of its kind.
     fn contradicts(&self, entry: &ContextEntry, finder: &FactFinder, entries: &ContextEntries) -> bool {
         let own = content(&entry.folded, finder);
-        let is_other = |other: &&ContextEntry| {
-            let length = other.folded.len();
-            // a longer entry has many words of others
-            length <= 2 * entry.folded.len() && 2 * length >= entry.folded.len() && other.lead == entry.lead
-        };
         own.len() >= SHARED_WORDS
-            && entries.list().iter().filter(is_other).any(|other| {
+            && entries.list().iter().filter(|other| are_comparable(entry, other)).any(|other| {
                 let words = content(&other.folded, finder);
                 own.is_subset(&words)
                     && words.len() <= own.len() + OTHER_WORDS
@@ -166,11 +162,22 @@ const SHARED_WORDS: usize = 3;
 /// The most words that the other may have besides: those of its value.
 const OTHER_WORDS: usize = 4;
 
+/// The names of facts, in the spelling that is shown.
+pub(super) fn names_of(facts: &[Fact]) -> Vec<String> {
+    facts.iter().map(|fact| fact.name().to_owned()).collect()
+}
+
+/// Whether two entries are below the same lead and about as long: a much longer one has many words of others.
+fn are_comparable(entry: &ContextEntry, other: &ContextEntry) -> bool {
+    let (length, other_length) = (entry.folded.len(), other.folded.len());
+    other_length <= 2 * length && 2 * other_length >= length && other.lead == entry.lead
+}
+
 /// The words of a folded entry without those of a fact in it.
 fn content<'e>(folded: &'e str, fact: &FactFinder) -> BTreeSet<&'e str> {
     let values: Vec<&str> = fact.ranges(folded).into_iter().filter_map(|range| folded.get(range)).collect();
-    let is_value = |word: &str| values.iter().any(|value| words(value).any(|own| own == word));
-    words(folded).filter(|word| word.chars().any(char::is_alphabetic) && !is_value(word)).collect()
+    let words_of_fact: BTreeSet<&str> = values.into_iter().flat_map(words).collect();
+    words(folded).filter(|word| word.chars().any(char::is_alphabetic) && !words_of_fact.contains(word)).collect()
 }
 
 #[cfg(test)]

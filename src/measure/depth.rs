@@ -20,7 +20,7 @@ named_enum! {
 }
 
 impl Depth {
-    fn of_share(share: f64) -> Depth {
+    fn from_share(share: f64) -> Depth {
         if share < 1.0 / 3.0 {
             Depth::FirstThird
         } else if share < 2.0 / 3.0 {
@@ -67,7 +67,7 @@ impl Mentions {
             let inside = history.place_in(last, fact).unwrap_or(0.0) * count(last..last + 1);
             // a span without tokens has no thirds: what is said there is new
             let share = (count(span.start..last) + inside) / count(span);
-            Depth::of_share(if share.is_finite() { share } else { 1.0 })
+            Depth::from_share(if share.is_finite() { share } else { 1.0 })
         };
         let age = points.iter().filter(|point| **point > last).count() as u32;
         Some(Mentions { messages, depth, age })

@@ -35,8 +35,8 @@ impl ContextEntries {
     /// Cuts `text`, a context as written.
     pub fn from_text(text: &str) -> ContextEntries {
         let mut reader = EntryReader::default();
-        if !reader.json(text) {
-            text.lines().for_each(|line| reader.line(line));
+        if !reader.read_json(text) {
+            text.lines().for_each(|line| reader.read_line(line));
             reader.end_paragraph();
         }
         ContextEntries { list: reader.entries, statements: statements(text) }
@@ -67,7 +67,7 @@ struct EntryReader {
 }
 
 impl EntryReader {
-    fn line(&mut self, line: &str) {
+    fn read_line(&mut self, line: &str) {
         let bare = line.trim();
         let indentation = line.len() - line.trim_start().len();
         if !bare.starts_with('|') {
@@ -85,19 +85,19 @@ impl EntryReader {
             (self.lead_in, self.bullets) = (String::new(), Vec::new());
         } else if bare.starts_with('|') {
             self.end_paragraph();
-            self.row(bare);
+            self.read_row(bare);
         } else if let Some(bullet) = bullet(bare) {
             self.end_paragraph();
             self.bullets.retain(|(outer, _)| *outer < indentation);
             self.push(bullet);
             self.bullets.push((indentation, bullet.to_owned()));
-        } else if !self.json(bare) {
-            self.prose(bare);
+        } else if !self.read_json(bare) {
+            self.read_prose(bare);
         }
     }
 
     /// A line of a paragraph. Short lines, and what does not go on in lower case, stand for themselves.
-    fn prose(&mut self, line: &str) {
+    fn read_prose(&mut self, line: &str) {
         let goes_on = self.paragraph.rsplit('\n').next().is_some_and(|last| last.chars().count() >= WRAPPED_LINE)
             && line.starts_with(|c: char| c.is_lowercase() || matches!(c, '`' | '('));
         if !goes_on {
@@ -122,7 +122,7 @@ impl EntryReader {
         }
     }
 
-    fn row(&mut self, row: &str) {
+    fn read_row(&mut self, row: &str) {
         match &self.header_row {
             None => self.header_row = Some(row.to_owned()),
             Some(_) if row.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ')) => {}
@@ -139,16 +139,16 @@ impl EntryReader {
     }
 
     /// Whether `text` is JSON, of which then each value is an entry below its keys.
-    fn json(&mut self, text: &str) -> bool {
+    fn read_json(&mut self, text: &str) -> bool {
         let bare = text.trim();
         let value = bare.starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(bare).ok()).flatten();
-        value.inspect(|value| self.value(value, "")).is_some()
+        value.inspect(|value| self.read_value(value, "")).is_some()
     }
 
-    fn value(&mut self, value: &Value, path: &str) {
+    fn read_value(&mut self, value: &Value, path: &str) {
         match value {
-            Value::Object(map) => map.iter().for_each(|(key, value)| self.value(value, &format!("{path} {key}"))),
-            Value::Array(items) => items.iter().for_each(|item| self.value(item, path)),
+            Value::Object(map) => map.iter().for_each(|(key, value)| self.read_value(value, &format!("{path} {key}"))),
+            Value::Array(items) => items.iter().for_each(|item| self.read_value(item, path)),
             Value::String(text) => {
                 let lead = fold(path);
                 let inner = ContextEntries::from_text(text).list;

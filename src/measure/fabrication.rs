@@ -19,8 +19,10 @@ pub fn unknown_names(answer: &str, question: &str, history: &History, until: usi
     }
     for word in words(answer).filter(|word| is_identifier(word)) {
         let folded = fold(word);
-        let in_path = || unknown.iter().any(|path| path.contains(word));
-        if !question.contains(&folded) && !history.mentions(&folded, until) && !in_path() && seen.insert(folded) {
+        let is_known = question.contains(&folded)
+            || history.mentions(&folded, until)
+            || unknown.iter().any(|path| path.contains(word));
+        if !is_known && seen.insert(folded) {
             unknown.push(word.to_owned());
         }
     }

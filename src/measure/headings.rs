@@ -48,20 +48,24 @@ impl Headings {
     /// The heading under which the facts of a probe belong by words, the first of equals; `None` where no word meets.
     pub fn best(&self, kind: ProbeType, question: &str) -> Option<&str> {
         let asked: BTreeSet<String> = stems(question).chain(stems(usual_words(kind))).collect();
-        let all = self.0.len() as f64;
-        let rarity = |word: &String| {
-            let with = self.0.iter().filter(|s| s.of_heading.contains(word) || s.of_text.contains(word)).count();
-            ((all + 1.0) / with.max(1) as f64).ln()
-        };
-        let score = |section: &Section| -> f64 {
-            let heading: f64 = section.of_heading.intersection(&asked).map(rarity).sum();
-            let text: f64 =
-                section.of_text.difference(&section.of_heading).filter(|w| asked.contains(*w)).map(rarity).sum();
-            HEADING_WEIGHT * heading + text
-        };
-        let scored = self.0.iter().map(|section| (score(section), section));
+        let scored = self.0.iter().map(|section| (self.score(section, &asked), section));
         let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.filter(|(score, _)| *score > 0.0).map(|(_, section)| section.heading.as_str())
+    }
+
+    /// How much a section has of the words that are asked for.
+    fn score(&self, section: &Section, asked: &BTreeSet<String>) -> f64 {
+        let in_heading = section.of_heading.intersection(asked);
+        let in_text = section.of_text.difference(&section.of_heading).filter(|word| asked.contains(*word));
+        let heading: f64 = in_heading.map(|word| self.rarity(word)).sum();
+        let text: f64 = in_text.map(|word| self.rarity(word)).sum();
+        HEADING_WEIGHT * heading + text
+    }
+
+    /// The weight of a word: it is higher the fewer sections have it.
+    fn rarity(&self, word: &str) -> f64 {
+        let with = self.0.iter().filter(|s| s.of_heading.contains(word) || s.of_text.contains(word)).count();
+        ((self.0.len() as f64 + 1.0) / with.max(1) as f64).ln()
     }
 }
 
@@ -89,9 +93,9 @@ fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
     let latin = words(text)
         .map(str::to_lowercase)
         .filter(|word| matches!(&**word, "why" | "who") || (word.chars().nth(3).is_some() && !STOP.contains(&&**word)));
-    let stem = |word: String| word.trim_end_matches('s').chars().take(STEM).collect::<String>();
+    let stems = latin.map(|word| word.trim_end_matches('s').chars().take(STEM).collect::<String>());
     let pairs = text.chars().zip(text.chars().skip(1)).filter(|(a, b)| is_unspaced(*a) && is_unspaced(*b));
-    latin.map(stem).chain(pairs.map(|(a, b)| String::from_iter([a, b])))
+    stems.chain(pairs.map(|(a, b)| String::from_iter([a, b])))
 }
 
 #[cfg(test)]

@@ -87,19 +87,20 @@ impl KnownReferences {
         found
     }
 
+    fn holds(&self, history: &History, text: &str) -> bool {
+        let fact = Fact { spellings: vec![text.to_owned()] };
+        history.holds(&FactFinder::within(&fact, history.paths()), 0..self.until)
+    }
+
     /// Whether the transcript has it: by the literal rules, each sentence of a quotation, the end of a path, or each side of
     /// a slash.
     fn is_in(&self, history: &History, reference: &Reference) -> bool {
-        let has = |text: &str| {
-            let fact = Fact { spellings: vec![text.to_owned()] };
-            history.holds(&FactFinder::within(&fact, history.paths()), 0..self.until)
-        };
-        if has(&reference.text) {
+        if self.holds(history, &reference.text) {
             return true;
         }
         if reference.kind == ReferenceKind::Quoted {
             let mut sentences = sentences(&reference.text).peekable();
-            return sentences.peek().is_some() && sentences.all(has);
+            return sentences.peek().is_some() && sentences.all(|sentence| self.holds(history, sentence));
         }
         let path = normal_path(&fold(&reference.text));
         let mut endings = suffixes(&path).filter(|ending| ending.contains('/'));
@@ -110,10 +111,9 @@ impl KnownReferences {
 
 /// The sentences of a quotation: a summary joins lines of what it quotes, and leaves sentences out.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let is_end = |c: char| "。！？；.!?;".contains(c);
     text.split_inclusive(|c: char| "。！？；\n".contains(c))
         .flat_map(|part| part.split_inclusive(". "))
-        .map(move |part| part.trim().trim_end_matches(is_end).trim_end())
+        .map(|part| part.trim().trim_end_matches(|c: char| "。！？；.!?;".contains(c)).trim_end())
         .filter(|part| !part.is_empty())
 }
 

@@ -161,21 +161,18 @@ impl SessionReferences {
         });
         let uses: Vec<Vec<usize>> = uses.collect();
         let index = ReferenceIndex::new(&references);
-        let recorded = |texts: &[String]| -> BTreeSet<usize> {
-            // Which of the recorded texts are references of this session; others were used by messages that went.
-            index.occurrences_in(&texts.join("\n"))
-        };
         let texts: Vec<String> = messages.iter().map(readable_text).collect();
         let shows = messages.iter().zip(&texts).map(|(message, text)| {
             let mut shown = index.occurrences_in(text);
-            shown.extend(recorded(&message.cut_references));
+            shown.extend(recorded_in(&index, &message.cut_references));
             shown
         });
-        let (shows, attached) = (shows.collect(), messages.iter().map(|m| recorded(&m.attached_references)).collect());
+        let shows = shows.collect();
+        let attached = messages.iter().map(|message| recorded_in(&index, &message.attached_references));
         SessionReferences {
             uses,
             shows,
-            attached,
+            attached: attached.collect(),
             references,
             targets: targets_of_results(messages),
             roles: messages.iter().map(|message| message.role).collect(),
@@ -273,22 +270,22 @@ impl SessionReferences {
     ) -> Option<NeededReference> {
         let FirstUse { place, message, turn, state } = *used;
         let point = *points.last()?;
-        let holds = |at: &usize| self.shows.get(*at).is_some_and(|shown| shown.contains(&place));
-        let is_attached = |at: &usize| self.attached.get(*at).is_some_and(|shown| shown.contains(&place));
-        let last = (self.start..point).rev().find(|at| holds(at) || is_attached(at))?;
+        let holders: Vec<usize> = (self.start..point).filter(|at| is_among(place, self.shows.get(*at))).collect();
+        let last_attached = (self.start..point).rev().find(|at| is_among(place, self.attached.get(*at)));
+        let last = holders.last().copied().max(last_attached)?;
         let source = match self.roles.get(last) {
-            _ if !holds(&last) => ReferenceSource::Attachment,
+            _ if holders.last() != Some(&last) => ReferenceSource::Attachment,
             Some(Role::Assistant) => ReferenceSource::Assistant,
             Some(Role::Tool) => ReferenceSource::ToolResult,
             Some(Role::User) => ReferenceSource::User,
             Some(Role::System) | None => ReferenceSource::Attachment,
         };
-        let holder = (self.start..point).filter(holds).min_by_key(|at| tokens.get(*at).copied());
+        let holder = holders.iter().copied().min_by_key(|at| tokens.get(*at).copied());
         let age = points.iter().filter(|at| **at > last).count() as u32;
         let reference = self.references.get(place)?.clone();
         let fact = Fact { spellings: vec![reference.text.clone()] };
         let finder = FactFinder::within(&fact, history.paths());
-        let words = self.prose.about(&finder, (self.start..point).filter(holds));
+        let words = self.prose.about(&finder, holders.into_iter());
         Some(NeededReference { reference, state, source, message, distance: turn, age, holder, words, finder })
     }
 }
@@ -362,26 +359,30 @@ impl NeededAtPoint {
         if self.references.is_empty() {
             return None;
         }
-        let pairs = || self.references.iter().zip(present.iter().copied());
-        let in_state = |state: NeedState| {
-            pairs().filter(move |(needed, _)| needed.state == state).map(|(_, is_present)| is_present)
-        };
-        let count = |state: NeedState| in_state(state).count() as u32;
-        let lost = pairs().filter(|(_, is_present)| !is_present).map(|(needed, _)| needed.holder);
+        let carried = self.presence_in_state(NeedState::Carried, present);
+        let fetched_again = self.presence_in_state(NeedState::FetchedAgain, present);
+        let lost = self.references.iter().zip(present).filter(|(_, is_present)| !**is_present);
+        let lost = lost.map(|(needed, _)| needed.holder);
         Some(NeededRecall {
             count: self.references.len() as u32,
             without_words: self.without_words,
             messages: self.by_message(present).len() as u32,
             recall: self.mean_recall(present),
-            carried: count(NeedState::Carried),
-            fetched_again: count(NeedState::FetchedAgain),
-            recall_carried: super::share(in_state(NeedState::Carried)),
-            recall_fetched_again: super::share(in_state(NeedState::FetchedAgain)),
+            carried: carried.len() as u32,
+            fetched_again: fetched_again.len() as u32,
+            recall_carried: super::share(carried),
+            recall_fetched_again: super::share(fetched_again),
             // An agent that works on knows where to look: the reference itself occurs in its next message.
             refetch_tokens: refetch(lost, tokens, Tokens(0), |_| true).tokens.0,
             precision: super::share(references_in(text).iter().map(|reference| self.used.contains(&reference.key()))),
             caveat: self.caveat,
         })
+    }
+
+    /// Whether a context has each of the needed references in `state`.
+    fn presence_in_state(&self, state: NeedState, present: &[bool]) -> Vec<bool> {
+        let needed = self.references.iter().zip(present).filter(|(needed, _)| needed.state == state);
+        needed.map(|(_, is_present)| *is_present).collect()
     }
 
     /// The recall alone; `None` under three messages.
@@ -404,8 +405,8 @@ fn noise_of(fixture: &Fixture) -> SessionNoise {
     let mut noise = SessionNoise::from_messages(&fixture.messages);
     let system = fixture.messages.first().filter(|message| message.role == Role::System);
     let recorded = system.map(|system| system.cut_references.as_slice()).unwrap_or_default();
-    let of = |text: &String| Reference { kind: ReferenceKind::Identifier, text: text.clone() };
-    noise.add(&recorded.iter().map(of).collect::<Vec<_>>());
+    let recorded = recorded.iter().map(|text| Reference { kind: ReferenceKind::Identifier, text: text.clone() });
+    noise.add(&recorded.collect::<Vec<_>>());
     noise
 }
 
@@ -413,9 +414,18 @@ fn noise_of(fixture: &Fixture) -> SessionNoise {
 fn targets_of_results(messages: &[Message]) -> Vec<Vec<Target>> {
     let calls: HashMap<&str, _> =
         messages.iter().flat_map(|message| &message.tool_calls).map(|call| (call.id.as_str(), call)).collect();
-    let of = |message: &Message| {
+    let found = messages.iter().map(|message| {
         let call = message.tool_call_id.as_deref().and_then(|id| calls.get(id));
         call.map(|call| targets(call)).unwrap_or_default()
-    };
-    messages.iter().map(of).collect()
+    });
+    found.collect()
+}
+
+/// Which of the recorded texts are references of this session; others were used by messages that went.
+fn recorded_in(session: &ReferenceIndex, texts: &[String]) -> BTreeSet<usize> {
+    session.occurrences_in(&texts.join("\n"))
+}
+
+fn is_among(place: usize, shown: Option<&BTreeSet<usize>>) -> bool {
+    shown.is_some_and(|shown| shown.contains(&place))
 }

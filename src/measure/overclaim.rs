@@ -59,12 +59,12 @@ pub(super) struct KnownValues {
 impl KnownValues {
     /// Of a question and all spellings of its expected facts.
     pub(super) fn new<'t>(question: &'t str, spellings: impl Iterator<Item = &'t str> + Clone) -> KnownValues {
-        let texts = || spellings.clone().chain([question]);
-        let numbers = texts().flat_map(values).filter(|value| value.kind == ValueKind::Number);
+        let texts = spellings.clone().chain([question]);
+        let numbers = texts.clone().flat_map(values).filter(|value| value.kind == ValueKind::Number);
         KnownValues {
-            kinds: spellings.clone().flat_map(values).map(|value| value.kind).collect(),
+            kinds: spellings.flat_map(values).map(|value| value.kind).collect(),
             numbers: numbers.map(|value| digits(&value.text)).collect(),
-            texts: texts().map(fold).collect(),
+            texts: texts.map(fold).collect(),
         }
     }
 
@@ -119,12 +119,12 @@ fn values(text: &str) -> Vec<ComparableValue> {
 fn values_of_sentence(sentence: &str) -> Vec<ComparableValue> {
     let tokens: Vec<&str> = sentence.split(ends_token).map(trimmed).filter(|token| !token.is_empty()).collect();
     let has_sentence_case = tokens.len() > VALUE_ALONE && !sentence.contains(is_unspaced);
-    let value = |(place, token): (usize, &&str)| {
+    let values = tokens.iter().enumerate().filter_map(|(place, token)| {
         let kind = kind_of(token, place == 0 && has_sentence_case)?;
         let text = if kind == ValueKind::Path { normal_path(&fold(without_line(token))) } else { fold(token) };
         Some(ComparableValue { kind, text })
-    };
-    tokens.iter().enumerate().filter_map(value).collect()
+    });
+    values.collect()
 }
 
 fn ends_token(c: char) -> bool {
@@ -142,21 +142,20 @@ fn trimmed(token: &str) -> &str {
 fn kind_of(token: &str, begins_sentence: bool) -> Option<ValueKind> {
     let first = token.chars().next()?;
     let number = token.trim_start_matches(['+', '-', '#', '$', '€', '£', '~', '≤', '≥', 'v', 'V']);
-    let has = |wanted: fn(&char) -> bool| token.chars().any(|c| wanted(&c));
-    let is_option = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic());
+    let option = token.strip_prefix("--").or_else(|| token.strip_prefix('$'));
     let is_code = is_identifier(token)
         || token.contains("::")
         || token.ends_with("()")
-        || token.strip_prefix("--").or_else(|| token.strip_prefix('$')).is_some_and(is_option)
-        || (first.is_ascii_alphabetic() && has(char::is_ascii_digit));
-    let has_inner_capital = || token.chars().skip(1).any(char::is_uppercase);
+        || option.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+        || (first.is_ascii_alphabetic() && token.contains(|c: char| c.is_ascii_digit()));
+    let has_inner_capital = token.chars().skip(1).any(char::is_uppercase);
     if is_file_path(without_line(token)) {
         Some(ValueKind::Path)
     } else if number.starts_with(|c: char| c.is_ascii_digit()) {
         Some(ValueKind::Number)
     } else if is_code {
         Some(ValueKind::Code)
-    } else if first.is_uppercase() && token.chars().nth(1).is_some() && (!begins_sentence || has_inner_capital()) {
+    } else if first.is_uppercase() && token.chars().nth(1).is_some() && (!begins_sentence || has_inner_capital) {
         Some(ValueKind::Name)
     } else {
         None

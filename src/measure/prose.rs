@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use super::entries::ContextEntries;
+use super::entries::{ContextEntries, ContextEntry};
 use lexical::facts::{FactFinder, is_alike, is_content_word, pieces, words};
 use sessions::references::{Reference, ReferenceKind, SessionNoise, references_in};
 use sessions::transcript::fold;
@@ -41,18 +41,30 @@ struct ProseEntry {
 impl ProseEntries {
     /// Of a text as written.
     pub fn from_text(text: &str) -> ProseEntries {
-        let read = |text: &str, folded: &str| {
-            let references: Vec<String> = references_in(text).iter().map(|reference| fold(&reference.text)).collect();
-            let reference_words = references.iter().flat_map(|reference| words(reference)).map(str::to_owned).collect();
-            ProseEntry { folded: folded.to_owned(), references, reference_words }
-        };
-        ProseEntries(
-            ContextEntries::from_text(text).list().iter().map(|entry| read(&entry.text, &entry.folded)).collect(),
-        )
+        ProseEntries(ContextEntries::from_text(text).list().iter().map(ProseEntry::from_entry).collect())
     }
 }
 
 impl ProseEntry {
+    fn from_entry(entry: &ContextEntry) -> ProseEntry {
+        let references: Vec<String> =
+            references_in(&entry.text).iter().map(|reference| fold(&reference.text)).collect();
+        let reference_words = references.iter().flat_map(|reference| words(reference)).map(str::to_owned).collect();
+        ProseEntry { folded: entry.folded.clone(), references, reference_words }
+    }
+
+    /// Whether a word or piece that the functions know is near the reference.
+    fn has_near(
+        &self,
+        reference: &FactFinder,
+        knows_word: impl Fn(&str) -> bool,
+        knows_piece: impl Fn(&str) -> bool,
+    ) -> bool {
+        reference.ranges(&self.folded).iter().any(|place| {
+            self.words_near(place).any(&knows_word) || self.pieces_near(place).any(|piece| knows_piece(&piece))
+        })
+    }
+
     /// The words of the entry that could say something of a reference.
     fn content(&self) -> impl Iterator<Item = &str> {
         self.folded.split_whitespace().filter_map(|word| self.as_prose(word))
@@ -109,13 +121,15 @@ impl SessionProse {
         let messages: Vec<ProseEntries> = texts.iter().map(|text| ProseEntries::from_text(text)).collect();
         let mut holders: HashMap<String, usize> = HashMap::new();
         for message in &messages {
-            let said = |entry: &ProseEntry| entry.content().map(str::to_owned).chain(pieces(&entry.folded)).collect();
-            let own: HashSet<String> = message.0.iter().flat_map::<Vec<String>, _>(said).collect();
+            let words = message.0.iter().flat_map(|entry| entry.content().map(str::to_owned));
+            let pieces = message.0.iter().flat_map(|entry| pieces(&entry.folded));
+            let own: HashSet<String> = words.chain(pieces).collect();
             own.into_iter().for_each(|word| *holders.entry(word).or_default() += 1);
         }
         let most = ((messages.len() as f64 * COMMON_SHARE) as usize).max(FEW_MESSAGES);
-        let is_name = |word: &str| noise.has(&Reference { kind: ReferenceKind::Identifier, text: word.to_owned() });
-        let common = holders.into_iter().filter(|(word, count)| *count > most || is_name(word));
+        let common = holders.into_iter().filter(|(word, count)| {
+            *count > most || noise.has(&Reference { kind: ReferenceKind::Identifier, text: word.clone() })
+        });
         SessionProse { common: common.map(|(word, _)| word).collect(), messages }
     }
 
@@ -123,13 +137,8 @@ impl SessionProse {
     pub(super) fn about(&self, reference: &FactFinder, holders: impl Iterator<Item = usize>) -> ReferenceWords {
         let mut found = ReferenceWords::default();
         for message in holders.filter_map(|at| self.messages.get(at)) {
-            let says = |entry: &ProseEntry| {
-                reference.ranges(&entry.folded).iter().any(|place| {
-                    entry.words_near(place).any(|word| self.says(word))
-                        || entry.pieces_near(place).any(|piece| self.says(&piece))
-                })
-            };
-            if !message.0.iter().any(says) {
+            let mut entries = message.0.iter();
+            if !entries.any(|entry| entry.has_near(reference, |word| self.says(word), |piece| self.says(piece))) {
                 continue;
             }
             for entry in &message.0 {
@@ -153,12 +162,8 @@ impl ReferenceWords {
 
     /// Whether `context` has the reference near one of these words.
     pub(super) fn are_near(&self, reference: &FactFinder, context: &ProseEntries) -> bool {
-        context.0.iter().any(|entry| {
-            reference.ranges(&entry.folded).iter().any(|place| {
-                entry.words_near(place).any(|word| self.has(word))
-                    || entry.pieces_near(place).any(|piece| self.pieces.contains(&piece))
-            })
-        })
+        let mut entries = context.0.iter();
+        entries.any(|entry| entry.has_near(reference, |word| self.has(word), |piece| self.pieces.contains(piece)))
     }
 
     fn has(&self, word: &str) -> bool {

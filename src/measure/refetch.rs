@@ -39,11 +39,11 @@ pub fn smallest_holders(
     tokens: &[Tokens],
     facts: &[FactFinder],
 ) -> Vec<Option<usize>> {
-    let smallest = |fact: &FactFinder| {
+    let holders = facts.iter().map(|fact| {
         let sized = history.holders(fact, prefix.clone()).filter_map(|index| Some((*tokens.get(index)?, index)));
         sized.min().map(|(_, index)| index)
-    };
-    facts.iter().map(smallest).collect()
+    });
+    holders.collect()
 }
 
 /// What fetching costs, given the smallest holder of each lost fact. Who reads the context knows where to look for a

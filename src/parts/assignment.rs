@@ -163,8 +163,8 @@ fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts
     let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
     let known = if matrix.keeps_state(chain.method) { 1 } else { usize::MAX };
     let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
-    let task = |cell: &CompressCell| Task::Compress(CompressTask::to_read(*cell, texts.clone()));
-    let compressions = cells.iter().take(known).filter_map(|cell| preparer.prepare(&task(cell)).ok());
+    let compressions = cells.iter().take(known).map(|cell| CompressTask::to_read(*cell, texts.clone()));
+    let compressions = compressions.filter_map(|task| preparer.prepare(&Task::Compress(task)).ok());
     let mut shared: Vec<SharedAction> = compressions.map(|action| SharedAction::Compression(action.key)).collect();
     if keeps_nothing(pipeline, pipeline.method(chain.method)) {
         let probes = cells.iter().flat_map(|cell| matrix.probes(chain.fixture, cell.point));

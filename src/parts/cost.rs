@@ -62,8 +62,7 @@ pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, siz
         for answer in matrix.answers(cell) {
             cost += runs * call(&pipeline.answerer(answer.answerer).model, context + tail + QUESTION, ANSWER);
             let shown = if pipeline.settings.judge_context { context } else { 0 };
-            let judged = |judge: &crate::judge::JudgeSpec| call(&judge.model, shown + GRADING, GRADES);
-            let judges: u64 = pipeline.judges.iter().map(judged).sum();
+            let judges: u64 = pipeline.judges.iter().map(|judge| call(&judge.model, shown + GRADING, GRADES)).sum();
             cost += runs * u64::from(matrix.runs().judge) * judges;
         }
     }

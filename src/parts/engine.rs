@@ -57,14 +57,14 @@ impl Engine {
         [Engine::Kubernetes, Engine::Slurm, Engine::AwsBatch, Engine::CloudRun, Engine::Gitlab];
 
     fn variables(self) -> EngineVariables {
-        let of = |index, first, count| EngineVariables { index, first, count };
-        match self {
-            Engine::Kubernetes => of("JOB_COMPLETION_INDEX", 0, None),
-            Engine::Slurm => of("SLURM_ARRAY_TASK_ID", 1, None),
-            Engine::AwsBatch => of("AWS_BATCH_JOB_ARRAY_INDEX", 0, Some("AWS_BATCH_JOB_ARRAY_SIZE")),
-            Engine::CloudRun => of("CLOUD_RUN_TASK_INDEX", 0, Some("CLOUD_RUN_TASK_COUNT")),
-            Engine::Gitlab => of("CI_NODE_INDEX", 1, Some("CI_NODE_TOTAL")),
-        }
+        let (index, first, count) = match self {
+            Engine::Kubernetes => ("JOB_COMPLETION_INDEX", 0, None),
+            Engine::Slurm => ("SLURM_ARRAY_TASK_ID", 1, None),
+            Engine::AwsBatch => ("AWS_BATCH_JOB_ARRAY_INDEX", 0, Some("AWS_BATCH_JOB_ARRAY_SIZE")),
+            Engine::CloudRun => ("CLOUD_RUN_TASK_INDEX", 0, Some("CLOUD_RUN_TASK_COUNT")),
+            Engine::Gitlab => ("CI_NODE_INDEX", 1, Some("CI_NODE_TOTAL")),
+        };
+        EngineVariables { index, first, count }
     }
 
     /// The engine whose variable is set, with that variable's name.
@@ -89,17 +89,12 @@ impl Engine {
             [one, other, ..] => return Err(EngineError::Several(one.variables().index, other.variables().index)),
         };
         let EngineVariables { index: name, first, count } = engine.variables();
-        let number = |name: &'static str, first: u32| -> Result<u32, EngineError> {
-            let value = variable(name).unwrap_or_default();
-            let not_a_number = || EngineError::NotANumber { variable: name, value: value.clone(), first };
-            value.trim().parse::<u32>().ok().filter(|number| *number <= PartNumber::MOST).ok_or_else(not_a_number)
-        };
-        let value = number(name, first)?;
+        let value = number_in(name, variable(name), first)?;
         if value < first {
             return Err(EngineError::FromZero(name));
         }
         let found = match count.filter(|count| variable(count).is_some()) {
-            Some(count) => Some((count, number(count, 1)?)),
+            Some(count) => Some((count, number_in(count, variable(count), 1)?)),
             None => None,
         };
         let of = match (found, given) {
@@ -130,6 +125,13 @@ impl Engine {
     }
 }
 
+/// The number in a variable, `first` or more.
+fn number_in(variable: &'static str, value: Option<String>, first: u32) -> Result<u32, EngineError> {
+    let value = value.unwrap_or_default();
+    let number = value.trim().parse::<u32>().ok().filter(|number| *number <= PartNumber::MOST);
+    number.ok_or(EngineError::NotANumber { variable, value, first })
+}
+
 /// Numbers in rising order as `3,7-9`.
 fn ranges(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -139,8 +141,8 @@ fn ranges(numbers: &[u32]) -> String {
             _ => runs.push((number, number)),
         }
     }
-    let text = |(from, to): &(u32, u32)| if from == to { from.to_string() } else { format!("{from}-{to}") };
-    runs.iter().map(text).collect::<Vec<_>>().join(",")
+    let runs = runs.iter().map(|(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") });
+    runs.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

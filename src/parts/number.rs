@@ -87,17 +87,16 @@ impl FromStr for PartArgument {
     type Err = PartFault;
 
     fn from_str(text: &str) -> Result<PartArgument, PartFault> {
-        let number = |text: &str| text.parse::<u32>().map_err(|_| PartFault::Form);
         let (index, of) = match text.split_once('/') {
             None if text == "auto" => return Ok(PartArgument::Auto(None)),
             None => return Err(PartFault::Form),
-            Some((index, of)) => (index, number(of)?),
+            Some((index, of)) => (index, of.parse().map_err(|_| PartFault::Form)?),
         };
         if index == "auto" {
             let part = PartNumber::new(1, of)?;
             return Ok(PartArgument::Auto(Some(part.of)));
         }
-        PartNumber::new(number(index)?, of).map(PartArgument::Number)
+        PartNumber::new(index.parse().map_err(|_| PartFault::Form)?, of).map(PartArgument::Number)
     }
 }
 

@@ -47,7 +47,7 @@ impl RuleSet {
         }
         let mut names = BTreeSet::new();
         let rules: Vec<Arc<Rule>> =
-            tables.iter().filter_map(|table| RuleReader { file, problems, table }.rule(&mut names)).collect();
+            tables.iter().filter_map(|table| RuleReader { file, problems, table }.read(&mut names)).collect();
         let source = RuleSource { path: file.path.clone(), digest: Digest::of_json(&rules) };
         (problems.errors() == before).then_some(RuleSet { rules, source })
     }
@@ -61,28 +61,25 @@ struct RuleReader<'a> {
 }
 
 impl RuleReader<'_> {
-    fn rule(mut self, names: &mut BTreeSet<String>) -> Option<Arc<Rule>> {
+    fn read(mut self, names: &mut BTreeSet<String>) -> Option<Arc<Rule>> {
         let RuleTable { name, language, text, object, prohibition } = &self.table.value;
-        let is_blank = |text: &String| text.trim().is_empty();
-        let has_blank = |words: &StringList| words.is_empty() || words.iter().any(|word| is_blank(&word.value));
-        let name = self.required("name", name.as_ref(), is_blank);
+        let name = self.required("name", name.as_ref(), |name| is_blank(name));
         let language = self.required("language", language.as_ref(), |_| false);
-        let text = self.required("text", text.as_ref(), is_blank);
-        let object = self.required("object", object.as_ref(), has_blank);
+        let text = self.required("text", text.as_ref(), |text| is_blank(text));
+        let object = self.required("object", object.as_ref(), |words| has_blank(words));
         if let Some(words) = prohibition.as_ref().filter(|words| has_blank(&words.value)) {
-            self.fault(words, "`prohibition` is empty", "name the words that forbid it, or leave the key out");
+            self.report(words, "`prohibition` is empty", "name the words that forbid it, or leave the key out");
         }
-        let (name, language, text, object) = (name?, self.language(language?)?, text?, object?);
+        let (name, language, text, object) = (name?, self.read_language(language?)?, text?, object?);
         if let Err(message) = check_name(&name.value) {
-            self.fault(name, &message, name_help());
+            self.report(name, &message, name_help());
         } else if !names.insert(name.value.clone()) {
-            self.fault(
+            self.report(
                 name,
                 &format!("two rules are named `{}`", name.value),
                 "names identify results: use another one",
             );
         }
-        let strings = |list: &Located<StringList>| list.value.iter().map(|word| word.value.clone()).collect();
         let rule = Rule {
             name: name.value.as_str().into(),
             language,
@@ -94,12 +91,12 @@ impl RuleReader<'_> {
         Some(Arc::new(rule))
     }
 
-    fn language(&mut self, word: &Located<String>) -> Option<Locale> {
+    fn read_language(&mut self, word: &Located<String>) -> Option<Locale> {
         match word.value.as_str() {
             "en" => Some(Locale::En),
             "zh" => Some(Locale::Zh),
             other => {
-                self.fault(word, &format!("unknown language `{other}`"), "expected \"en\" or \"zh\"");
+                self.report(word, &format!("unknown language `{other}`"), "expected \"en\" or \"zh\"");
                 None
             }
         }
@@ -114,13 +111,13 @@ impl RuleReader<'_> {
                 rule.name,
                 rule.object.join("`, `")
             );
-            self.fault(text, &message, "write the object as it is written in the text");
+            self.report(text, &message, "write the object as it is written in the text");
         } else if !finder.is_stated_in(&rule.text) {
             let message =
                 format!("no sentence in the text of the rule `{}` has its object and forbids something", rule.name);
             let help =
                 "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]";
-            self.fault(text, &message, help);
+            self.report(text, &message, help);
         }
     }
 
@@ -132,7 +129,7 @@ impl RuleReader<'_> {
     ) -> Option<&'t Located<T>> {
         match value {
             Some(value) if is_empty(&value.value) => {
-                self.fault(value, &format!("`{key}` is empty"), "every rule needs it")
+                self.report(value, &format!("`{key}` is empty"), "every rule needs it")
             }
             Some(value) => return Some(value),
             None => {
@@ -144,9 +141,22 @@ impl RuleReader<'_> {
         None
     }
 
-    fn fault<T>(&mut self, at: &Located<T>, message: &str, help: &str) {
+    fn report<T>(&mut self, at: &Located<T>, message: &str, help: &str) {
         self.problems.push(Problem::error(message).at(self.file, at.place.clone()).help(help));
     }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// Whether a list has no words, or one that is blank.
+fn has_blank(words: &[Located<String>]) -> bool {
+    words.is_empty() || words.iter().any(|word| is_blank(&word.value))
+}
+
+fn strings(list: &Located<StringList>) -> Vec<String> {
+    list.value.iter().map(|word| word.value.clone()).collect()
 }
 
 /// The rules of the pipeline; `None` if it has none, or something is wrong with them.
@@ -172,12 +182,10 @@ pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: 
         let language = language_of(messages);
         let tokens: Vec<_> = messages.iter().map(|message| estimate_tokens(&message.countable_text())).collect();
         let span = loaded.fixture.start()..loaded.points.first().copied().unwrap_or(messages.len());
-        let is_fit = |rule: &Rule, finder: &RuleFinder| {
-            rule.language == language && !history.holds(finder.object(), 0..messages.len())
-        };
-        let fit = finders.iter().filter(|(rule, finder)| is_fit(rule, finder));
-        let at = |position: RulePosition| position.place(messages, span.clone(), &tokens);
-        let places = RulePosition::ALL.map(|position| (position, at(position)));
+        let fit = finders
+            .iter()
+            .filter(|(rule, finder)| rule.language == language && !history.holds(finder.object(), 0..messages.len()));
+        let places = RulePosition::ALL.map(|position| (position, position.place(messages, span.clone(), &tokens)));
         let injections =
             fit.flat_map(|(rule, _)| places.map(|(position, at)| Injection { rule: Arc::clone(rule), position, at }));
         loaded.injections = injections.collect();

@@ -102,7 +102,7 @@ impl fmt::Display for Place {
 
 impl CellCoordinate {
     /// The names of a compression.
-    pub fn of_compress(pipeline: &Pipeline, cell: &CompressCell) -> CellCoordinate {
+    pub fn from_compress(pipeline: &Pipeline, cell: &CompressCell) -> CellCoordinate {
         let fixture = pipeline.fixture(cell.chain.fixture);
         CellCoordinate {
             fixture: fixture.name().into(),
@@ -119,22 +119,22 @@ impl CellCoordinate {
         }
     }
 
-    pub fn of_answer(pipeline: &Pipeline, cell: &AnswerCell) -> CellCoordinate {
+    pub fn from_answer(pipeline: &Pipeline, cell: &AnswerCell) -> CellCoordinate {
         let fixture = pipeline.fixture(cell.compress.chain.fixture);
         CellCoordinate {
             probe: fixture.probe(cell.probe).map(|p| p.id.0.clone()),
             answerer: Some(pipeline.answerer(cell.answerer).name.0.clone()),
             answer_n: Some(cell.answer_n),
-            ..CellCoordinate::of_compress(pipeline, &cell.compress)
+            ..CellCoordinate::from_compress(pipeline, &cell.compress)
         }
     }
 
     /// The names of a judgement.
-    pub fn of_judge(pipeline: &Pipeline, cell: &JudgeCell) -> CellCoordinate {
+    pub fn from_judge(pipeline: &Pipeline, cell: &JudgeCell) -> CellCoordinate {
         CellCoordinate {
             judge: Some(pipeline.judge(cell.judge).name.0.clone()),
             judge_n: Some(cell.judge_n),
-            ..CellCoordinate::of_answer(pipeline, &cell.answer)
+            ..CellCoordinate::from_answer(pipeline, &cell.answer)
         }
     }
 }

@@ -48,14 +48,13 @@ impl<'f> Excerpt<'f> {
             add_line(&mut shown, &mut pieces, line_start, line, &windows(line, &marks, room));
             line_start += line.len();
         }
-        let place = |place: &Range<usize>| {
+        let places = places.iter().map(|place| {
             let start = moved(&pieces, place.start);
             let before = text.get(..place.start).unwrap_or_default();
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
             ExcerptPlace { shown: start..moved(&pieces, place.end).max(start), column }
-        };
-        let places = places.iter().map(place).collect();
-        Excerpt { name, places, text: shown }
+        });
+        Excerpt { name, places: places.collect(), text: shown }
     }
 
     /// Where the places are in the excerpt.
@@ -114,9 +113,10 @@ fn windows(line: &str, marks: &[Range<usize>], room: usize) -> Vec<Range<usize>>
     let share = (room / marks.len().max(1)).saturating_sub(2 * GAP.width());
     let mut found: Vec<Range<usize>> = Vec::new();
     for mark in marks {
-        let fits = |range: &Range<usize>| body.get(range.clone()).is_some_and(|text| text.width() <= share);
         // The beginning of a line says most of it.
-        if let Some(range) = [0..mark.end, mark.clone()].into_iter().find(fits) {
+        let mut candidates = [0..mark.end, mark.clone()].into_iter();
+        let fitting = candidates.find(|range| body.get(range.clone()).is_some_and(|text| text.width() <= share));
+        if let Some(range) = fitting {
             found.push(widened(body, range, share));
         } else {
             found.push(widened(body, mark.start..mark.start, share / 2));

@@ -23,6 +23,13 @@ pub(super) struct Located<T> {
     pub(super) key: Range<usize>,
 }
 
+impl<T> Located<T> {
+    /// A value that nobody wrote, as if it stood at the beginning of the file.
+    pub(super) fn unwritten(value: T) -> Located<T> {
+        Located { value, place: 0..0, key: 0..0 }
+    }
+}
+
 /// What a value is to be, in both languages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TypeName {
@@ -91,12 +98,14 @@ impl TomlReader<'_> {
         None
     }
 
-    fn unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
+    fn report_unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
         let name: &str = key.get_ref();
         let is_misplaced = self.settings.contains(&name) && known.contains(&"pipeline");
-        let suggestion = || suggest(name, known.iter().copied());
-        let belongs = || say!("`{name}` belongs under [pipeline]", "`{name}` 应写在 [pipeline] 之下");
-        let help = if is_misplaced { belongs() } else { suggestion() };
+        let help = if is_misplaced {
+            say!("`{name}` belongs under [pipeline]", "`{name}` 应写在 [pipeline] 之下")
+        } else {
+            suggest(name, known.iter().copied())
+        };
         let problem = Problem::error(say!("unknown key `{name}`", "未知键 `{name}`"));
         self.problems.push(problem.help(help).at(self.file, key.span()));
     }
@@ -122,7 +131,7 @@ macro_rules! table {
                 for (key, value) in table {
                     match &**key.get_ref() {
                         $(stringify!($field) => read.$field = reader.placed(key.span(), value),)*
-                        _ => reader.unknown_key(key, $name::KEYS),
+                        _ => reader.report_unknown_key(key, $name::KEYS),
                     }
                 }
                 read
@@ -247,8 +256,8 @@ impl<T: ReadToml> ReadToml for Vec<Located<T>> {
 
     fn merge(&mut self, top: Vec<Located<T>>) {
         for item in top {
-            let same = |base: &&mut Located<T>| base.value.name().is_some() && base.value.name() == item.value.name();
-            match self.iter_mut().find(same) {
+            let name = item.value.name();
+            match self.iter_mut().find(|base| name.is_some() && base.value.name() == name) {
                 Some(base) => base.value.merge(item.value),
                 None => self.push(item),
             }
@@ -271,10 +280,10 @@ impl<T: ReadToml> ReadToml for Map<T> {
             .get_ref()
             .as_table()
             .or_else(|| reader.mistyped(value, TypeName::new("a table of named tables", "由具名表组成的表")))?;
-        let entry = |(key, value): (&Key<'_>, &Spanned<DeValue<'_>>)| {
-            Some((key.get_ref().to_string(), reader.placed(key.span(), value)?))
-        };
-        Some(table.iter().filter_map(entry).collect())
+        let entries = table
+            .iter()
+            .filter_map(|(key, value)| Some((key.get_ref().to_string(), reader.placed(key.span(), value)?)));
+        Some(entries.collect())
     }
 
     fn merge(&mut self, top: Map<T>) {
@@ -295,8 +304,30 @@ fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f
     faults.is_empty().then(|| root.into_inner())
 }
 
+/// A string somewhere in the file: the keys that lead to it, itself, and its place.
+pub(super) type StringAt = (Vec<String>, String, Range<usize>);
+
+/// All strings of the file; those of a list have the path of the list.
+pub(super) fn texts(file: &SourceFile) -> Vec<StringAt> {
+    fn walk(value: &Spanned<DeValue<'_>>, path: &[String], texts: &mut Vec<StringAt>) {
+        match value.get_ref() {
+            DeValue::Table(table) => walk_table(table, path, texts),
+            DeValue::Array(values) => values.iter().for_each(|value| walk(value, path, texts)),
+            DeValue::String(text) => texts.push((path.to_vec(), text.to_string(), value.span())),
+            _ => {}
+        }
+    }
+    fn walk_table(table: &DeTable<'_>, path: &[String], texts: &mut Vec<StringAt>) {
+        for (key, value) in table {
+            walk(value, &[path, &[key.get_ref().to_string()]].concat(), texts);
+        }
+    }
+    let mut texts = Vec::new();
+    walk_table(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut texts);
+    texts
+}
+
 pub(super) mod rules;
-pub(super) mod strings;
 pub(super) mod tables;
 
 /// Whether a pipeline file declares a method of this name. A text that is not TOML declares none: `check` says why.

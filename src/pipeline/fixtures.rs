@@ -78,7 +78,7 @@ impl FixtureLoader<'_> {
         let (mut found, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
-            let fixture = self.fixture(name, path, &mut sizes);
+            let fixture = self.read_fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
                 (None, fixture) if self.checks.without_banks => {
                     found.extend(fixture.map(|fixture| without_bank(fixture, path)));
@@ -103,11 +103,11 @@ impl FixtureLoader<'_> {
     /// The fixture files by stem.
     pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
         let paths = match self.fixtures {
-            Some(Located { value: FixturePaths::Globs(globs), .. }) => self.matched(globs),
+            Some(Located { value: FixturePaths::Globs(globs), .. }) => self.find_matches(globs),
             Some(Located { value: FixturePaths::Folder(folder), place, .. }) => {
-                self.in_folder(folder, Some(place.clone()))
+                self.find_in_folder(folder, Some(place.clone()))
             }
-            None => self.in_folder("fixtures", None),
+            None => self.find_in_folder("fixtures", None),
         };
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
@@ -124,7 +124,7 @@ impl FixtureLoader<'_> {
         files
     }
 
-    fn matched(&mut self, globs: &[Located<String>]) -> Vec<String> {
+    fn find_matches(&mut self, globs: &[Located<String>]) -> Vec<String> {
         let mut paths = Vec::new();
         for glob in globs {
             let pattern = match Pattern::new(&glob.value) {
@@ -144,7 +144,7 @@ impl FixtureLoader<'_> {
         paths
     }
 
-    fn in_folder(&mut self, folder: &str, place: Option<std::ops::Range<usize>>) -> Vec<String> {
+    fn find_in_folder(&mut self, folder: &str, place: Option<std::ops::Range<usize>>) -> Vec<String> {
         let path = self.reader.folder().join(folder);
         if path.is_dir() {
             return self.json_files(folder);
@@ -170,8 +170,7 @@ impl FixtureLoader<'_> {
     }
 
     /// Whatever is named like a JSON file directly in a folder, as `FOLDER/NAME`, sorted; none if there is no such
-    /// folder. What cannot be read is an error where it is read, not a file that is silently absent. A link of a hidden
-    /// name that leads nowhere is a lock of an editor.
+    /// folder. What cannot be read is an error where it is read, not a file that is silently absent.
     fn json_files(&mut self, folder: &str) -> Vec<String> {
         let path = self.reader.folder().join(folder);
         let entries = match std::fs::read_dir(&path) {
@@ -181,9 +180,6 @@ impl FixtureLoader<'_> {
                 self.problems.push(Problem::error(format!("cannot read the folder {folder}: {}", word(&error))));
                 return Vec::new();
             }
-        };
-        let is_lock = |path: &Path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".#")) && !path.exists()
         };
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
         let mut files: Vec<String> = paths
@@ -211,14 +207,15 @@ impl FixtureLoader<'_> {
         }
     }
 
-    fn fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
+    fn read_fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
         let source = self.read("fixture", path)?;
         sizes.push((path.to_owned(), source.text.len()));
         let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let mut fixture = parsed.fixture;
         if let Some(spans) = self.checks.spans {
-            let tokens = |message: &Message| estimate_tokens(&message.countable_text());
-            fixture.points = ends_of_spans(&fixture.messages, fixture.start(), spans, &tokens);
+            fixture.points = ends_of_spans(&fixture.messages, fixture.start(), spans, &|message: &Message| {
+                estimate_tokens(&message.countable_text())
+            });
         }
         if fixture.name != name {
             let message = format!("the fixture in {path} is named `{}`, its file `{name}`", fixture.name);
@@ -248,30 +245,33 @@ impl FixtureLoader<'_> {
                 }
                 _ => finding.help,
             };
-            self.problems.push(Problem::error(finding.message).at(&source, finding.place).help(help).of(weight));
+            let problem = Problem::error(finding.message).at(&source, finding.place).help(help);
+            self.problems.push(problem.with_severity(weight));
         }
         Some(loaded(fixture, parsed.bank, path, bank_path))
     }
 
     /// Fixtures are to be read by people before they are shared.
     fn check_sizes(&mut self, sizes: &[(String, usize)]) {
-        let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
-        let warn = |message: String| Problem::error(message).help(help).of(Severity::Warning);
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
             let (size, limit) = (size / 1000, FIXTURE_BYTES / 1000);
-            self.problems.push(warn(format!("{path} has {size} KB, more than people review: {limit} KB")));
+            self.warn_large(format!("{path} has {size} KB, more than people review: {limit} KB"));
         }
         let total: usize = sizes.iter().map(|(_, size)| size).sum();
         if total > FIXTURES_BYTES {
             let (total, limit) = (total / 1000, FIXTURES_BYTES / 1000);
-            let message = format!("the fixtures have {total} KB together, more than people review: {limit} KB");
-            self.problems.push(warn(message));
+            self.warn_large(format!("the fixtures have {total} KB together, more than people review: {limit} KB"));
         }
     }
 
+    fn warn_large(&mut self, message: String) {
+        let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
+        self.problems.push(Problem::warning(message).help(help));
+    }
+
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
-        let complain = |why| self.problems.push(Problem::error(format!("cannot read the {what} {path}: {why}")));
-        self.reader.read_uncached(path).map_err(complain).ok()
+        let read = self.reader.read_uncached(path);
+        read.map_err(|why| self.problems.push(Problem::error(format!("cannot read the {what} {path}: {why}")))).ok()
     }
 
     fn report(&mut self, source: &SourceFile, faults: Vec<Fault>) {
@@ -288,6 +288,11 @@ impl FixtureLoader<'_> {
             None => problem,
         });
     }
+}
+
+/// Whether a path is a link of a hidden name that leads nowhere: a lock of an editor.
+fn is_lock(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".#")) && !path.exists()
 }
 
 fn loaded(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFixture {
@@ -317,7 +322,7 @@ fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
     loaded(fixture, bank, path, "")
 }
 
-/// The probes declaration at each of so many points; the last where a probe names none.
+/// The probes at each of so many points; a probe that names no point is at the last.
 fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
     let mut selected = vec![Vec::new(); points];
     for (index, probe) in bank.probes.iter().enumerate() {
@@ -337,12 +342,10 @@ fn stem(path: &str) -> String {
 
 fn recorded(fixture: &Fixture) -> Digest {
     let Fixture { reference_patterns, compactions, messages, begins_midway, .. } = fixture;
-    let of = |message: &Message| {
-        let has_any = !message.cut_references.is_empty() || !message.attached_references.is_empty();
-        has_any.then(|| (message.cut_references.clone(), message.attached_references.clone()))
-    };
-    let messages: Vec<_> = messages.iter().enumerate().filter_map(|(at, message)| Some((at, of(message)?))).collect();
-    Digest::of_json(&(PATTERNS, reference_patterns, compactions, messages, begins_midway))
+    let references = messages.iter().map(|message| (&message.cut_references, &message.attached_references));
+    let recorded: Vec<_> =
+        references.enumerate().filter(|(_, (cut, attached))| !cut.is_empty() || !attached.is_empty()).collect();
+    Digest::of_json(&(PATTERNS, reference_patterns, compactions, recorded, begins_midway))
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

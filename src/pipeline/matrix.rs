@@ -7,11 +7,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::model::{
-    AnswererIx, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, MethodIx, Pipeline, PointIx, ProbeIx, Runs,
-};
+use super::model::{AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
 use crate::action::Repetition;
-use crate::compress::Method;
 
 /// One method on one fixture in one run: its compressions follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,23 +110,25 @@ impl FixtureAxis {
     fn needed(&self, keeps_state: bool, without_answers: bool) -> impl Iterator<Item = PointIx> {
         let last = self.probes.iter().rposition(|at| without_answers || !at.is_empty());
         let until = last.map_or(0, |last| last + 1);
-        let has_probe = move |at: &usize| self.probes.get(*at).is_some_and(|probes| !probes.is_empty());
-        (0..until).filter(move |at| keeps_state || without_answers || has_probe(at)).map(PointIx)
+        let points = (0..until).filter(move |at| {
+            keeps_state || without_answers || self.probes.get(*at).is_some_and(|probes| !probes.is_empty())
+        });
+        points.map(PointIx)
     }
 }
 
 impl Matrix {
     /// The matrix of what `pipeline` selects.
     pub fn new(pipeline: &Pipeline) -> Matrix {
-        let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| MethodAxis {
-            method_answerers: method_answerers.clone(),
+        let fixtures = pipeline.fixtures.iter();
+        let methods = pipeline.methods.iter().zip(&pipeline.method_answerers).map(|(method, answerers)| MethodAxis {
+            method_answerers: answerers.clone(),
             keeps_state: method.strategy.keeps_state(),
             is_fixed: method.strategy.is_deterministic(),
-        };
-        let fixture = |fixture: &LoadedFixture| FixtureAxis::new(fixture.selected.clone(), fixture.injections.len());
+        });
         Matrix {
-            fixtures: pipeline.fixtures.iter().map(fixture).collect(),
-            methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
+            fixtures: fixtures.map(|f| FixtureAxis::new(f.selected.clone(), f.injections.len())).collect(),
+            methods: methods.collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| !a.model.is_asked()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| !j.model.is_asked()).collect(),
             runs: pipeline.settings.runs,
@@ -225,8 +224,8 @@ impl Matrix {
         let mut counts = MatrixCounts::default();
         let runs = u64::from(self.runs.compress);
         for (fixture, axis) in self.fixtures.iter().enumerate() {
-            let own = |(at, method)| self.has(FixtureIx(fixture), MethodIx(at)).then_some(method);
-            for method in self.methods.iter().enumerate().filter_map(own) {
+            let own = self.methods.iter().enumerate().filter(|(at, _)| self.has(FixtureIx(fixture), MethodIx(*at)));
+            for (_, method) in own {
                 counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
                 counts.compress += (axis.injections * axis.probes.len()) as u64;
                 counts.answer += runs * axis.total * self.answers_per_probe(method);

@@ -163,8 +163,8 @@ fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
 /// The name of the tag that the summary stands in.
 fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<String> {
     let tag = table.extract.as_ref()?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if tag.value.is_empty() || !tag.value.chars().all(is_name) {
+    let is_name = tag.value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if tag.value.is_empty() || !is_name {
         context.error(
             &tag.place,
             "this is not the name of a tag",

@@ -25,16 +25,13 @@ mod stages;
 mod select;
 mod fixtures;
 mod constraints;
-mod remote;
 mod paths;
 mod open;
 mod access;
 mod starter;
-mod adapters;
 mod schema;
 
 pub use access::{ExternalAccess, HostAccess, ProgramAccess, asked_models};
-pub use adapters::Adapter;
 pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
@@ -50,7 +47,7 @@ pub use schema::SCHEMAS;
 pub use select::{EmptySelection, MatrixSelection, Overrides};
 pub use settings::declared_locale;
 pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
-pub use starter::{in_language, starter_files, with_selftest_seed};
+pub use starter::{Adapter, in_language, starter_files, with_selftest_seed};
 
 #[cfg(test)]
 mod tests;

@@ -11,10 +11,9 @@ use super::file::tables::{AnswerTable, CompressTable, Declared};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
-use super::paths;
+use super::paths::{self, declared_remote};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
-use super::remote::declared_remote;
 use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted, report_unknown};
 use super::settings;
 use super::sources::SourceReader;
@@ -133,7 +132,7 @@ impl ProjectLoader<'_> {
         if self.request.needs_keys {
             problems.0.append(&mut missing_keys.0);
         }
-        missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.of(Severity::Warning)).collect();
+        missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.with_severity(Severity::Warning)).collect();
         problems.sort_and_dedup();
         let Some((pipeline, _)) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
@@ -240,15 +239,20 @@ impl ProjectLoader<'_> {
 
     /// The answerer tables that a selected method uses. Others need no key.
     fn answerers_in_use(&self, answer: &[Located<AnswerTable>]) -> Vec<Located<AnswerTable>> {
-        let is_in_use = |name: &str| {
-            let names = |table: &Located<CompressTable>| {
-                table.value.answerers.as_ref().is_none_or(|names| names.value.iter().any(|item| item.value == name))
-            };
-            let mut wanted = tables(&self.declared.compress).iter().filter(|table| self.is_wanted(table));
-            self.request.selection.methods.is_none() || wanted.any(names)
-        };
-        let name = |table: &&Located<AnswerTable>| table.value.name.as_ref().is_none_or(|name| is_in_use(&name.value));
-        answer.iter().filter(name).cloned().collect()
+        let in_use = answer.iter().filter(|table| {
+            let name = table.value.name.as_ref();
+            name.is_none_or(|name| self.is_answerer_in_use(&name.value))
+        });
+        in_use.cloned().collect()
+    }
+
+    fn is_answerer_in_use(&self, name: &str) -> bool {
+        let mut wanted = tables(&self.declared.compress).iter().filter(|table| self.is_wanted(table));
+        self.request.selection.methods.is_none()
+            || wanted.any(|table| {
+                let names = table.value.answerers.as_ref();
+                names.is_none_or(|names| names.value.iter().any(|item| item.value == name))
+            })
     }
 
     /// The methods selected, each with the answerers that read it.
@@ -337,18 +341,22 @@ fn missing_previous_summaries(
     if fixtures.iter().all(|fixture| fixture.points.len() < 2) {
         return Vec::new();
     }
-    let prompt = |method: &Method| match &method.strategy {
+    let paths = methods.iter().filter_map(prompt_without_previous_summary);
+    paths.filter_map(|path| Some(missing_variable(&reader.read(path).ok()?, PREVIOUS_SUMMARY))).collect()
+}
+
+/// The path of a method's prompt that should insert the previous summary and does not.
+fn prompt_without_previous_summary(method: &Method) -> Option<&str> {
+    match &method.strategy {
         Strategy::Prompted {
             style: PromptStyle::Anchored,
             placement: PromptPlacement::Inline,
             template,
             prompt_path: Some(path),
             ..
-        } if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) => Some(path.clone()),
+        } if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) => Some(path),
         _ => None,
-    };
-    let paths = methods.iter().filter_map(prompt);
-    paths.filter_map(|path| Some(missing_variable(&reader.read(&path).ok()?, PREVIOUS_SUMMARY))).collect()
+    }
 }
 
 /// Those who answer the same questions with a search; nobody where the context has everything.
@@ -357,8 +365,11 @@ fn with_search(method: &Method, closed: &[AnswererIx], answerers: &[Answerer]) -
         return Vec::new();
     }
     let names: Vec<&str> = closed.iter().filter_map(|ix| Some(&*answerers.get(ix.0)?.name.0)).collect();
-    let is_open = |answerer: &Answerer| answerer.recovery.as_ref().is_some_and(|found| names.contains(&&*found.closed));
-    answerers.iter().enumerate().filter(|(_, answerer)| is_open(answerer)).map(|(at, _)| AnswererIx(at)).collect()
+    let open = answerers
+        .iter()
+        .enumerate()
+        .filter(|(_, answerer)| answerer.recovery.as_ref().is_some_and(|recovery| names.contains(&&*recovery.closed)));
+    open.map(|(at, _)| AnswererIx(at)).collect()
 }
 
 /// The variable that carries a summary from one point to the next.

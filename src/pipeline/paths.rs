@@ -1,19 +1,20 @@
-//! Paths of a project, found without validating any file but the pipeline.
+//! Paths of a project, and the cache that it shares with others: what is known without validating any file but the
+//! pipeline.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::file::Located;
-use super::file::tables::{self, Declared, FixturePaths, PipelineTable};
+use super::file::tables::{self, CacheTable, Declared, FixturePaths};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::model::SourceFile;
-use super::problem::{Problem, Problems};
+use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, key_variables};
-use super::remote::declared_remote;
 use super::secrets::mask_secrets;
 use super::sources::{OUT_OF_BOUNDS, Pattern, SourceReader};
 use models::ApiKeyVariable;
-use store::remote::DeclaredRemote;
+use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,9 +84,10 @@ pub(super) fn read_pipeline(
 ) -> Option<(SourceReader, SourceFile, Declared)> {
     let mut reader = SourceReader::new(path.parent().unwrap_or(Path::new(".")).to_path_buf());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let unreadable = |why| problems.push(Problem::error(format!("cannot read {}: {why}", path.display())));
+    let read = reader.read(&name);
+    let read = read.map_err(|why| problems.push(Problem::error(format!("cannot read {}: {why}", path.display()))));
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
-    let file = mask_secrets(&reader.read(&name).map_err(unreadable).ok()?);
+    let file = mask_secrets(&read.ok()?);
     reader.replace(file.clone());
     let declared = tables::read(&file, profile, problems)?;
     confine(&declared, &mut reader, &file, problems);
@@ -104,17 +106,24 @@ fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
 
 /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
 pub(super) fn folders(declared: &Declared, environment: &Environment<'_>, root: &Path) -> [PathBuf; 3] {
-    let table = declared.pipeline.as_ref().map(|table| &table.value);
-    let folder = |written: Option<&Option<Located<String>>>, default: &str| {
-        root.join(written.and_then(Option::as_ref).map_or(default, |placed| &placed.value))
-    };
+    let [results, cache, probes] = declared_folders(declared).map(|(folder, _)| root.join(folder));
     let moved = environment("COMPEVAL_CACHE").filter(|path| !path.is_empty());
     let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
+    [results, moved.unwrap_or(cache), probes]
+}
+
+/// Results, cache and probes as the file declares them, with the places where it does; else the usual ones.
+fn declared_folders(declared: &Declared) -> [(&Path, Option<&Range<usize>>); 3] {
+    let table = declared.pipeline.as_ref().map(|table| &table.value);
     [
-        folder(table.map(|t| &t.results), "results"),
-        moved.unwrap_or_else(|| folder(table.map(|t| &t.cache), "cache")),
-        folder(table.map(|t| &t.probes), "probes"),
+        (table.and_then(|table| table.results.as_ref()), "results"),
+        (table.and_then(|table| table.cache.as_ref()), "cache"),
+        (table.and_then(|table| table.probes.as_ref()), "probes"),
     ]
+    .map(|(written, usual)| match written {
+        Some(folder) => (Path::new(&folder.value), Some(&folder.place)),
+        None => (Path::new(usual), None),
+    })
 }
 
 /// Unless the project says `allow_outside`: refuses declared folders outside of its own, and has `reader` refuse files.
@@ -125,18 +134,14 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
         return;
     }
     reader.confine();
-    let mut folders: Vec<(PathBuf, Option<&std::ops::Range<usize>>)> = Vec::new();
     // A folder that is not declared may be a link that leads out.
-    let named = |field: fn(&PipelineTable) -> &Option<Located<String>>, default: &str| match table.map(field) {
-        Some(Some(folder)) => (PathBuf::from(&folder.value), Some(&folder.place)),
-        _ => (PathBuf::from(default), None),
-    };
-    folders.extend([named(|t| &t.results, "results"), named(|t| &t.cache, "cache"), named(|t| &t.probes, "probes")]);
+    let mut folders: Vec<(PathBuf, Option<&Range<usize>>)> =
+        declared_folders(declared).into_iter().map(|(folder, place)| (folder.to_path_buf(), place)).collect();
     match table.and_then(|table| table.fixtures.as_ref()) {
         Some(Located { value: FixturePaths::Folder(folder), place, .. }) => folders.push((folder.into(), Some(place))),
         Some(Located { value: FixturePaths::Globs(globs), .. }) => {
-            let base = |glob: &str| Some(Pattern::new(glob).ok()?.base());
-            folders.extend(globs.iter().filter_map(|glob| Some((base(&glob.value)?, Some(&glob.place)))));
+            let bases = globs.iter().filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place)));
+            folders.extend(bases.map(|(base, place)| (base, Some(place))));
         }
         None => {}
     }
@@ -147,4 +152,35 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
             None => problem,
         });
     }
+}
+
+/// What the pipeline says about a remote cache and its trusted writers.
+pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: &mut Problems) -> DeclaredRemote {
+    let nothing = CacheTable::default();
+    let table = declared.cache.as_ref().map_or(&nothing, |table| &table.value);
+    let CacheTable { remote, trust, remote_mode, remote_texts } = table;
+    let mut error = |at: &Located<String>, message: String, help: String| {
+        problems.push(Problem::error(message).at(file, at.place.clone()).help(help));
+    };
+    let url = remote.as_ref().and_then(|url| {
+        let parsed = url.value.parse::<RemoteUrl>();
+        parsed.map_err(|why| error(url, why.to_string(), "docs/shared-cache.md has examples".into())).ok()
+    });
+    let trust = trust.as_ref().map(|list| {
+        let writers = list.value.iter().filter_map(|writer| {
+            let parsed = writer.value.parse::<TrustedWriter>();
+            let help = "compeval cache key   makes a key and prints this line";
+            parsed.map_err(|why| error(writer, format!("this is no writer: {why}"), help.into())).ok()
+        });
+        writers.collect()
+    });
+    let mode = remote_mode.as_ref().and_then(|word| {
+        let found = RemoteMode::from_name(&word.value);
+        if found.is_none() {
+            let help = suggest(&word.value, RemoteMode::ALL.map(RemoteMode::name));
+            error(word, format!("unknown remote_mode `{}`", word.value), help);
+        }
+        found
+    });
+    DeclaredRemote { url, trust, mode, texts: remote_texts.as_ref().map(|texts| texts.value) }
 }

@@ -85,7 +85,7 @@ impl Problem {
 
     /// The same, of another weight.
     #[must_use]
-    pub fn of(self, severity: Severity) -> Problem {
+    pub fn with_severity(self, severity: Severity) -> Problem {
         Problem { severity, ..self }
     }
 
@@ -101,6 +101,11 @@ impl Problem {
     /// Whether it stops the work.
     pub fn kind(&self) -> Severity {
         self.severity
+    }
+
+    /// The path of the file where it is seen.
+    fn file(&self) -> Option<&String> {
+        self.source.as_ref().map(|source| &source.path)
     }
 
     /// The problem as it is drawn in `width` columns: of long lines only what is around its places.
@@ -167,9 +172,8 @@ impl Diagnostic for RenderedProblem<'_> {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let texts = self.problem.places.iter().map(|(_, text)| text.clone());
-        let label = |(place, text): (Range<usize>, _)| LabeledSpan::new(text, place.start, place.len());
-        let labels = self.excerpt.as_ref()?.places().zip(texts).map(label);
-        Some(Box::new(labels))
+        let labels = self.excerpt.as_ref()?.places().zip(texts);
+        Some(Box::new(labels.map(|(place, text)| LabeledSpan::new(text, place.start, place.len()))))
     }
 }
 
@@ -186,17 +190,13 @@ impl Problems {
     pub(super) fn sort_and_dedup(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for problem in &self.0 {
-            let name = problem.source.as_ref().map(|source| source.path.clone());
-            files.extend(name.filter(|name| !files.contains(name)));
+            files.extend(problem.file().filter(|file| !files.contains(file)).cloned());
         }
-        let order = |problem: &Problem| {
-            let name = problem.source.as_ref().map(|source| &source.path);
-            let file = name.and_then(|name| files.iter().position(|known| known == name));
+        self.0.sort_by_key(|problem| {
+            let file = problem.file().and_then(|file| files.iter().position(|known| known == file));
             (file.unwrap_or(files.len()), problem.places.first().map_or(0, |(place, _)| place.start))
-        };
-        self.0.sort_by_key(order);
-        let file = |problem: &Problem| problem.source.as_ref().map(|source| source.path.clone());
-        self.0.dedup_by(|a, b| a.message == b.message && a.places == b.places && file(a) == file(b));
+        });
+        self.0.dedup_by(|a, b| a.message == b.message && a.places == b.places && a.file() == b.file());
     }
 
     /// How many of them stop the work.

@@ -145,10 +145,10 @@ struct ProviderDraft<'a> {
 
 impl ProviderDraft<'_> {
     fn resolve(&mut self) -> Option<ProviderSpec> {
-        let dialect = self.dialect()?;
+        let dialect = self.resolve_dialect()?;
         // A built-in provider that is declared with another kind keeps nothing but its name.
         self.built_in = self.built_in.filter(|b| b.dialect == dialect);
-        let limits = self.limits();
+        let limits = self.resolve_limits();
         let name = ProviderName::from(self.name);
         if dialect == Dialect::Lexical {
             self.reject_on_lexical();
@@ -163,26 +163,26 @@ impl ProviderDraft<'_> {
                 lane: Lane::Live,
             });
         }
-        let base_url = self.base_url(dialect)?;
-        let endpoint = self.endpoint(dialect, &base_url)?;
-        let api_key = self.api_key(&base_url);
+        let base_url = self.resolve_base_url(dialect)?;
+        let endpoint = self.resolve_endpoint(dialect, &base_url)?;
+        let api_key = self.resolve_api_key(&base_url);
         self.reject_key_in_clear(&base_url, api_key.as_ref());
-        let lane = self.lane(dialect);
+        let lane = self.resolve_lane(dialect);
         Some(ProviderSpec { name, dialect, base_url, api_key, endpoint, limits, lane })
     }
 
-    fn lane(&mut self, dialect: Dialect) -> Lane {
+    fn resolve_lane(&mut self, dialect: Dialect) -> Lane {
         let Some(written) = self.table.and_then(|table| table.value.lane.as_ref()) else { return Lane::default() };
-        let lanes = || Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane));
-        let found = lanes().find(|lane| lane.name() == written.value);
+        let lanes: Vec<Lane> = Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane)).collect();
+        let found = lanes.iter().copied().find(|lane| lane.name() == written.value);
         found.unwrap_or_else(|| {
-            let help = suggest(&written.value, lanes().map(Lane::name));
+            let help = suggest(&written.value, lanes.into_iter().map(Lane::name));
             self.error(&written.place, format!("kind \"{dialect}\" has no lane `{}`", written.value), help);
             Lane::default()
         })
     }
 
-    fn dialect(&mut self) -> Option<Dialect> {
+    fn resolve_dialect(&mut self) -> Option<Dialect> {
         let Some(kind) = self.table.and_then(|table| table.value.kind.as_ref()) else {
             if self.built_in.is_none() {
                 let help = format!("add kind = \"openai-chat\" or another of {}", kinds());
@@ -207,7 +207,7 @@ impl ProviderDraft<'_> {
         }
     }
 
-    fn base_url(&mut self, dialect: Dialect) -> Option<String> {
+    fn resolve_base_url(&mut self, dialect: Dialect) -> Option<String> {
         if let Some(declared) = self.table.and_then(|table| table.value.base_url.as_ref()) {
             let url = normal(&declared.value, dialect);
             return url.map_err(|(message, help)| self.error(&declared.place, message, help)).ok();
@@ -221,14 +221,13 @@ impl ProviderDraft<'_> {
         let Some((variable, url)) = moved.filter(|(_, url)| !url.trim().is_empty()) else {
             return Some(built_in.base_url.to_owned());
         };
-        let url = normal(url.trim(), dialect);
-        let error = |(message, help)| {
+        let url = normal(url.trim(), dialect).map_err(|(message, help)| {
             self.problems.push(Problem::error(format!("the variable {variable}: {message}")).help(help));
-        };
-        url.map_err(error).ok()
+        });
+        url.ok()
     }
 
-    fn endpoint(&mut self, dialect: Dialect, base_url: &str) -> Option<Endpoint> {
+    fn resolve_endpoint(&mut self, dialect: Dialect, base_url: &str) -> Option<Endpoint> {
         let Some(identity) = self.table.and_then(|table| table.value.identity.as_ref()) else {
             return Some(Endpoint(format!("{} {base_url}", dialect.name()).into()));
         };
@@ -242,7 +241,7 @@ impl ProviderDraft<'_> {
     }
 
     /// A local server needs no key unless `api_key_env` names one.
-    fn api_key(&mut self, base_url: &str) -> Option<ApiKeyVariable> {
+    fn resolve_api_key(&mut self, base_url: &str) -> Option<ApiKeyVariable> {
         let written = self.table.and_then(|table| table.value.api_key_env.as_ref());
         if let Some(variable) = written {
             if is_variable(&variable.value) {
@@ -276,7 +275,7 @@ impl ProviderDraft<'_> {
         }
     }
 
-    fn limits(&mut self) -> Limits {
+    fn resolve_limits(&mut self) -> Limits {
         let mut limits = Limits::default();
         let Some(table) = self.table.and_then(|table| table.value.limits.as_ref()) else {
             return limits;
@@ -288,8 +287,9 @@ impl ProviderDraft<'_> {
         limits.output_tokens_per_minute = self.positive(table.value.output_tokens_per_minute.as_ref());
         limits.max_in_flight = self.positive(max_in_flight.as_ref());
         if let Some(groups) = &table.value.limit_groups {
-            let models = |group: &str| group.split(',').map(|model| ModelName(model.trim().into())).collect();
-            limits.shared_by = groups.value.iter().map(|group| models(&group.value)).collect();
+            let models = groups.value.iter().map(|group| group.value.split(','));
+            limits.shared_by =
+                models.map(|models| models.map(|model| ModelName(model.trim().into())).collect()).collect();
         }
         limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
         limits.flex_fallback = table.value.flex_fallback.as_ref().is_some_and(|fallback| fallback.value);

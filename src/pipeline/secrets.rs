@@ -1,7 +1,7 @@
 //! Secrets in the wrong place: a user may write a key into the file, and no error about it may show the key.
 
-use super::file::strings::texts;
 use super::file::tables::ProviderTable;
+use super::file::texts;
 use super::model::SourceFile;
 use sessions::import::has_secret;
 
@@ -17,12 +17,16 @@ pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
             let Some(secret) = text.get(place.clone()) else {
                 continue;
             };
-            let mask = |c: char| if matches!(c, '"' | '\'' | '\n') { c.to_string() } else { "*".repeat(c.len_utf8()) };
-            let masked: String = secret.chars().map(mask).collect();
+            let masked: String = secret.chars().map(masked).collect();
             text.replace_range(place, &masked);
         }
     }
     SourceFile { text: text.into(), ..file.clone() }
+}
+
+/// What stands for a character of a secret, as long as it; quotation marks and ends of lines stay.
+fn masked(c: char) -> String {
+    if matches!(c, '"' | '\'' | '\n') { c.to_string() } else { "*".repeat(c.len_utf8()) }
 }
 
 /// A key among the arguments of a program; `before` is the text before it.
@@ -50,8 +54,9 @@ fn is_secret(path: &[String], value: &str) -> bool {
 
 /// Whether a text is the name of an environment variable.
 pub(super) fn is_variable(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.is_empty() && name.len() <= 64 && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+    (1..=64).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
@@ -65,9 +70,8 @@ pub(super) fn is_key(before: &str, argument: &str) -> bool {
 /// Whether a word is long and mixes letters and digits, as no name and no path does.
 fn is_random(word: &str) -> bool {
     const SHORTEST: usize = 16;
-    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
     word.len() >= SHORTEST
         && !word.contains(['/', ' ', '.'])
-        && has(char::is_ascii_digit)
-        && has(char::is_ascii_alphabetic)
+        && word.contains(|c: char| c.is_ascii_digit())
+        && word.contains(|c: char| c.is_ascii_alphabetic())
 }

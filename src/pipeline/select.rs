@@ -86,8 +86,8 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
         fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
         return;
     };
-    let ids = |fixture: &LoadedFixture| fixture.bank.probes.iter().map(|p| p.id.0.clone()).collect::<Vec<_>>();
-    let known: Vec<_> = fixtures.iter().flat_map(ids).collect();
+    let probes = fixtures.iter().flat_map(|fixture| &fixture.bank.probes);
+    let known: Vec<_> = probes.map(|probe| probe.id.0.clone()).collect();
     let mut known: Vec<&str> = known.iter().map(|id| &**id).collect();
     // Fixtures may share ids.
     known.sort_unstable();
@@ -99,10 +99,11 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     }
     for fixture in fixtures.iter_mut() {
         let bank = fixture.bank.clone();
-        let is_kept = |index: &super::model::ProbeIx| {
-            bank.probes.get(index.0).is_some_and(|probe| wanted.iter().any(|id| **id == *probe.id.0))
-        };
-        fixture.selected.iter_mut().for_each(|at| at.retain(is_kept));
+        for probes in &mut fixture.selected {
+            probes.retain(|index| {
+                bank.probes.get(index.0).is_some_and(|probe| wanted.iter().any(|id| **id == *probe.id.0))
+            });
+        }
     }
     fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
 }

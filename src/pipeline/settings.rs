@@ -16,9 +16,9 @@ use models::{ModelRef, Price};
 
 /// The language that a pipeline declares, also where it has faults that keep it from being opened.
 pub fn declared_locale(pipeline: &str) -> Option<Locale> {
-    let value =
-        |line: &str| Some(line.trim_start().strip_prefix("locale")?.trim_start().strip_prefix('=')?.trim().to_owned());
-    match pipeline.lines().find_map(value)?.trim_start_matches(['"', '\'']) {
+    let mut lines = pipeline.lines().map(str::trim_start);
+    let value = lines.find_map(|line| Some(line.strip_prefix("locale")?.trim_start().strip_prefix('=')?.trim()))?;
+    match value.trim_start_matches(['"', '\'']) {
         zh if zh.starts_with("zh") => Some(Locale::Zh),
         en if en.starts_with("en") => Some(Locale::En),
         _ => None,
@@ -77,8 +77,8 @@ pub(super) fn primary(
 /// depend on what is selected, nor on what was measured: then each run would test the judges anew.
 fn median_context(compress: &[Located<CompressTable>]) -> u64 {
     const USUAL: u64 = 1500;
-    let size = |table: &Located<CompressTable>| table.value.target_tokens.as_ref().map_or(USUAL, |tokens| tokens.value);
-    let mut sizes: Vec<u64> = compress.iter().map(size).collect();
+    let targets = compress.iter().map(|table| table.value.target_tokens.as_ref());
+    let mut sizes: Vec<u64> = targets.map(|target| target.map_or(USUAL, |tokens| tokens.value)).collect();
     sizes.sort_unstable();
     sizes.get(sizes.len() / 2).copied().unwrap_or(USUAL)
 }

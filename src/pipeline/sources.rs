@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use walkdir::{DirEntry, WalkDir};
+use walkdir::WalkDir;
 
 use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
@@ -149,29 +149,32 @@ pub(super) fn word(error: &io::Error) -> String {
     }
 }
 
+fn refuse(message: String, help: &str) -> Result<PathBuf, Problems> {
+    Err(Problems(vec![Problem::error(message).help(help)]))
+}
+
 /// Finds the pipeline: the file named, else `pipeline.toml` in `start` or the nearest folder above it. Returns the
 /// file's absolute path.
 pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Problems> {
-    let fault = |message: String, help: &str| Err(Problems(vec![Problem::error(message).help(help)]));
     let start = match std::path::absolute(start) {
         Ok(start) if start.is_dir() => start,
-        _ => return fault(format!("there is no folder {}", start.display()), "-C names the folder to start from"),
+        _ => return refuse(format!("there is no folder {}", start.display()), "-C names the folder to start from"),
     };
     if let Some(named) = named {
         let path = start.join(named);
         return match path.is_file() {
             true => Ok(path),
             false if path.is_dir() => {
-                fault(format!("{} is a folder", named.display()), "-c names the pipeline's file, -C a folder")
+                refuse(format!("{} is a folder", named.display()), "-c names the pipeline's file, -C a folder")
             }
-            false => fault(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
+            false => refuse(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
         };
     }
     // A broken link or a pipe of that name is found too: reading it says what is wrong.
-    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() && !path.is_dir();
-    match start.ancestors().map(|folder| folder.join(PIPELINE_FILE)).find(is_there) {
+    let mut paths = start.ancestors().map(|folder| folder.join(PIPELINE_FILE));
+    match paths.find(|path| path.symlink_metadata().is_ok() && !path.is_dir()) {
         Some(path) => Ok(path),
-        None => fault(
+        None => refuse(
             format!("there is no {PIPELINE_FILE} in {} or any folder above it", start.display()),
             "`compeval init` writes one; -C names another folder, -c another file",
         ),
@@ -194,7 +197,6 @@ impl Pattern {
         if path.is_absolute() {
             return Err(format!("`{pattern}` is an absolute path, which no other machine has"));
         }
-        let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
         let plain: PathBuf = path.components().take_while(is_plain).collect();
         let rest: PathBuf = path.components().skip_while(is_plain).collect();
         if rest.as_os_str().is_empty() {
@@ -230,9 +232,9 @@ impl Pattern {
             let is_there = base.symlink_metadata().is_ok_and(|found| !found.is_dir());
             return is_there.then(|| self.plain.clone()).into_iter().collect();
         };
-        let is_left_out = |entry: &DirEntry| is_derived(entry.file_name()) || skip(entry.path());
         let walk = WalkDir::new(&base).follow_links(true).into_iter();
-        let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_left_out(entry));
+        let walk =
+            walk.filter_entry(|entry| entry.depth() == 0 || !(is_derived(entry.file_name()) || skip(entry.path())));
         let below = |path: &Path| path.strip_prefix(&base).map(Path::to_path_buf).ok();
         let matching = walk.filter_map(|entry| match entry {
             Ok(entry) if entry.file_type().is_dir() => None,
@@ -244,6 +246,11 @@ impl Pattern {
         });
         matching.map(|path| self.plain.join(path)).collect()
     }
+}
+
+/// Whether a part of a pattern has no wildcard.
+fn is_plain(part: &Component<'_>) -> bool {
+    !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{'])
 }
 
 /// Relative paths with `/`, sorted.

@@ -143,9 +143,8 @@ pub(super) fn generators(
     tables: &[Located<StructuredReplyTable>],
     override_model: Option<&str>,
 ) -> Vec<Generator> {
-    let located = |value: String| Located { value, place: 0..0, key: 0..0 };
-    let undeclared = StructuredReplyTable { name: Some(located("probes".to_owned())), ..Default::default() };
-    let undeclared = [Located { value: undeclared, place: 0..0, key: 0..0 }];
+    let name = Some(Located::unwritten("probes".to_owned()));
+    let undeclared = [Located::unwritten(StructuredReplyTable { name, ..Default::default() })];
     let (tables, override_model) = match tables {
         [] => (undeclared.as_slice(), Some(override_model.unwrap_or("lexical"))),
         declared => (declared, override_model),

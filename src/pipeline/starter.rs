@@ -1,11 +1,14 @@
-//! The files of a new project, which runs without changes.
+//! Files that `init` writes: those of a new project, which runs without changes, and compressors outside compeval, which are
+//! the files of examples/adapters at the paths of a project.
 
 use std::borrow::Cow;
 
 use super::PIPELINE_FILE;
 use base::locale::Locale;
+use base::named_enum;
 
-/// The shipped pipeline as a project has it: with the schemas beside it, and with a seed for the self-test of its judges: the cases of one project are not those of another.
+/// The shipped pipeline as a project has it: with the schemas beside it, and with a seed of its own for the self-test of its
+/// judges, so that the cases of one project are not those of another.
 pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
     pipeline.replace("./assets/schemas/", "./schemas/").replacen(
         "[pipeline]\n",
@@ -42,4 +45,125 @@ pub fn starter_files() -> [(&'static str, &'static str); 8] {
         ("schemas/bank.schema.json", include_str!("../../assets/schemas/bank.schema.json")),
         (".gitignore", "/cache/\n/results/\n"),
     ]
+}
+
+named_enum! {
+    /// A compressor outside compeval that a project can put under test.
+    pub enum Adapter {
+        /// A function of your own, in Python
+        Python = "python",
+        /// A function of your own, in JavaScript
+        Node = "node",
+        /// The context compressor of the Hermes agent
+        Hermes = "hermes",
+        /// The summarising condenser of the OpenHands SDK
+        OpenHands = "openhands",
+        /// LangChain's summarization middleware
+        LangChain = "langchain",
+        /// The summarization middleware of deepagents
+        DeepAgents = "deepagents",
+        /// The compaction of pi
+        Pi = "pi",
+    }
+}
+
+/// The files of a folder below `examples/`, with their paths from there.
+macro_rules! examples {
+    ($($path:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../../examples/", $path)))),+]
+    };
+}
+
+type Files = &'static [(&'static str, &'static str)];
+
+impl Adapter {
+    /// The files with their paths in a project, where all are below `compressors/`.
+    pub fn files(self) -> Vec<(String, String)> {
+        let files = self.examples().iter();
+        files.map(|(path, text)| (in_project(&format!("examples/{path}")), in_project(text))).collect()
+    }
+
+    /// The table of the method for `pipeline.toml`. Begins with a blank line.
+    pub fn table(self) -> String {
+        in_project(match self {
+            Adapter::Python => include_str!("../../examples/adapters/python/method.toml"),
+            Adapter::Node => include_str!("../../examples/adapters/node/method.toml"),
+            Adapter::Hermes => include_str!("../../examples/adapters/hermes/method.toml"),
+            Adapter::OpenHands => include_str!("../../examples/adapters/openhands/method.toml"),
+            Adapter::LangChain => include_str!("../../examples/adapters/langchain/method.toml"),
+            Adapter::DeepAgents => include_str!("../../examples/adapters/deepagents/method.toml"),
+            Adapter::Pi => include_str!("../../examples/adapters/pi/method.toml"),
+        })
+    }
+
+    fn examples(self) -> Files {
+        match self {
+            Adapter::Python => {
+                examples!["adapters/compeval_method.py", "adapters/python/README.md", "adapters/python/compress.py"]
+            }
+            Adapter::Node => {
+                examples!["adapters/compeval_method.mjs", "adapters/node/README.md", "adapters/node/compress.mjs"]
+            }
+            Adapter::Hermes => examples![
+                "adapters/compeval_method.py",
+                "adapters/hermes/README.md",
+                "adapters/hermes/requirements.txt",
+                "compressors/adapt_class.py",
+            ],
+            Adapter::OpenHands => examples![
+                "adapters/compeval_method.py",
+                "adapters/openhands/README.md",
+                "adapters/openhands/compress.py",
+                "adapters/openhands/requirements.txt",
+            ],
+            Adapter::LangChain => examples![
+                "adapters/compeval_method.py",
+                "adapters/langchain_messages.py",
+                "adapters/langchain/README.md",
+                "adapters/langchain/compress.py",
+                "adapters/langchain/requirements.txt",
+            ],
+            Adapter::DeepAgents => examples![
+                "adapters/compeval_method.py",
+                "adapters/langchain_messages.py",
+                "adapters/deepagents/README.md",
+                "adapters/deepagents/compress.py",
+                "adapters/deepagents/requirements.txt",
+            ],
+            Adapter::Pi => examples![
+                "adapters/compeval_method.mjs",
+                "adapters/pi/README.md",
+                "adapters/pi/compress.mjs",
+                "adapters/pi/requirements.txt",
+            ],
+        }
+    }
+}
+
+/// A path or text of an example as it reads in a project. Its table is in `pipeline.toml` already.
+fn in_project(text: &str) -> String {
+    let mut text = text.replace("examples/adapters/", "compressors/").replace("examples/compressors/", "compressors/");
+    for adapter in Adapter::ALL {
+        text = text.replace(&format!("cat compressors/{adapter}/method.toml >> pipeline.toml && "), "");
+    }
+    text.replace("[Your own compressor](../../compressors/README.md)", "The page \"Your own compressor\" of compeval")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Adapter;
+
+    #[test]
+    fn every_file_that_a_table_names_is_written() {
+        for adapter in Adapter::ALL {
+            let (files, table) = (adapter.files(), adapter.table());
+            let named = table.split('"').filter(|part| part.starts_with("compressors/") && !part.ends_with('*'));
+            for path in named {
+                assert!(files.iter().any(|(written, _)| written == path), "{adapter}: {path}");
+            }
+            let texts = files.iter().map(|(_, text)| text).chain([&table]);
+            assert!(!texts.clone().any(|text| text.contains("examples/")), "{adapter}");
+            assert!(!texts.clone().any(|text| text.contains("method.toml")), "{adapter}");
+        }
+    }
 }

@@ -8,27 +8,26 @@ use models::Dialect;
 
 /// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`.
 pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, String)> {
-    let fault = |message: String, help: &str| Err((message, help.to_owned()));
     let Some((scheme, rest)) = text.split_once("://") else {
         let help = format!("write https://{0}, or http://{0} for a local server", text.trim_start_matches('/'));
         return Err((format!("base_url `{text}` has no scheme"), help));
     };
     if !matches!(scheme, "http" | "https") {
-        return fault(format!("base_url has the scheme `{scheme}`"), "use http or https");
+        return refuse(format!("base_url has the scheme `{scheme}`"), "use http or https");
     }
     if rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@') {
-        return fault(
-            "base_url contains credentials".to_owned(),
+        return refuse(
+            "base_url contains credentials",
             "keys must not be in files: put the key into a variable and name it in api_key_env",
         );
     }
     let url = Url::parse(text).ok().filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));
     let Some(url) = url else {
-        return fault(format!("base_url `{text}` is not a web address"), "write https://HOST/PATH");
+        return refuse(format!("base_url `{text}` is not a web address"), "write https://HOST/PATH");
     };
     if url.query().is_some_and(|query| !is_api_version(query)) {
-        return fault(
-            "base_url has a query".to_owned(),
+        return refuse(
+            "base_url has a query",
             "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
         );
     }
@@ -38,6 +37,10 @@ pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, St
         path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/');
     }
     Ok(format!("{scheme}://{path}{query}"))
+}
+
+fn refuse(message: impl Into<String>, help: &str) -> Result<String, (String, String)> {
+    Err((message.into(), help.to_owned()))
 }
 
 fn is_api_version(query: &str) -> bool {

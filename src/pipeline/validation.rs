@@ -142,8 +142,7 @@ impl ValidationContext<'_> {
 
     /// Resolves the model of a table, or the override from the command line.
     pub(super) fn model(&mut self, declaration: &ModelDeclaration<'_>) -> Option<ModelUse> {
-        let settings = self.settings(declaration);
-        let place = declaration.model.map_or(&declaration.header, |model| &model.place).clone();
+        let settings = self.check_settings(declaration);
         let written = declaration.override_model.or(declaration.model.map(|model| model.value.as_str()));
         let Some(written) = written else {
             let help = word(
@@ -151,17 +150,8 @@ impl ValidationContext<'_> {
                 "请加上 model = \"PROVIDER/MODEL\"；用内置规则则为 model = \"lexical\"",
             );
             let message = say!("this {} table has no model", "这个 {} 表没有 model", declaration.stage);
-            self.error(&place, message, help);
+            self.error(&declaration.header, message, help);
             return None;
-        };
-        let complain = |context: &mut Self, message: String, help: String| {
-            let problem = Problem::error(message).help(help);
-            // What the command line says has no place in the file.
-            context.problems.push(if declaration.override_model.is_some() {
-                problem
-            } else {
-                problem.at(context.file, place.clone())
-            });
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
@@ -170,13 +160,14 @@ impl ValidationContext<'_> {
                 "请写 PROVIDER/MODEL；服务商：{}",
                 super::problem::list(names)
             );
-            complain(self, say!("the model `{written}` has no provider", "模型 `{written}` 没有服务商"), help);
+            let message = say!("the model `{written}` has no provider", "模型 `{written}` 没有服务商");
+            self.report_model_error(declaration, message, help);
             return None;
         };
         match self.providers.find(&reference.provider) {
             Ok(provider) => {
                 self.need_key(&provider, declaration.model.filter(|_| declaration.override_model.is_none()));
-                let lane = self.lane(declaration, &provider);
+                let lane = self.resolve_lane(declaration, &provider);
                 Some(ModelUse { reference, provider, settings, lane })
             }
             Err(Some(help)) => {
@@ -187,14 +178,25 @@ impl ValidationContext<'_> {
                 );
                 let message =
                     say!("unknown provider `{provider}` in `{written}`", "`{written}` 中的服务商 `{provider}` 未知");
-                complain(self, message, help);
+                self.report_model_error(declaration, message, help);
                 None
             }
             Err(None) => None,
         }
     }
 
-    fn settings(&mut self, declaration: &ModelDeclaration<'_>) -> Settings {
+    /// An error about the model that a table or the command line names.
+    fn report_model_error(&mut self, declaration: &ModelDeclaration<'_>, message: String, help: String) {
+        let problem = Problem::error(message).help(help);
+        let place = declaration.model.map_or(&declaration.header, |model| &model.place);
+        // What the command line says has no place in the file.
+        self.problems.push(match declaration.override_model {
+            Some(_) => problem,
+            None => problem.at(self.file, place.clone()),
+        });
+    }
+
+    fn check_settings(&mut self, declaration: &ModelDeclaration<'_>) -> Settings {
         let temperature = declaration.temperature.filter(|t| {
             let is_sound = t.value >= 0.0;
             if !is_sound {
@@ -220,7 +222,7 @@ impl ValidationContext<'_> {
 
     /// How requests are sent: as the command line says, else the table, else the provider. Compressions and probes go
     /// into a batch only where their own table says so: the next point of a session waits for the one before.
-    fn lane(&mut self, declaration: &ModelDeclaration<'_>, provider: &ProviderSpec) -> Lane {
+    fn resolve_lane(&mut self, declaration: &ModelDeclaration<'_>, provider: &ProviderSpec) -> Lane {
         let own = self.choice("lane", declaration.lane, &Lane::ALL.map(|lane| (lane.name(), lane)));
         let lane = self.lane.or(own).unwrap_or(provider.lane);
         let is_named = own == Some(lane);
@@ -359,8 +361,7 @@ pub(super) fn name_help() -> &'static str {
 
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | ' ');
-    match name.chars().find(|c| !is_sound(*c)) {
+    match name.chars().find(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '+' | ' ')) {
         _ if name.is_empty() => Err(word("a name is empty", "名称为空").to_owned()),
         Some(c) => Err(say!("the name `{name}` holds {c:?}", "名称 `{name}` 含有 {c:?}")),
         None if !name.starts_with(char::is_alphanumeric) => {

@@ -235,15 +235,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let input = self.input_tokens(request).map(|input| input + found);
         let model = ModelUse { lane: if recovery.batches_steps { model.lane } else { Lane::Live }, ..model };
         self.add(StageName::Answer, &model, input, expected);
-        let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
-        let prices = self.prices;
-        let price = |output: f64, times: f64| {
-            let tokens = |tokens: f64| Some(Tokens(tokens.round() as u64));
-            let input = tokens(input.unwrap_or_default() + found * left as f64);
-            let usage = Usage { input, output: tokens(output), ..Usage::default() };
-            prices.cost_in(model.lane, &model.reference, &usage).map(|usd| Usd(usd.0 * times))
-        };
-        self.add_worst(StageName::Answer, &model, (longest, (left + 1).saturating_sub(expected)), price);
+        let input = input.unwrap_or_default() + found * left as f64;
+        self.add_worst(StageName::Answer, &model, model.lane, input, (left + 1).saturating_sub(expected));
     }
 
     /// Steps that an answer is expected to take after its first one; none where it cannot search.
@@ -295,27 +288,24 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             Lane::Batch if stage == StageName::Selftest => Lane::Live,
             lane => lane,
         };
-        let prices = self.prices;
-        let price = |lane: Lane, output: f64, times: f64| {
-            let tokens = |tokens: f64| Some(Tokens(tokens.round() as u64));
-            let usage = Usage { input: tokens(input), output: tokens(output), ..Usage::default() };
-            prices.cost_in(lane, &model.reference, &usage).map(|usd| Usd(usd.0 * times))
-        };
         let (low, high) = match seen {
             Some(seen) => (output - seen.likely_error(count), output + seen.likely_error(count)),
             None => (output * LIKELY_UNSEEN.0, limit.map_or(output * LIKELY_UNSEEN.1, |limit| limit.0 as f64)),
         };
         let (low, high) = (low.max(0.0), high.clamp(output, longest.0.max(1) as f64));
-        let expected = price(lane, output, count);
+        let expected = self.cost(model, lane, input, output, count);
         self.total.usd = add_known(self.total.usd, expected);
-        self.total.usd_low = add_known(self.total.usd_low, price(lane, low, count));
-        self.total.usd_high = add_known(self.total.usd_high, price(lane, high, count));
+        self.total.usd_low = add_known(self.total.usd_low, self.cost(model, lane, input, low, count));
+        self.total.usd_high = add_known(self.total.usd_high, self.cost(model, lane, input, high, count));
         self.total.requests += requests;
         self.total.input_tokens += input * count;
         self.total.output_tokens += output * count;
-        self.add_worst(stage, model, (longest, requests), |output, times| price(lane, output, times));
+        self.add_worst(stage, model, lane, input, requests);
         match lane {
-            Lane::Batch => self.total.batched.add(requests, expected, price(Lane::Live, output, count)),
+            Lane::Batch => {
+                let live = self.cost(model, Lane::Live, input, output, count);
+                self.total.batched.add(requests, expected, live);
+            }
             Lane::Live | Lane::Flex => {
                 let calls =
                     CallSums { calls: count, input: input * count, output: output * count, ..CallSums::default() };
@@ -324,21 +314,23 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// Adds what so many requests cost if all attempts are made and every reply is as long as it may be. `price` is that of
-    /// so many replies of a length.
-    fn add_worst(
-        &mut self,
-        stage: StageName,
-        model: &ModelUse,
-        (longest, requests): (Tokens, u64),
-        price: impl Fn(f64, f64) -> Option<Usd>,
-    ) {
+    /// What so many requests with `input` tokens and replies with `output` tokens cost.
+    fn cost(&self, model: &ModelUse, lane: Lane, input: f64, output: f64, requests: f64) -> Option<Usd> {
+        let usage = Usage { input: whole_tokens(input), output: whole_tokens(output), ..Usage::default() };
+        self.prices.cost_in(lane, &model.reference, &usage).map(|usd| Usd(usd.0 * requests))
+    }
+
+    /// Adds what so many requests with `input` tokens cost if all attempts are made and every reply is as long as it may be.
+    fn add_worst(&mut self, stage: StageName, model: &ModelUse, lane: Lane, input: f64, requests: u64) {
+        let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
         let attempts = model.provider.limits.max_attempts;
         let replies = self.replies(stage, &model.reference);
         let worst_requests = requests * u64::from(attempts) * u64::from(replies);
         self.total.requests_worst += worst_requests;
-        self.total.usd_worst = add_known(self.total.usd_worst, price(longest.0 as f64, worst_requests as f64));
-        let limited = price(longest.min(WorstCase::LIMIT).0 as f64, worst_requests as f64);
+        let worst = self.cost(model, lane, input, longest.0 as f64, worst_requests as f64);
+        self.total.usd_worst = add_known(self.total.usd_worst, worst);
+        let limited = longest.min(WorstCase::LIMIT).0 as f64;
+        let limited = self.cost(model, lane, input, limited, worst_requests as f64);
         self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
         self.worst.attempts = self.worst.attempts.max(attempts);
         self.worst.replies = self.worst.replies.max(replies);
@@ -372,13 +364,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             duration.requests += load.calls;
             duration.seconds = duration.seconds.max(seconds_under(&spec.limits, load));
         }
-        let in_sequence = |(stage, latency): (&StageName, &f64)| match stage {
+        let in_sequence = latencies.iter().map(|(stage, latency)| match stage {
             StageName::Compress => latency * self.longest_chain,
             // They run beside everything else.
             StageName::Selftest => 0.0,
             StageName::Probes | StageName::Answer | StageName::Judge | StageName::Regrade => *latency,
-        };
-        let least = latencies.iter().map(in_sequence).sum();
+        });
+        let least = in_sequence.sum();
         let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(least, f64::max);
         let (total, worst) = (CostEstimate { seconds, ..self.total }, self.worst);
         Estimates { total, worst, durations, assumes_latency: self.assumes_latency }
@@ -575,14 +567,22 @@ impl PastCalls {
     }
 }
 
+fn whole_tokens(tokens: f64) -> Option<Tokens> {
+    Some(Tokens(tokens.round() as u64))
+}
+
+/// How long `amount` takes at so much a minute; no time without a limit.
+fn seconds_at(amount: f64, per_minute: Option<f64>) -> f64 {
+    per_minute.map_or(0.0, |rate| amount / rate.max(1.0) * 60.0)
+}
+
 fn seconds_under(limits: &Limits, load: &CallSums) -> f64 {
-    let minutes = |amount: f64, rate: Option<f64>| rate.map_or(0.0, |rate| amount / rate.max(1.0) * 60.0);
     let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)).min(load.calls.max(1.0));
     [
-        minutes(load.calls, limits.requests_per_minute.map(f64::from)),
-        minutes(load.input + load.output, limits.tokens_per_minute.map(|n| n as f64)),
-        minutes(load.input, limits.input_tokens_per_minute.map(|n| n as f64)),
-        minutes(load.output, limits.output_tokens_per_minute.map(|n| n as f64)),
+        seconds_at(load.calls, limits.requests_per_minute.map(f64::from)),
+        seconds_at(load.input + load.output, limits.tokens_per_minute.map(|n| n as f64)),
+        seconds_at(load.input, limits.input_tokens_per_minute.map(|n| n as f64)),
+        seconds_at(load.output, limits.output_tokens_per_minute.map(|n| n as f64)),
         load.seconds / in_flight,
     ]
     .into_iter()

@@ -118,22 +118,21 @@ impl<'l> Explainer<'l> {
         old: Option<&Sources>,
         current: &CurrentSources<'_>,
     ) -> StaleExplanation {
-        let plain = |why| StaleExplanation { why, changed: Vec::new() };
-        match reason {
-            StaleReason::NeverRun => plain(StaleCause::NeverRun),
-            StaleReason::Changed(changes) => self.changed(changes, old, current),
-            StaleReason::Failed { class } => StaleExplanation { why: StaleCause::Failed, changed: vec![class.clone()] },
-            StaleReason::Unreadable => StaleExplanation {
-                why: StaleCause::Failed,
-                changed: vec![word("the reply could not be used", "回复无法使用").to_owned()],
-            },
-            StaleReason::Pruned => plain(StaleCause::Pruned),
-            StaleReason::Damaged => plain(StaleCause::Damaged),
-            StaleReason::Refreshed => plain(StaleCause::Refreshed),
-        }
+        let (why, changed) = match reason {
+            StaleReason::Changed(changes) => return self.explain_changes(changes, old, current),
+            StaleReason::NeverRun => (StaleCause::NeverRun, Vec::new()),
+            StaleReason::Failed { class } => (StaleCause::Failed, vec![class.clone()]),
+            StaleReason::Unreadable => {
+                (StaleCause::Failed, vec![word("the reply could not be used", "回复无法使用").to_owned()])
+            }
+            StaleReason::Pruned => (StaleCause::Pruned, Vec::new()),
+            StaleReason::Damaged => (StaleCause::Damaged, Vec::new()),
+            StaleReason::Refreshed => (StaleCause::Refreshed, Vec::new()),
+        };
+        StaleExplanation { why, changed }
     }
 
-    fn changed(
+    fn explain_changes(
         &self,
         changes: &[InputChange],
         old: Option<&Sources>,
@@ -145,8 +144,8 @@ impl<'l> Explainer<'l> {
                 found.push((kind, text));
             }
         };
-        let moved = |origin: &Option<SourceText<'_>>| is_moved(origin.as_ref(), old);
-        let (prompt_moved, rubric_moved) = (moved(&current.prompt), moved(&current.rubric));
+        let prompt_moved = is_moved(current.prompt.as_ref(), old);
+        let rubric_moved = is_moved(current.rubric.as_ref(), old);
         let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
         for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
             if let Some(setting) = switched(change, current) {
@@ -246,8 +245,7 @@ fn is_split_off(change: &InputChange) -> bool {
 /// Whether a value that was left out is empty now, or the other way round.
 fn is_nothing(change: &InputChange) -> bool {
     let empty = Digest::hash("");
-    let is_empty = |part: &Option<InputPart>| part.as_ref().is_none_or(|part| part.digest == empty);
-    is_empty(&change.old) && is_empty(&change.new)
+    [&change.old, &change.new].into_iter().flatten().all(|part| part.digest == empty)
 }
 
 /// Whether a part is put together from others that have changed themselves.
@@ -286,12 +284,14 @@ fn role(part: &str) -> InputRole {
 
 fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -> String {
     let part = change.part.as_str();
-    let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);
     match kind {
-        StaleCause::Span if matches!(part, "fixture_model" | "context_length") => {
-            format!("{}: {}", file(current.fixture), values(part, change))
+        StaleCause::Span => {
+            let file = current.fixture.unwrap_or(part);
+            match part {
+                "fixture_model" | "context_length" => format!("{file}: {}", values(part, change)),
+                _ => file.to_owned(),
+            }
         }
-        StaleCause::Span => file(current.fixture),
         StaleCause::Probe => match (current.bank, current.probe) {
             (Some(bank), Some(probe)) => say!("{bank}: {part} of {probe}", "{bank}：{probe} 的 {part}"),
             _ => part.to_owned(),
@@ -307,15 +307,16 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
 
 /// `name: old → new`; the name alone where the values are long or secret.
 fn values(name: &str, change: &InputChange) -> String {
-    let text = |part: &Option<InputPart>| match part {
-        None => Some(word("not set", "未设置").to_owned()),
-        Some(InputPart { text: Some(text), .. }) if text.is_empty() => Some(word("not set", "未设置").to_owned()),
-        Some(InputPart { text, .. }) => text.clone(),
-    };
-    match (text(&change.old), text(&change.new)) {
+    match (value(change.old.as_ref()), value(change.new.as_ref())) {
         (Some(old), Some(new)) => format!("{name}: {old} → {new}"),
         _ => name.to_owned(),
     }
+}
+
+/// A value as it is shown; `None` of one that is long or secret.
+fn value(part: Option<&InputPart>) -> Option<&str> {
+    let text = part.map_or(Some(""), |part| part.text.as_deref())?;
+    Some(if text.is_empty() { word("not set", "未设置") } else { text })
 }
 
 /// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.

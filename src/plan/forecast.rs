@@ -7,14 +7,15 @@ use serde::Serialize;
 use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowOverflow, WorstCase};
 use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
+use super::outputs::read_entry;
 use super::prepare::{Action, PrepareError, Preparer};
-use super::reading::{Output, RawBody, read_output};
+use super::reading::Output;
 use super::recovery::follow;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
 use crate::action::{ActionKey, Digest, StageName};
-use crate::entries::{EntryRecord, Refresh};
+use crate::entries::Refresh;
 use crate::pipeline::MatrixCounts;
 use models::Prices;
 use store::cache::{Lookup, Record};
@@ -173,7 +174,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         match look_up(self.lookup, &self.preparer, action, self.assumptions.refresh) {
             ActionStatus::Cached { resolved, record, .. } => {
                 if new {
-                    self.cached(stage, &record);
+                    self.count_cached(stage, &record);
                 }
                 follow(self.lookup, &self.preparer, &action.task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
@@ -185,7 +186,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             }
             ActionStatus::Stale => {
                 if new {
-                    self.stale(action);
+                    self.count_stale(action);
                     self.estimator.add_later_steps(action);
                 }
                 TaskOutcome::Unresolved
@@ -196,16 +197,14 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     /// Whether a cached answer fails its cell, so that it is graded in no run.
     fn is_rejected(&self, task: &Task, outcome: &TaskOutcome) -> bool {
         let TaskOutcome::Resolved(Resolved { key, .. }) = outcome else { return false };
-        let read = || {
-            let record = self.lookup.find(key)?;
-            let bytes = self.lookup.body(&record).ok()?;
-            read_output(&self.preparer, task, RawBody { format: record.body_format(), bytes: &bytes }).ok()
-        };
         task.fails_truncated(self.preparer.pipeline())
-            && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)
+            && matches!(
+                read_entry(self.lookup, &self.preparer, task, *key),
+                Ok(Output::Answer(answer)) if answer.truncated
+            )
     }
 
-    fn cached(&mut self, stage: StageName, record: &Record) {
+    fn count_cached(&mut self, stage: StageName, record: &Record) {
         let is_remote = self.lookup.is_remote(record);
         let counts = self.stage(stage);
         counts.actions += 1;
@@ -213,7 +212,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         counts.remote += u64::from(is_remote);
     }
 
-    fn stale(&mut self, action: &Action) {
+    fn count_stale(&mut self, action: &Action) {
         let (pipeline, stage) = (self.preparer.pipeline(), action.task.stage());
         let place = action.task.place(pipeline);
         let method = place.cell().map(|cell| cell.method.to_string());
@@ -221,7 +220,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         counts.actions += 1;
         counts.stale += 1;
         if let Some(excess) = self.estimator.add_stale(stage, action) {
-            self.too_long(stage, method.as_ref(), excess);
+            self.note_too_long(stage, method.as_ref(), excess);
         }
         if self.assumptions.reasons {
             let coordinate = cache_coordinate(&place, action.repetition);
@@ -232,11 +231,11 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         }
     }
 
-    fn too_long(&mut self, stage: StageName, method: Option<&String>, excess: WindowOverflow) {
+    fn note_too_long(&mut self, stage: StageName, method: Option<&String>, excess: WindowOverflow) {
         let WindowOverflow { model, window, tokens } = excess;
         let known = &mut self.forecast.too_long;
-        let like = |group: &&mut TooLong| (group.stage, group.method.as_ref(), &group.model) == (stage, method, &model);
-        if let Some(group) = known.iter_mut().find(like) {
+        let of_group = (stage, method, &model);
+        if let Some(group) = known.iter_mut().find(|g| (g.stage, g.method.as_ref(), &g.model) == of_group) {
             group.longest = group.longest.max(tokens);
             group.actions += 1;
         } else {
@@ -260,8 +259,10 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn finish(mut self) -> Forecast {
-        let group = |((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions };
-        self.forecast.reasons = self.groups.into_iter().map(group).collect();
+        let groups = self.groups.into_iter();
+        let groups =
+            groups.map(|((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions });
+        self.forecast.reasons = groups.collect();
         self.forecast.reasons.sort_by_key(|group| std::cmp::Reverse(group.actions));
         let Estimates { total, worst, durations, assumes_latency } = self.estimator.finish();
         Forecast { estimate: total, worst, durations, assumes_latency, ..self.forecast }

@@ -1,15 +1,16 @@
 //! The frontier: the actions that are ready because everything they depend on is resolved.
 //!
-//! Everything that walks the matrix drives this one value, the judges' self-tests first, for cells wait for them: a run executes what is stale, a plan counts it, an
-//! offline run refuses it, prune marks what is reached. So a forecast cannot disagree with a run. It holds
-//! indices and digests of the open chains, no outputs; chains are opened one by one, depth first.
+//! Everything that walks the matrix drives this one value: a run executes what is stale, a plan counts it, an offline run
+//! refuses it, prune marks what is reached. So a forecast cannot disagree with a run. The judges' self-tests come first, for
+//! grades wait for them. The value holds indices and digests of the open chains, no outputs; chains are opened one by one,
+//! depth first.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use super::prepare::Preparer;
-use super::selftest::selftests;
+use super::side_tasks::selftests;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::FixtureTexts;
 use crate::answer::Exchange;
@@ -32,11 +33,11 @@ impl<'p> Frontier<'p> {
     /// A walk that has not begun: over the self-tests, then over the matrix.
     pub fn new(preparer: &Preparer<'p>) -> Frontier<'p> {
         let cases = selftests(preparer.pipeline()).collect();
-        Frontier { chains: preparer.matrix().chains().collect(), ..Frontier::of_tasks(preparer, cases) }
+        Frontier { chains: preparer.matrix().chains().collect(), ..Frontier::from_tasks(preparer, cases) }
     }
 
     /// A walk over these tasks alone.
-    pub fn of_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
+    pub fn from_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
         let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
         ready.reverse();
         Frontier { pipeline, matrix, chains: Vec::new(), opened: 0, texts: None, ready, warms_prompt_caches: false }
@@ -83,7 +84,7 @@ impl<'p> Frontier<'p> {
         let texts = match &self.texts {
             Some(texts) if texts.are_of(chain) => texts.clone(),
             _ => {
-                let texts = FixtureTexts::of_chain(chain, self.pipeline.fixture(chain.fixture));
+                let texts = FixtureTexts::from_chain(chain, self.pipeline.fixture(chain.fixture));
                 self.texts.insert(Rc::new(texts)).clone()
             }
         };
@@ -181,15 +182,14 @@ impl<'p> Frontier<'p> {
     /// their prefix.
     fn push_answers(&mut self, context: &Rc<ResolvedContext>) {
         let exchange = Rc::new(Exchange::default());
-        let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone(), exchange: exchange.clone() });
-        let mut answers: Vec<Task> = self.matrix.answers(context.cell).map(task).collect();
-        answers.reverse();
-        let caches = |task: &Task| match task {
-            Task::Answer(task) => self.pipeline.answerer(task.cell.answerer).model.provider.caches_prompts(),
-            _ => false,
-        };
-        let warms = self.warms_prompt_caches && answers.last().is_some_and(caches);
-        if warms && context.texts.is_worth_warming(context.cell.point) {
+        let cells: Vec<AnswerCell> = self.matrix.answers(context.cell).collect();
+        let tasks =
+            cells.iter().map(|cell| AnswerTask { cell: *cell, context: context.clone(), exchange: exchange.clone() });
+        let mut answers: Vec<Task> = tasks.map(Task::Answer).rev().collect();
+        let caches_prompts = cells.first().is_some_and(|cell| {
+            self.warms_prompt_caches && self.pipeline.answerer(cell.answerer).model.provider.caches_prompts()
+        });
+        if caches_prompts && context.texts.is_worth_warming(context.cell.point) {
             let first = answers.pop();
             *context.waiting.borrow_mut() = answers;
             self.ready.extend(first);

@@ -24,7 +24,7 @@ pub enum DiffSide {
 /// The stretches in which `new` differs from `old`, each with `around` lines before and after it.
 pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
     let diff = TextDiff::from_lines(old, new);
-    let hunk = |ops: Vec<DiffOp>| {
+    let hunks = diff.grouped_ops(around).into_iter().map(|ops| {
         let first = ops.first().map_or(0, |op| op.new_range().start);
         let lines = ops.iter().flat_map(|op| diff.iter_changes(op)).map(|change| {
             let side = match change.tag() {
@@ -35,8 +35,8 @@ pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
             (side, change.value().trim_end_matches(['\n', '\r']).to_owned())
         });
         Hunk { line: first + 1, lines: lines.collect() }
-    };
-    diff.grouped_ops(around).into_iter().map(hunk).collect()
+    });
+    hunks.collect()
 }
 
 /// Places of one file that are named.
@@ -67,12 +67,13 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
 pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
     let diff = TextDiff::from_lines(old, new);
     let last = diff.new_len().max(1);
-    let place = |op: &DiffOp| {
+    let changes = diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
+    let places = changes.map(|op| {
         let range = op.new_range();
         let first = (range.start + 1).min(last);
         (first, range.end.max(first).min(last))
-    };
-    diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).map(place).collect()
+    });
+    places.collect()
 }
 
 #[cfg(test)]

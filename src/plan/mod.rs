@@ -11,9 +11,7 @@ mod reading;
 mod recovery;
 mod outputs;
 mod status;
-mod selftest;
-mod generate;
-mod regrade;
+mod side_tasks;
 mod sources;
 mod lines;
 mod explain;
@@ -24,15 +22,16 @@ pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, 
 pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, touches_probe};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;
-pub use generate::{asking_without_context, generation};
+
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};
 pub use recovery::follow;
-pub use regrade::{AnswerToRegrade, regrading, regradings};
-pub use selftest::{selftest_actions, selftest_grades};
+pub use side_tasks::{
+    AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions, selftest_grades,
+};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
 pub use status::{ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason};
 pub use task::{

@@ -97,8 +97,7 @@ impl LoadedContext {
 
     /// The summary alone, folded likewise, where the context has more than it.
     pub fn folded_summary(&self) -> Option<&str> {
-        let fold = || self.compressed.summary.as_deref().map(fold_document);
-        self.folded_summary.get_or_init(fold).as_deref()
+        self.folded_summary.get_or_init(|| self.compressed.summary.as_deref().map(fold_document)).as_deref()
     }
 
     /// The statements of the readable text; `None` likewise.
@@ -110,18 +109,30 @@ impl LoadedContext {
 
     /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.
     pub fn points_to(&self, message: usize, distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>) -> bool {
-        let stands = || {
-            self.compressed
-                .context
-                .text()
-                .is_some_and(|text| !distinctive_references().occurrences_in(&text).is_empty())
-        };
-        *self.pointers.borrow_mut().entry(message).or_insert_with(stands)
+        *self.pointers.borrow_mut().entry(message).or_insert_with(|| {
+            let text = self.compressed.context.text();
+            text.is_some_and(|text| !distinctive_references().occurrences_in(&text).is_empty())
+        })
     }
 
     fn text(&self, digest: &Digest) -> Option<Arc<str>> {
         self.texts.iter().find(|(name, _)| name == digest).map(|(_, text)| text.clone())
     }
+}
+
+/// Reads the output of a task's action from any cache.
+///
+/// # Errors
+/// The cache does not have it any more, or its body no longer reads.
+pub(super) fn read_entry<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &Task,
+    key: ActionKey,
+) -> Result<Output, OutputUnavailable> {
+    let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
+    let bytes = lookup.body(&record)?;
+    Ok(read_output(preparer, task, RawBody { format: record.body_format(), bytes: &bytes })?)
 }
 
 /// Why an output that the cache had cannot be read.

@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
-use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
-use crate::answer::{self, AnswerFault, AnswerInput, Exchange};
-use crate::compress::{self, CompressInput, ContextRef, SessionInput};
+use crate::action::{ActionKey, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
+use crate::answer::{self, AnswerFault, AnswerInput};
+use crate::compress::{self, CompressInput, SessionInput};
 use crate::judge::{CriterionId, GroundTruthRef, JudgeQuestion, JudgeSpec};
-use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
+use crate::pipeline::{AnswerCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
 use models::Operation;
 
-use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, ResolvedContext, SelftestTask, Task};
+use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
 
 /// A piece of work with its name, and what it is for.
@@ -150,69 +150,34 @@ impl<'p> Preparer<'p> {
     }
 
     fn answer(&self, task: &AnswerTask) -> Result<Parts, PrepareError> {
-        let ResolvedContext { texts, reference, .. } = &*task.context;
-        let archive = task.context.own_archive().map(|own| own.json().clone());
-        let work = self.answer_work_in(&task.cell, texts, reference, &task.exchange, archive)?;
+        let (cell, context) = (&task.cell, &task.context);
+        let (texts, point) = (&context.texts, cell.compress.point);
+        let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(point));
+        // A program searches what the method wrote for it, else what was replaced.
+        let archive = context.own_archive().map_or_else(|| texts.prefix(point).json, |own| own.json().clone());
+        let input = AnswerInput {
+            context: &context.reference,
+            tail: tail.as_ref(),
+            question: &probe_of(texts, cell)?.question,
+            exchange: &task.exchange,
+            archive: &archive,
+        };
+        let work = answer::prepare(self.pipeline.answerer(cell.answerer), &input)?;
         let command = task.recovery(self.pipeline).and_then(|recovery| recovery.command.as_ref());
         let is_fixed = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
-        let repetition = if is_fixed { Repetition::NONE } else { self.matrix.answer_repetition(&task.cell) };
+        let repetition = if is_fixed { Repetition::NONE } else { self.matrix.answer_repetition(cell) };
         Ok((Stage::Answer, repetition, work))
     }
 
-    /// The work of an answer from a context, or of a step of one.
-    ///
-    /// # Errors
-    /// As [`Preparer::prepare`].
-    pub fn answer_work(
-        &self,
-        cell: &AnswerCell,
-        texts: &FixtureTexts,
-        context: &ContextRef,
-        exchange: &Exchange,
-    ) -> Result<Work, PrepareError> {
-        self.answer_work_in(cell, texts, context, exchange, None)
-    }
-
-    /// The same where a program is to search an archive in place of what was replaced.
-    fn answer_work_in(
-        &self,
-        cell: &AnswerCell,
-        texts: &FixtureTexts,
-        context: &ContextRef,
-        exchange: &Exchange,
-        archive: Option<InputValue>,
-    ) -> Result<Work, PrepareError> {
-        let answerer = self.pipeline.answerer(cell.answerer);
-        let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(cell.compress.point));
-        let probe = probe_of(texts, cell)?;
-        let archive = &archive.unwrap_or_else(|| texts.prefix(cell.compress.point).json);
-        let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question, exchange, archive };
-        Ok(answer::prepare(answerer, &input)?)
-    }
-
+    /// The judge sees the context with what searches returned.
     fn judge(&self, task: &JudgeTask) -> Result<Parts, PrepareError> {
-        let (context, excerpts) = (&task.context.reference, task.exchange.excerpts_text());
-        let work = self.judge_work(&task.cell, &task.context.texts, (context, &excerpts), task.answer.out)?;
-        Ok((Stage::Judge, self.matrix.judge_repetition(&task.cell), work))
-    }
-
-    /// The work of a judgement of an answer, named by its digest. The judge sees the context with what searches returned.
-    ///
-    /// # Errors
-    /// As [`Preparer::prepare`].
-    pub fn judge_work(
-        &self,
-        cell: &JudgeCell,
-        texts: &FixtureTexts,
-        (context, excerpts): (&ContextRef, &str),
-        answer: Digest,
-    ) -> Result<Work, PrepareError> {
-        let question = self.judge_question(texts, &cell.answer, cell.judge)?;
-        let shown = if self.pipeline.settings.judge_context { context.text() } else { None };
-        let shown = shown.map(|context| answer::with_excerpts(context, excerpts));
-        let turns = question.with(InputValue::Output(answer), shown)?;
-        let spec = self.pipeline.judge(cell.judge);
-        Ok(Work::request(judge_request(spec, turns, &question)))
+        let (cell, context) = (&task.cell, &task.context);
+        let question = self.judge_question(&context.texts, &cell.answer, cell.judge)?;
+        let shown = if self.pipeline.settings.judge_context { context.reference.text() } else { None };
+        let shown = shown.map(|text| answer::with_excerpts(text, &task.exchange.excerpts_text()));
+        let turns = question.with(InputValue::Output(task.answer.out), shown)?;
+        let request = judge_request(self.pipeline.judge(cell.judge), turns, &question);
+        Ok((Stage::Judge, self.matrix.judge_repetition(cell), Work::request(request)))
     }
 
     /// The part of a judge's request that does not depend on the answer, made once per probe and judge.

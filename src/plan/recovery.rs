@@ -3,14 +3,12 @@
 
 use std::rc::Rc;
 
-use super::outputs::OutputUnavailable;
+use super::outputs::{OutputUnavailable, read_entry};
 use super::prepare::Preparer;
-use super::reading::{Output, RawBody, read_output};
+use super::reading::Output;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
-use crate::action::ActionKey;
 use crate::answer::{Excerpt, Exchange, Recovery};
-use crate::entries::EntryRecord;
 use crate::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
 use store::cache::Lookup;
@@ -48,17 +46,6 @@ pub fn follow<L: Lookup>(
     };
     let exchange = search(lookup, preparer, answer, recovery, exchange)?;
     Ok(TaskOutcome::Searched(Rc::new(exchange)))
-}
-
-fn read_entry<L: Lookup>(
-    lookup: &L,
-    preparer: &Preparer<'_>,
-    task: &Task,
-    key: ActionKey,
-) -> Result<Output, OutputUnavailable> {
-    let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
-    let bytes = lookup.body(&record)?;
-    Ok(read_output(preparer, task, RawBody { format: record.body_format(), bytes: &bytes })?)
 }
 
 /// Makes all searches that are pending; those by a program are actions of their own, for which only the archive is read.

@@ -48,10 +48,10 @@ impl<'p> CurrentSources<'p> {
                 let prompt = prompt.map(|(template, path)| SourceText::prompt(template.text(), path.as_deref()));
                 CurrentSources { prompt, ..CurrentSources::default() }
             }
-            Task::Selftest(task) => CurrentSources::of_judge(pipeline, task.judge),
-            Task::Regrade(task) => CurrentSources::of_judge(pipeline, task.judge),
+            Task::Selftest(task) => CurrentSources::from_judge(pipeline, task.judge),
+            Task::Regrade(task) => CurrentSources::from_judge(pipeline, task.judge),
             Task::Compress(task) => CurrentSources {
-                prompt: SourceText::of_strategy(&pipeline.method(task.cell.chain.method).strategy),
+                prompt: SourceText::from_strategy(&pipeline.method(task.cell.chain.method).strategy),
                 fixture: match &pipeline.constraints {
                     Some(rules) if task.cell.chain.injection.is_some() => Some(&rules.path),
                     _ => Some(&pipeline.fixture(task.cell.chain.fixture).path),
@@ -64,14 +64,14 @@ impl<'p> CurrentSources<'p> {
                 CurrentSources { prompt: Some(prompt), ..CurrentSources::asked(pipeline, &task.cell) }
             }
             Task::Judge(task) => {
-                let CurrentSources { prompt, rubric, .. } = CurrentSources::of_judge(pipeline, task.cell.judge);
+                let CurrentSources { prompt, rubric, .. } = CurrentSources::from_judge(pipeline, task.cell.judge);
                 CurrentSources { prompt, rubric, ..CurrentSources::asked(pipeline, &task.cell.answer) }
             }
         }
     }
 
     /// What a judge's requests are made from.
-    fn of_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
+    fn from_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
         let spec = pipeline.judge(judge);
         let prompt = SourceText::prompt(spec.template.text(), spec.prompt_path.as_deref());
         CurrentSources { prompt: Some(prompt), rubric: Some(SourceText::rubric(pipeline)), ..CurrentSources::default() }
@@ -95,9 +95,11 @@ impl<'p> CurrentSources<'p> {
 
     /// The same as an entry keeps it.
     pub fn sources(&self) -> Sources {
-        let source =
-            |origin: &SourceText<'_>| SourceRef { digest: origin.digest, path: origin.path.map(str::to_owned) };
-        Sources(self.source_texts().map(|origin| (origin.name.into(), source(origin))).collect())
+        let sources = self.source_texts().map(|origin| {
+            let source = SourceRef { digest: origin.digest, path: origin.path.map(str::to_owned) };
+            (origin.name.into(), source)
+        });
+        Sources(sources.collect())
     }
 }
 
@@ -107,7 +109,7 @@ impl<'p> SourceText<'p> {
         SourceText { name: PROMPT, path, text, digest: Digest::hash(text) }
     }
 
-    fn of_strategy(strategy: &'p Strategy) -> Option<SourceText<'p>> {
+    fn from_strategy(strategy: &'p Strategy) -> Option<SourceText<'p>> {
         match strategy {
             Strategy::Prompted { template, prompt_path, .. }
             | Strategy::ProviderCompaction { template: Some(template), prompt_path, .. } => {
@@ -141,7 +143,7 @@ pub fn source_label(name: &str, path: Option<&str>) -> String {
 /// The prompts and the rubric in use, to be stored by their digests: what an entry was made from can then still be shown
 /// when the file, or the program that had it built in, has changed.
 pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
-    let methods = pipeline.methods.iter().filter_map(|method| SourceText::of_strategy(&method.strategy));
+    let methods = pipeline.methods.iter().filter_map(|method| SourceText::from_strategy(&method.strategy));
     let answerers = pipeline.answerers.iter().map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
     let judges = pipeline.judges.iter().map(|j| SourceText::prompt(j.template.text(), j.prompt_path.as_deref()));
     let systems = pipeline.judges.iter().filter_map(|j| j.system.as_ref());

@@ -84,11 +84,12 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
         None => None,
     };
     // Without a limit of its own a request to Anthropic has one all the same.
-    let ceiling = |limit: Option<Tokens>| match (limit, dialect) {
-        (None, Dialect::Anthropic) => longest_reply(dialect, &request.model, None),
-        (limit, _) => limit.unwrap_or(Tokens(u64::MAX)),
+    let unlimited = match dialect {
+        Dialect::Anthropic => longest_reply(dialect, &request.model, None),
+        _ => Tokens(u64::MAX),
     };
-    if part != "max_output_tokens" || ceiling(request.settings.max_output_tokens) < ceiling(old) {
+    let (limit, old) = (request.settings.max_output_tokens.unwrap_or(unlimited), old.unwrap_or(unlimited));
+    if part != "max_output_tokens" || limit < old {
         return None;
     }
     let reply = models::read(dialect, request.operation, &lookup.body(&record).ok()?, None).ok()?;
@@ -148,11 +149,11 @@ fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) ->
         Stage::Judge => Repetition { compress: first, answer: first, judge: first },
     };
     let other = if coordinate.repetition == Repetition::NONE { sampled } else { Repetition::NONE };
-    let at = |coordinate: &EntryCoordinate| {
-        let key = lookup.latest(&coordinate.digest(stage))?;
+    let other = EntryCoordinate { repetition: other, ..coordinate.clone() };
+    [coordinate, &other].into_iter().find_map(|place| {
+        let key = lookup.latest(&place.digest(stage))?;
         lookup.meta(&lookup.find(&key)?).ok()
-    };
-    at(coordinate).or_else(|| at(&EntryCoordinate { repetition: other, ..coordinate.clone() }))
+    })
 }
 
 /// What the last action made for a place put out, by name.
@@ -186,14 +187,17 @@ pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinat
 
 /// A cell as the cache keeps it. Runs of a deterministic action are one place.
 pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryCoordinate {
-    let step = |name: String| place.step.map_or(name.clone(), |step| format!("{name}{STEP}{step}"));
+    let answerer = place.answerer.as_ref().map(|name| match place.step {
+        Some(step) => format!("{name}{STEP}{step}"),
+        None => name.to_string(),
+    });
     let rule = place.constraint.as_ref().map(|rule| format!("constraint/{rule}"));
     EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
         point: Some(place.point.0),
         method: Some(place.method.to_string()),
         probe: place.probe.as_ref().map(ToString::to_string).or(rule),
-        answerer: place.answerer.as_ref().map(ToString::to_string).map(step),
+        answerer,
         judge: place.judge.as_ref().map(ToString::to_string),
         repetition,
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::texts::{FixtureTexts, OwnArchive};
 use crate::action::{ActionKey, Digest, StageName, Work};
-use crate::answer::{Archive, Exchange, Recovery, Round, TruncatedReplies};
+use crate::answer::{Archive, Exchange, Recovery, TruncatedReplies};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
@@ -238,11 +238,11 @@ impl Task {
             Task::Selftest(task) => {
                 Place::Selftest { judge: pipeline.judge(task.judge).name.0.to_string(), case: task.case.0.clone() }
             }
-            Task::Compress(task) => Place::Cell(CellCoordinate::of_compress(pipeline, &task.cell)),
+            Task::Compress(task) => Place::Cell(CellCoordinate::from_compress(pipeline, &task.cell)),
             Task::Answer(task) => {
-                Place::Cell(CellCoordinate { step: task.step(), ..CellCoordinate::of_answer(pipeline, &task.cell) })
+                Place::Cell(CellCoordinate { step: task.step(), ..CellCoordinate::from_answer(pipeline, &task.cell) })
             }
-            Task::Judge(task) => Place::Cell(CellCoordinate::of_judge(pipeline, &task.cell)),
+            Task::Judge(task) => Place::Cell(CellCoordinate::from_judge(pipeline, &task.cell)),
             Task::Regrade(task) => {
                 Place::Regrading { judge: pipeline.judge(task.judge).name.0.to_string(), answer: task.answer.clone() }
             }
@@ -270,8 +270,8 @@ impl AnswerTask {
 
     /// The number of the step, from 2; `None` of the first one. A search by a program is a step, too.
     fn step(&self) -> Option<u32> {
-        let of_program = |round: &Round| round.returned.iter().filter(|found| found.action.is_some()).count();
-        let steps: usize = self.exchange.rounds.iter().map(|round| 1 + of_program(round)).sum();
+        let found = self.exchange.rounds.iter().flat_map(|round| &round.returned);
+        let steps = self.exchange.rounds.len() + found.filter(|found| found.action.is_some()).count();
         (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }
 }

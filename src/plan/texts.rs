@@ -82,7 +82,7 @@ impl FixtureTexts {
     }
 
     /// The texts that the compressions of `chain` are made of: those of `loaded`, with the rule in it that is put there.
-    pub fn of_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
+    pub fn from_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
         let Some(injection) = chain.injection else { return FixtureTexts::new(chain.fixture, loaded) };
         let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection));
         FixtureTexts { injection: Some(injection), ..texts }
@@ -141,42 +141,44 @@ impl FixtureTexts {
         let shape = method.strategy.shape()?;
         let start = self.loaded.fixture.start();
         let earlier = point.0.checked_sub(1).map(|before| self.end(PointIx(before)).saturating_sub(start));
-        let cut = || Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens));
-        Some(self.points[point.0].kept.borrow_mut().entry(shape).or_insert_with(cut).clone())
+        let mut known = self.points[point.0].kept.borrow_mut();
+        let kept = known.entry(shape);
+        Some(kept.or_insert_with(|| Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens))).clone())
     }
 
     /// The messages after the point, likewise.
     pub fn tail(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::from_messages(self.slice(self.end(point), self.loaded.fixture.messages.len()));
-        self.points[point.0].tail.get_or_init(make).clone()
+        let tail = self.points[point.0]
+            .tail
+            .get_or_init(|| SpanText::from_messages(self.slice(self.end(point), self.loaded.fixture.messages.len())));
+        tail.clone()
     }
 
     /// The schemas of the session's tools, as a JSON array.
     pub fn tools(&self) -> Arc<str> {
-        let make = || serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into();
-        self.tools.get_or_init(make).clone()
+        let tools =
+            self.tools.get_or_init(|| serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into());
+        tools.clone()
     }
 
     /// The same as a request declares them; `None` if the session has none.
     pub fn tool_offer(&self) -> Option<&ToolOffer> {
-        let make = || ToolOffer::from_recorded(&tool_schemas(&self.loaded.fixture));
-        self.tool_offer.get_or_init(make).as_ref()
+        self.tool_offer.get_or_init(|| ToolOffer::from_recorded(&tool_schemas(&self.loaded.fixture))).as_ref()
     }
 
     /// The index of all messages of the session, for searches in those before a point.
     pub fn search_index(&self) -> &SearchIndex {
-        let texts = || self.loaded.fixture.messages.iter().map(Message::countable_text);
-        self.search_index.get_or_init(|| SearchIndex::new(texts()))
+        self.search_index
+            .get_or_init(|| SearchIndex::new(self.loaded.fixture.messages.iter().map(Message::countable_text)))
     }
 
     /// Whether contexts of this point are long enough for a provider's prompt cache to matter.
     pub fn is_worth_warming(&self, point: PointIx) -> bool {
         /// The smallest prefix that vendors cache.
         const SHORTEST_CACHED: u64 = 1024;
-        let is_long = || match self.prefix(point).text {
+        *self.points[point.0].is_worth_warming.get_or_init(|| match self.prefix(point).text {
             InputValue::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
             InputValue::Output(_) | InputValue::Composed(_) => false,
-        };
-        *self.points[point.0].is_worth_warming.get_or_init(is_long)
+        })
     }
 }

@@ -61,19 +61,18 @@ impl BankText {
         let quoted = serde_json::Value::from(&*id.0).to_string();
         let head: BankHeader<'_> =
             serde_json::from_str(&self.text).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
-        let place = |raw: &RawValue| place_of(&self.text, raw.get());
         let (at, words) = match head.reviewed {
             Some(list) => {
                 let ids: Vec<&RawValue> =
                     serde_json::from_str(list.get()).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
-                match ids.last().map(|last| place(last)) {
+                match ids.last().map(|last| self.place(last)) {
                     Some(last) => (last.end, format!(",{}{quoted}", self.blanks_before(last.start))),
                     // Right behind the bracket of the empty list.
-                    None => (place(list).start + 1, quoted),
+                    None => (self.place(list).start + 1, quoted),
                 }
             }
             None => {
-                let fixture = place(head.fixture);
+                let fixture = self.place(head.fixture);
                 let key = self.text.get(..fixture.start).and_then(|text| text.rfind("\"fixture\""));
                 let blanks = key.map_or("", |key| self.blanks_before(key));
                 (fixture.end, format!(",{blanks}\"reviewed\": [{quoted}]"))
@@ -82,6 +81,11 @@ impl BankText {
         let mut text = self.text.clone();
         text.insert_str(at, &words);
         BankText::read(text)
+    }
+
+    /// The bytes of a value that was read from the text.
+    fn place(&self, raw: &RawValue) -> Range<usize> {
+        place_of(&self.text, raw.get())
     }
 
     /// The bank with another text in place of this probe's, indented like it.
@@ -143,12 +147,13 @@ impl BankText {
     /// It is the last one.
     pub fn without_probe(&self, id: &ProbeId) -> Result<BankText, Vec<Fault>> {
         let Some(at) = self.index(id) else { return Ok(self.clone()) };
-        let place = |at: usize| self.parsed.places.get(at).map(|place| place.probe.clone());
-        let Some(own) = place(at) else { return Ok(self.clone()) };
+        let places = &self.parsed.places;
+        let Some(own) = places.get(at).map(|place| place.probe.clone()) else { return Ok(self.clone()) };
+        let before = at.checked_sub(1).and_then(|before| places.get(before));
         // A comma goes too: the one before the probe, or the one behind the first.
-        let with_comma = match (at.checked_sub(1).and_then(place), place(at + 1)) {
-            (Some(before), _) => before.end..own.end,
-            (None, Some(next)) => own.start..next.start,
+        let with_comma = match (before, places.get(at + 1)) {
+            (Some(before), _) => before.probe.end..own.end,
+            (None, Some(next)) => own.start..next.probe.start,
             (None, None) => own,
         };
         self.replaced(with_comma, "")

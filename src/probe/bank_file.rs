@@ -93,14 +93,15 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 /// Checks one probe, `raw` in `text`, and returns the positions of its parts.
 fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<ProbePlaces, Vec<Fault>> {
     let place = place_of(text, raw);
-    let json = |error: &serde_json::Error| vec![Fault::json(text, place.start, error, SHAPE)];
-    let fields: Fields<'_> = serde_json::from_str(raw).map_err(|e| json(&e))?;
+    let fields: Fields<'_> =
+        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, SHAPE)])?;
     let places = places_of(text, place.clone(), &fields);
     let mut faults = name_faults(text, &fields, &places);
     if !faults.is_empty() {
         return Err(faults);
     }
-    let probe: Probe = serde_json::from_str(raw).map_err(|e| json(&e))?;
+    let probe: Probe =
+        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, SHAPE)])?;
     if !seen.insert(probe.id.to_string()) {
         let message = say!("probe id `{}` is used twice", "问题 id `{}` 用了两次", probe.id);
         let help = word("ids are unique within a bank", "同一题库中的 id 不可重复");
@@ -112,19 +113,19 @@ fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<Probe
 
 fn places_of(text: &str, probe: Range<usize>, fields: &Fields<'_>) -> ProbePlaces {
     let values = fields.iter().map(|(key, raw)| (key.clone(), place_of(text, raw.get()))).collect();
-    let listed = fields.get("expected_facts").and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
-    let single = || fields.get("expected_facts").filter(|raw| raw.get().starts_with('"')).copied();
-    let facts = listed.unwrap_or_else(|| single().into_iter().collect());
+    let raw = fields.get("expected_facts").copied();
+    let listed = raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    // A single text is a list of one fact, too.
+    let facts = listed.unwrap_or_else(|| raw.filter(|raw| raw.get().starts_with('"')).into_iter().collect());
     let facts = facts.into_iter().map(|raw| place_of(text, raw.get())).collect();
     ProbePlaces { probe, values, facts }
 }
 
 /// Keys and types that no probe has, each with the nearest that one has.
 fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fault> {
-    let unknown = |key: &&String| !KEYS.contains(&key.as_str());
     let mut faults: Vec<Fault> = fields
         .keys()
-        .filter(unknown)
+        .filter(|key| !KEYS.contains(&key.as_str()))
         .map(|key| Fault::unknown_key(key_place(text, key, places), key, word("a probe", "问题"), &KEYS))
         .collect();
     let named = fields.get("type").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());

@@ -47,6 +47,14 @@ pub struct BankFinding {
     pub help: String,
 }
 
+impl BankFinding {
+    /// A finding about the bank as a whole, in the place of its first probe.
+    fn about_bank(bank: &ParsedBank, kind: FindingKind, message: String, help: &str) -> BankFinding {
+        let place = bank.places.first().map_or(0..0, |places| places.value("id"));
+        BankFinding { kind, probe: None, place, message, help: help.to_owned() }
+    }
+}
+
 /// How many probes a fixture with one point should have.
 const PROBES: RangeInclusive<usize> = 8..=12;
 
@@ -215,14 +223,6 @@ fn nowhere() -> &'static str {
 /// Whether the bank has enough probes, not too many, and all types. Few probes at one of several points are fine.
 fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
     let probes = &bank.bank.probes;
-    let place = bank.places.first().map_or(0..0, |places| places.value("id"));
-    let finding = |kind, message, help: &str| BankFinding {
-        kind,
-        probe: None,
-        place: place.clone(),
-        message,
-        help: help.to_owned(),
-    };
     let wanted = recommended_probes(points);
     let count = (!wanted.contains(&probes.len())).then(|| {
         let (fewest, most) = (wanted.start(), wanted.end());
@@ -232,7 +232,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
             probes.len()
         );
         let help = word("few probes measure little, many cost much", "问题太少量不出什么，太多则费用高");
-        finding(FindingKind::Count, message, help)
+        BankFinding::about_bank(bank, FindingKind::Count, message, help)
     });
     let absent: Vec<&str> = ProbeType::ALL
         .into_iter()
@@ -243,7 +243,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
         let (english, chinese) = (absent.join(", no "), absent.join("、"));
         let message = say!("the bank has no {english} probe", "题库中没有 {chinese} 问题");
         let help = word("dimensions that only such probes measure will be absent", "只由这类问题度量的维度将会缺失");
-        finding(FindingKind::Balance, message, help)
+        BankFinding::about_bank(bank, FindingKind::Balance, message, help)
     });
     count.into_iter().chain(balance).collect()
 }

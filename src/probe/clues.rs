@@ -59,13 +59,15 @@ impl ProbeSources {
     pub fn from_messages(span: &[Message]) -> ProbeSources {
         let notes = SessionNotes::from_messages(span);
         let words = own_words(span);
-        let files = || notes.lasting_files().into_iter().filter(|file| !file.deleted);
+        let mut files = notes.lasting_files();
+        files.retain(|file| !file.deleted);
         ProbeSources {
-            created: files().filter(|file| file.created).map(|file| file.path.clone()).collect(),
-            modified: (files().filter(|file| file.modified && !file.created))
+            created: files.iter().filter(|file| file.created).map(|file| file.path.clone()).collect(),
+            modified: (files.iter().filter(|file| file.modified && !file.created))
                 .map(|file| (file.path.clone(), file.details.clone()))
                 .collect(),
-            read: files()
+            read: files
+                .iter()
                 .filter(|file| file.read && !file.created && !file.modified)
                 .map(|file| file.path.clone())
                 .collect(),
@@ -98,14 +100,16 @@ fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
     span.iter().flat_map(|message| &message.tool_calls)
 }
 
-/// The items not done of the list the agent keeps for itself, as it wrote it last; by whatever name its tool goes.
+/// The list that the agent keeps for itself, if a call writes it; by whatever name its tool goes.
+fn plan_in(call: &ToolCall) -> Option<Vec<Value>> {
+    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
+    let list = ["todos", "plan", "items"].into_iter().find_map(|key| arguments.get(key)?.as_array().cloned())?;
+    list.iter().all(|item| item.get("status").is_some()).then_some(list)
+}
+
+/// The items not done of the agent's own list, as it wrote it last.
 fn open_plan(span: &[Message]) -> Vec<String> {
-    let list = |call: &ToolCall| {
-        let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-        let list = ["todos", "plan", "items"].into_iter().find_map(|key| arguments.get(key)?.as_array().cloned())?;
-        list.iter().all(|item| item.get("status").is_some()).then_some(list)
-    };
-    let Some(items) = calls(span).rev().find_map(list) else { return Vec::new() };
+    let Some(items) = calls(span).rev().find_map(plan_in) else { return Vec::new() };
     let open = items.iter().filter(|item| !matches!(text(item, "status"), "completed" | "done" | "cancelled"));
     let words = open.filter_map(|item| {
         ["content", "step", "text", "title", "description"]

@@ -7,8 +7,8 @@ use super::phrases::{clause, is_balanced, statement, terms};
 
 /// Questions about what was decided, the better ones first.
 pub(super) fn decisions<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
-    let sentences = || clues.decisions.iter().rev().chain(clues.findings.iter().rev());
-    let parted = sentences().filter_map(|sentence| alternative(sentence, say).or_else(|| reason(sentence, say)));
+    let sentences = clues.decisions.iter().rev().chain(clues.findings.iter().rev());
+    let parted = sentences.filter_map(|sentence| alternative(sentence, say).or_else(|| reason(sentence, say)));
     let topics = clues.decisions.iter().rev().filter_map(|sentence| choice(sentence, say));
     let words = ["The user demanded this", "用户提出过这一要求"];
     let demands = clues.demands.iter().rev().filter_map(move |sentence| gap(ProbeType::Decision, sentence, say, words));

@@ -95,10 +95,8 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
     }
     let (start, end) = (reply.find('{'), reply.rfind('}'));
     let object = start.zip(end).and_then(|(start, end)| reply.get(start..=end)).unwrap_or(reply);
-    let shape = |error: serde_json::Error| {
-        ReadFault::Malformed(format!("expected one JSON object with a list `probes`: {error}"))
-    };
-    let read: GeneratorReply = serde_json::from_str(object).map_err(shape)?;
+    let read: GeneratorReply = serde_json::from_str(object)
+        .map_err(|error| ReadFault::Malformed(format!("expected one JSON object with a list `probes`: {error}")))?;
     let total = read.probes.len();
     let candidates: Vec<ProbeCandidate> =
         read.probes.into_iter().filter_map(|probe| serde_json::from_value(probe).ok()).collect();
@@ -174,8 +172,8 @@ pub fn verify(
     }
     verified.kept.sort_by_key(|probe| probe.kind);
     drop_surplus(&mut verified, counts, most);
-    let has = |kind: &ProbeType| verified.kept.iter().any(|probe| probe.kind == *kind);
-    verified.missing = ProbeType::ALL.into_iter().filter(|kind| !has(kind)).collect();
+    let missing = ProbeType::ALL.into_iter().filter(|kind| verified.kept.iter().all(|probe| probe.kind != *kind));
+    verified.missing = missing.collect();
     verified
 }
 

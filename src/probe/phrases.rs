@@ -29,7 +29,7 @@ fn push_new(terms: &mut Vec<String>, term: &str) {
 }
 
 fn is_name(word: &str) -> bool {
-    let inner = |test: fn(char) -> bool| word.chars().skip(1).any(test);
+    let has_inner_mark = word.chars().skip(1).any(|c| matches!(c, '_' | '/' | '.') || c.is_ascii_uppercase());
     let digits = word.chars().filter(char::is_ascii_digit).count();
     // A scheme, an abbreviation, a word in capitals for the sake of loudness, two words of which either will do.
     let shout = word.chars().all(|c| c.is_ascii_uppercase());
@@ -38,7 +38,7 @@ fn is_name(word: &str) -> bool {
     word.is_ascii()
         && (word.len() > 3 || digits > 1 && word.len() > 2)
         && !(shout || short || either || word.starts_with("http") || word.contains("//"))
-        && (inner(|c| matches!(c, '_' | '/' | '.')) || inner(|c| c.is_ascii_uppercase()) || digits > 1)
+        && (has_inner_mark || digits > 1)
 }
 
 /// Whether a term can say what a question is about: no bare number.
@@ -148,14 +148,13 @@ pub(super) fn is_project_file(path: &str) -> bool {
 
 /// Whether a command line is whole, and says by itself what was run.
 pub(super) fn is_whole_command(command: &str) -> bool {
-    let quotes = |c: char| command.matches(c).count().is_multiple_of(2);
     command.contains(' ')
         && !command.starts_with("cd ")
         && !command.ends_with(['\\', '…', '{', '(', '&', '|'])
         && !command.contains(['`', '\n'])
         && !command.contains("<<")
-        && quotes('"')
-        && quotes('\'')
+        && command.matches('"').count().is_multiple_of(2)
+        && command.matches('\'').count().is_multiple_of(2)
 }
 
 #[cfg(test)]

@@ -43,17 +43,18 @@ fn failures<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item
     })
 }
 
-/// Values that are numbers or paths, under keys that are names: prose has colons too.
+/// Whether it is a number or a path under a key that is a name: prose has colons too.
+fn is_setting(key: &str, value: &str) -> bool {
+    let is_file = key.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
+    let number = value.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
+        && !value.trim_start_matches('-').contains(['-', ':', '/']);
+    let path = value.starts_with("/") && !value.starts_with("//") && value.matches('/').count() > 1;
+    let is_name = key.len() > 2 && (!key.starts_with(|c: char| c.is_ascii_uppercase()) || key.contains('_'));
+    is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
+}
+
 fn values<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
-    let is_setting = |key: &str, value: &str| {
-        let is_file = key.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
-        let number = value.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
-            && !value.trim_start_matches('-').contains(['-', ':', '/']);
-        let path = value.starts_with("/") && !value.starts_with("//") && value.matches('/').count() > 1;
-        let is_name = key.len() > 2 && (!key.starts_with(|c: char| c.is_ascii_uppercase()) || key.contains('_'));
-        is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
-    };
-    clues.values.iter().rev().filter(move |(key, value)| is_setting(key, value)).map(|(key, value)| {
+    clues.values.iter().rev().filter(|(key, value)| is_setting(key, value)).map(|(key, value)| {
         let question = say(format!("What is `{key}` set to by now?"), format!("`{key}` 目前的值是什么？"));
         candidate(ProbeType::Recall, question, vec![value.clone()], &format!("{key} = {value}"))
     })
@@ -69,15 +70,17 @@ fn findings<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item
         .filter_map(move |sentence| gap(ProbeType::Recall, sentence, say, words))
 }
 
+fn project_files<'p>(paths: impl Iterator<Item = &'p String>) -> Vec<String> {
+    paths.filter(|path| is_project_file(path)).cloned().collect()
+}
+
 fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
-    let work =
-        |paths: Vec<&String>| paths.into_iter().filter(|path| is_project_file(path)).cloned().collect::<Vec<_>>();
-    let modified = work(clues.modified.iter().map(|(path, _)| path).collect());
-    let is_changed = |path: &String| clues.created.iter().chain(&modified).any(|known| is_same(known, path));
-    let read = work(clues.read.iter().filter(|path| !is_changed(path)).collect());
+    let modified = project_files(clues.modified.iter().map(|(path, _)| path));
+    let changed: Vec<&String> = clues.created.iter().chain(&modified).collect();
+    let read = project_files(clues.read.iter().filter(|path| !changed.iter().any(|known| is_same(known, path))));
     let lists = [
         (
-            work(clues.created.iter().collect()),
+            project_files(clues.created.iter()),
             [
                 ["Which files were created?", "Which files were created last?"],
                 ["新建了哪些文件？", "最后新建了哪些文件？"],

@@ -5,13 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::numbers::{UNKNOWN, brackets, count, range, score, share, share_with_interval, signed};
-use super::open_book::archive_sentence;
+use super::numbers::{UNKNOWN, count, is_figure, level, score, share, share_with_interval};
+use super::open_book::{archive_sentence, open_book_figures};
 use super::translation::{Translation, fill};
-use crate::results::{
-    ConstraintShares, ConstraintSummary, Economy, MethodSummary, NotCompressed, OpenBookSummary, Ordered, Share,
-    Summary, SurvivalByAge,
-};
+use crate::results::{ConstraintSummary, Economy, MethodSummary, Share, Summary, SurvivalByAge};
 use base::text::grouped;
 use lexical::claims::RulePosition;
 use sessions::economics::LifeCycle;
@@ -34,25 +31,24 @@ pub struct FigureTable {
 impl FigureTable {
     /// The table without rows and columns that hold no figure; `None` where none is left.
     pub(super) fn without_void(mut self) -> Option<FigureTable> {
-        let is_figure = |text: &String| !text.is_empty() && text != UNKNOWN;
-        self.rows.retain(|(_, figures)| figures.iter().any(is_figure));
+        self.rows.retain(|(_, figures)| figures.iter().any(|text| is_figure(text)));
         let columns = self.header.len().saturating_sub(1);
         let is_kept: Vec<bool> = (0..columns)
-            .map(|at| self.rows.iter().any(|(_, figures)| figures.get(at).is_some_and(is_figure)))
+            .map(|at| self.rows.iter().any(|(_, figures)| figures.get(at).is_some_and(|text| is_figure(text))))
             .collect();
-        let kept = |at: usize| is_kept.get(at).copied().unwrap_or(false);
-        let keep = |texts: Vec<String>, first: usize| -> Vec<String> {
-            texts
-                .into_iter()
-                .enumerate()
-                .filter(|(at, _)| *at < first || kept(at - first))
-                .map(|(_, text)| text)
-                .collect()
-        };
-        self.header = keep(self.header, 1);
-        self.rows = self.rows.into_iter().map(|(name, figures)| (name, keep(figures, 0))).collect();
+        // The column of names has a header, and is not among the figures.
+        retain_marked(&mut self.header, std::iter::once(true).chain(is_kept.iter().copied()));
+        for (_, figures) in &mut self.rows {
+            retain_marked(figures, is_kept.iter().copied());
+        }
         (!self.rows.is_empty()).then_some(self)
     }
+}
+
+/// Keeps the texts at the places that are marked.
+fn retain_marked(texts: &mut Vec<String>, marks: impl IntoIterator<Item = bool>) {
+    let mut marks = marks.into_iter();
+    texts.retain(|_| marks.next().unwrap_or(false));
 }
 
 /// The tables for which there is something to show.
@@ -74,8 +70,8 @@ fn rows<'s, T: 's>(
     of: impl Fn(&'s MethodSummary) -> Option<&'s T>,
     figures: impl Fn(&T) -> Vec<String>,
 ) -> Vec<(String, Vec<String>)> {
-    let row = |(name, method): (&String, &'s MethodSummary)| Some((name.to_owned(), figures(of(method)?)));
-    summary.methods.iter().filter_map(row).collect()
+    let methods = summary.methods.iter();
+    methods.filter_map(|(name, method)| Some((name.to_owned(), figures(of(method)?)))).collect()
 }
 
 fn header(tr: &Translation, columns: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -88,9 +84,8 @@ fn cell(found: Option<&Share>, tr: &Translation) -> String {
 
 /// The names of groups in any method, in the order of their numbers.
 fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
-    let number = |name: &str| name.trim_end_matches('+').parse::<u32>().unwrap_or(u32::MAX);
     groups
-        .map(|name| (number(name), name.as_str()))
+        .map(|name| (name.trim_end_matches('+').parse().unwrap_or(u32::MAX), name.as_str()))
         .collect::<BTreeSet<_>>()
         .into_iter()
         .map(|(_, name)| name)
@@ -99,15 +94,6 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
 
 /// What contexts say of the facts of probes, and what they say that their transcripts do not.
 fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let figures = |method: &MethodSummary| -> Vec<String> {
-        let Economy { in_context: found, constraints_kept, .. } = &method.economy;
-        let stale = found.stale.map_or_else(|| UNKNOWN.to_owned(), |stale| format!("{stale:.2}"));
-        let invented = method.invented.as_ref().and_then(|invented| invented.per_1000_tokens);
-        let invented = invented.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
-        let [placed, sound, denied, contradicted] =
-            [found.placed, found.sound, found.denied, found.contradicted].map(share);
-        vec![placed, sound, denied, contradicted, stale, share(*constraints_kept), invented]
-    };
     let columns =
         [tr.placed, tr.sound, tr.denied, tr.contradicted, tr.stale_in_context, tr.constraints_kept, tr.invented];
     let table = FigureTable {
@@ -115,20 +101,31 @@ fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
         title: tr.in_context_title.to_owned(),
         lead: tr.in_context_note.to_owned(),
         header: header(tr, columns.map(str::to_owned)),
-        rows: rows(summary, Some, figures),
+        rows: rows(summary, Some, in_context_figures),
     };
     table.without_void()
 }
 
+fn in_context_figures(method: &MethodSummary) -> Vec<String> {
+    let Economy { in_context: found, constraints_kept, .. } = &method.economy;
+    let invented = method.invented.as_ref().and_then(|invented| invented.per_1000_tokens);
+    let invented = invented.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
+    let [placed, sound, denied, contradicted] =
+        [found.placed, found.sound, found.denied, found.contradicted].map(share);
+    vec![placed, sound, denied, contradicted, score(found.stale), share(*constraints_kept), invented]
+}
+
 /// What was answered from contexts in which nothing was compressed; `None` where there are none.
 fn not_compressed(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let figures = |apart: &NotCompressed| -> Vec<String> {
-        let contexts = format!("{}/{}", grouped(apart.contexts), grouped(apart.of));
-        let overall = format!("{} {}", score(apart.overall.median), range(apart.overall.ci95));
-        vec![contexts, overall.trim().to_owned(), share(apart.fact_survival)]
-    };
     let columns = [tr.contexts, tr.overall, tr.survival].map(str::to_owned);
-    let rows = rows(summary, |method| method.not_compressed.as_ref(), figures);
+    let rows = rows(
+        summary,
+        |method| method.not_compressed.as_ref(),
+        |apart| {
+            let contexts = format!("{}/{}", grouped(apart.contexts), grouped(apart.of));
+            vec![contexts, level(&apart.overall), share(apart.fact_survival)]
+        },
+    );
     (!rows.is_empty()).then(|| FigureTable {
         id: "not-compressed",
         title: tr.not_compressed_title.to_owned(),
@@ -155,89 +152,81 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     })
 }
 
-fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<String> {
-    let level = |median: Option<f64>, interval: String| format!("{} {interval}", score(median)).trim().to_owned();
-    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
-    let counts = open.answers;
-    vec![
-        if open.own_archive { tr.own_notes } else { tr.search_only }.to_owned(),
-        level(open.closed.median, range(open.closed.ci95)),
-        level(open.open.median, range(open.open.ci95)),
-        if open.gain_ci95.is_some() { format!("{gain} {}", brackets(open.gain_ci95)) } else { gain },
-        open.searches.map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
-        count(open.tokens),
-        share_with_interval(&open.gold_found, tr),
-        format!("{}/{}", counts.lost_searched, counts.lost_not_searched),
-        format!("{}/{}", counts.kept_searched, counts.kept_not_searched),
-    ]
-}
-
 /// Survival by age; `None` where nothing has been through more than one compression.
 fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let all = || summary.methods.values().filter_map(|method| method.survival_by_age.as_ref());
-    let facts = names(all().flat_map(|found| found.facts.keys()));
-    let references = names(all().flat_map(|found| found.references.keys()));
+    let all: Vec<&SurvivalByAge> =
+        summary.methods.values().filter_map(|method| method.survival_by_age.as_ref()).collect();
+    let facts = names(all.iter().flat_map(|found| found.facts.keys()));
+    let references = names(all.iter().flat_map(|found| found.references.keys()));
     if facts.len().max(references.len()) < 2 {
         return None;
     }
-    let columns = |pattern, ages: &[&str]| ages.iter().map(|age| fill(pattern, &[age])).collect::<Vec<_>>();
-    let half_life = |found: &SurvivalByAge| found.half_life.map_or_else(|| UNKNOWN.to_owned(), |n| format!("{n:.1}"));
-    let figures = |found: &SurvivalByAge| -> Vec<String> {
-        let facts = facts.iter().map(|age| cell(found.facts.get(*age), tr));
-        let references = references.iter().map(|age| cell(found.references.get(*age), tr));
-        facts.chain(references).chain([half_life(found)]).collect()
-    };
-    let columns = [columns(tr.facts_of_age, &facts), columns(tr.needed_of_age, &references)].concat();
+    let columns = facts.iter().map(|age| fill(tr.facts_of_age, &[age]));
+    let columns = columns.chain(references.iter().map(|age| fill(tr.needed_of_age, &[age])));
     Some(FigureTable {
         id: SURVIVAL_BY_AGE,
         title: tr.ages_title.to_owned(),
         lead: tr.ages_note.to_owned(),
-        header: header(tr, columns.into_iter().chain([tr.half_life.to_owned()])),
-        rows: rows(summary, |method| method.survival_by_age.as_ref(), figures),
+        header: header(tr, columns.chain([tr.half_life.to_owned()])),
+        rows: rows(
+            summary,
+            |method| method.survival_by_age.as_ref(),
+            |found| {
+                let facts = facts.iter().map(|age| cell(found.facts.get(*age), tr));
+                let references = references.iter().map(|age| cell(found.references.get(*age), tr));
+                let half_life = found.half_life.map_or_else(|| UNKNOWN.to_owned(), |life| format!("{life:.1}"));
+                facts.chain(references).chain([half_life]).collect()
+            },
+        ),
     })
 }
 
 /// The life of a session under each method; `None` where no session was compressed more than once.
 fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let figures = |life: &LifeCycle| -> Vec<String> {
-        let cycles = life.cycles.map_or_else(|| tr.never.to_owned(), grouped);
-        let growth = life.growth.map_or_else(|| UNKNOWN.to_owned(), |growth| format!("{growth:+.0}"));
-        let tokens = [life.trigger, life.freed, life.floor].map(|tokens| count(Some(tokens)));
-        tokens.into_iter().chain([growth, cycles]).collect()
-    };
     let columns = [tr.compacted_at, tr.freed, tr.floor, tr.floor_growth, tr.cycles].map(str::to_owned);
-    let rows = rows(summary, |method| method.lifetime.as_ref().filter(|_| !method.is_anchor()), figures);
-    let table = FigureTable {
+    let rows = rows(
+        summary,
+        |method| method.lifetime.as_ref().filter(|_| !method.is_anchor()),
+        |life| lifetime_figures(life, tr),
+    );
+    (!rows.is_empty()).then(|| FigureTable {
         id: "lifetime",
         title: tr.lifetime_title.to_owned(),
         lead: tr.lifetime_note.to_owned(),
         header: header(tr, columns),
         rows,
-    };
-    (!table.rows.is_empty()).then_some(table)
+    })
+}
+
+fn lifetime_figures(life: &LifeCycle, tr: &Translation) -> Vec<String> {
+    let cycles = life.cycles.map_or_else(|| tr.never.to_owned(), grouped);
+    let growth = life.growth.map_or_else(|| UNKNOWN.to_owned(), |growth| format!("{growth:+.0}"));
+    let tokens = [life.trigger, life.freed, life.floor].map(|tokens| count(Some(tokens)));
+    tokens.into_iter().chain([growth, cycles]).collect()
 }
 
 /// Survival of rules; `None` where none were put into the sessions.
 fn constraints(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let all = || summary.methods.values().filter_map(|method| method.constraints.as_ref());
-    let compressions = names(all().flat_map(|found| found.by_compressions.keys()));
-    all().next()?;
-    let near =
-        |groups: &Ordered<ConstraintShares>, name: &str| cell(groups.get(name).map(|shares| &shares.near_literal), tr);
-    let figures = |found: &ConstraintSummary| -> Vec<String> {
-        let whole = [cell(Some(&found.all.literal), tr), cell(Some(&found.all.near_literal), tr)];
-        let positions = RulePosition::ALL.map(|position| near(&found.by_position, position.name()));
-        let compressions = compressions.iter().map(|name| near(&found.by_compressions, name));
-        whole.into_iter().chain(positions).chain(compressions).collect()
-    };
+    let all: Vec<&ConstraintSummary> =
+        summary.methods.values().filter_map(|method| method.constraints.as_ref()).collect();
+    let rules = all.iter().map(|found| found.rules).max()?.to_string();
+    let compressions = names(all.iter().flat_map(|found| found.by_compressions.keys()));
     let columns = [tr.literal, tr.near_literal, tr.early, tr.middle, tr.late].map(str::to_owned);
     let after = compressions.iter().map(|name| fill(tr.after_compressions, &[name]));
-    let rules = all().map(|found| found.rules).max().unwrap_or_default().to_string();
     Some(FigureTable {
         id: "constraints",
         title: tr.constraints_title.to_owned(),
         lead: fill(tr.constraints_note, &[&rules]),
         header: header(tr, columns.into_iter().chain(after)),
-        rows: rows(summary, |method| method.constraints.as_ref(), figures),
+        rows: rows(summary, |method| method.constraints.as_ref(), |found| constraint_figures(found, &compressions, tr)),
     })
+}
+
+/// Of the literal and the nearly literal rules, then of the latter by position and by compressions.
+fn constraint_figures(found: &ConstraintSummary, compressions: &[&str], tr: &Translation) -> Vec<String> {
+    let whole = [cell(Some(&found.all.literal), tr), cell(Some(&found.all.near_literal), tr)];
+    let positions = RulePosition::ALL.map(|position| found.by_position.get(position.name()));
+    let groups = positions.into_iter().chain(compressions.iter().map(|name| found.by_compressions.get(*name)));
+    let groups = groups.map(|shares| cell(shares.map(|shares| &shares.near_literal), tr));
+    whole.into_iter().chain(groups).collect()
 }

@@ -11,8 +11,8 @@ use stats::DifferenceTest;
 /// Whether a figure of what was needed later may be shown: a point meets its conditions.
 pub(super) fn shows_needed(summary: &Summary) -> bool {
     let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
-    let has_lift = |method: &MethodSummary| method.needed.as_ref().is_some_and(|needed| needed.lift.is_some());
-    qualifies && summary.methods.values().any(has_lift)
+    let mut recalls = summary.methods.values().filter_map(|method| method.needed.as_ref());
+    qualifies && recalls.any(|needed| needed.lift.is_some())
 }
 
 /// The table, where contexts are all there is or what was needed later can be told; `None` where it would be void.
@@ -22,11 +22,11 @@ pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translat
         return None;
     }
     let columns = columns(summary, tr, shows_needed);
-    let row = |(name, method): (&String, &MethodSummary)| {
+    let rows = summary.methods.iter().map(|(name, method)| {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let test = compared.and_then(|compared| compared.needed.as_ref());
         (tr.method_label(name, method), columns.iter().map(|column| (column.value)(method, test)).collect())
-    };
+    });
     let (title, lead) = match shows_needed {
         true => (tr.needed_title, format!("{} {}", tr.needed_note, tr.compressions_note)),
         false => (tr.compressions_title, tr.compressions_note.to_owned()),
@@ -39,7 +39,7 @@ pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translat
             .chain(columns.iter().map(|column| column.header))
             .map(str::to_owned)
             .collect(),
-        rows: summary.methods.iter().map(row).collect(),
+        rows: rows.collect(),
     };
     table.without_void()
 }
@@ -54,14 +54,19 @@ pub(super) fn lift(method: &MethodSummary) -> String {
     }
 }
 
+/// The text of a method, and of the test of its recall against a baseline.
+type ColumnValue = fn(&MethodSummary, Option<&DifferenceTest>) -> String;
+
 struct Column {
     header: &'static str,
-    /// Of a method, and the test of its recall against a baseline.
-    value: fn(&MethodSummary, Option<&DifferenceTest>) -> String,
+    value: ColumnValue,
+}
+
+fn column(header: &'static str, value: ColumnValue) -> Column {
+    Column { header, value }
 }
 
 fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<Column> {
-    let column = |header, value| Column { header, value };
     let mut columns = Vec::new();
     if shows_needed {
         columns.extend([

@@ -14,7 +14,7 @@ const LEADING: [&str; 10] =
 /// # Errors
 /// Only those of the `csv` crate's buffer.
 pub fn csv_header(first: &Row) -> Result<Vec<u8>, csv::Error> {
-    line(columns("", first).into_iter().map(|(name, _)| name))
+    write_line(columns("", first).into_iter().map(|(name, _)| name))
 }
 
 /// The line of one row.
@@ -22,7 +22,7 @@ pub fn csv_header(first: &Row) -> Result<Vec<u8>, csv::Error> {
 /// # Errors
 /// Only those of the `csv` crate's buffer.
 pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
-    line(columns(label, row).into_iter().map(|(_, cell)| cell))
+    write_line(columns(label, row).into_iter().map(|(_, cell)| cell))
 }
 
 /// The columns of a row: the label, then the keys of `cells.jsonl`. A group is one column for each of its keys, as in
@@ -34,14 +34,16 @@ fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
     for (key, value) in fields {
         match value {
             Value::Object(scores) if key == "dimensions" => {
-                let score = |dimension: Dimension| text(scores.get(dimension.name()).unwrap_or(&Value::Null));
-                columns.extend(Dimension::ALL.map(|dimension| (dimension.name().to_owned(), score(dimension))));
+                columns.extend(Dimension::ALL.map(|dimension| {
+                    let name = dimension.name();
+                    (name.to_owned(), cell_text(scores.get(name).unwrap_or(&Value::Null)))
+                }));
             }
             Value::Null if key == "context_facts" => {
                 columns.extend(["facts", "stale"].map(|part| (format!("{key}.{part}"), String::new())));
             }
             Value::Object(group) => columns.extend(grouped(&key, &group)),
-            value => columns.push((key, text(&value))),
+            value => columns.push((key, cell_text(&value))),
         }
     }
     let leading = LEADING.into_iter().chain(Dimension::ALL.map(Dimension::name));
@@ -50,10 +52,10 @@ fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
 }
 
 fn grouped(key: &str, group: &Map<String, Value>) -> Vec<(String, String)> {
-    group.iter().map(|(part, value)| (format!("{key}.{part}"), text(value))).collect()
+    group.iter().map(|(part, value)| (format!("{key}.{part}"), cell_text(value))).collect()
 }
 
-fn text(value: &Value) -> String {
+fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -61,7 +63,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn line(cells: impl Iterator<Item = String>) -> Result<Vec<u8>, csv::Error> {
+fn write_line(cells: impl Iterator<Item = String>) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(cells.collect::<Vec<_>>())?;
     writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))

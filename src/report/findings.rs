@@ -1,15 +1,14 @@
 //! How far methods lie apart, and where: a row under the table of scores, and two sentences.
 
-use super::numbers::{UNKNOWN, score};
+use super::numbers::score;
 use super::translation::{Translation, fill};
 use crate::judge::Dimension;
 use crate::results::{MethodFindings, MethodGap, OVERALL, OrderCheck};
 
-/// The row of gaps: its name, `overall`, six dimensions; `None` where there are under two methods.
+/// The row of gaps: its name, `overall`, each dimension; `None` where there are under two methods.
 pub(super) fn gap_row(findings: &MethodFindings, tr: &Translation) -> Option<Vec<String>> {
     let overall = findings.gaps.get(OVERALL)?;
-    let dimension = |dimension: Dimension| findings.gaps.get(dimension.name()).map(|gap| score(Some(gap.points)));
-    let dimensions = Dimension::ALL.map(|at| dimension(at).unwrap_or_else(|| UNKNOWN.to_owned()));
+    let dimensions = Dimension::ALL.map(|dimension| score(findings.gaps.get(dimension.name()).map(|gap| gap.points)));
     Some([tr.gap.to_owned(), score(Some(overall.points))].into_iter().chain(dimensions).collect())
 }
 
@@ -19,8 +18,10 @@ pub(super) fn findings_sentences(findings: &MethodFindings, tr: &Translation) ->
 }
 
 fn distances(findings: &MethodFindings, tr: &Translation) -> Option<String> {
-    let gap = |dimension: Dimension| Some((dimension, findings.gaps.get(dimension.name())?));
-    let gaps: Vec<(Dimension, &MethodGap)> = Dimension::ALL.into_iter().filter_map(gap).collect();
+    let gaps: Vec<(Dimension, &MethodGap)> = Dimension::ALL
+        .into_iter()
+        .filter_map(|dimension| Some((dimension, findings.gaps.get(dimension.name())?)))
+        .collect();
     let (widest, of) =
         gaps.iter().copied().reduce(|one, next| if next.1.points > one.1.points { next } else { one })?;
     if of.is_small() {

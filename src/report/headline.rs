@@ -28,18 +28,22 @@ pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
 }
 
 fn sentence(result: &MainResult, tr: &Translation) -> String {
-    let pick = |english: &str, chinese: &str| tr.locale.pick(english, chinese).to_owned();
     match result {
         MainResult::Incomplete(missing) => incomplete(*missing, tr),
         MainResult::Unscaled(scale) => tr.locale.pick(
             format!("Nothing is measured: full and none are only {} points apart.", signed(scale.difference)),
             format!("测不出什么：full 与 none 只相差 {} 分。", signed(scale.difference)),
         ),
-        MainResult::Sample => pick(
-            "Sample run with built-in rules: shows that everything works, not which method is good.",
-            "内置规则的示例运行：只说明一切可用，不说明哪种方法好。",
-        ),
-        MainResult::Empty => pick("Nothing was measured of what contexts keep.", "没有测得上下文保留了什么。"),
+        MainResult::Sample => tr
+            .locale
+            .pick(
+                "Sample run with built-in rules: shows that everything works, not which method is good.",
+                "内置规则的示例运行：只说明一切可用，不说明哪种方法好。",
+            )
+            .to_owned(),
+        MainResult::Empty => {
+            tr.locale.pick("Nothing was measured of what contexts keep.", "没有测得上下文保留了什么。").to_owned()
+        }
         MainResult::Retention(levels) => level_sentence(levels, Measure::Retention, tr),
         MainResult::Scores(levels) => level_sentence(levels, Measure::Score, tr),
         MainResult::Lift(levels) => level_sentence(levels, Measure::Lift, tr),
@@ -49,14 +53,14 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
                     format!("Improved, but {} longer", percent(growth)),
                     format!("有提升，但长了 {}", percent(growth)),
                 ),
-                None => pick("Improved", "提升"),
+                None => tr.locale.pick("Improved", "提升").to_owned(),
             };
             change_sentence(&word, change, tr)
         }
-        MainResult::Regressed(change) => change_sentence(&pick("Regressed", "退步"), change, tr),
-        MainResult::Mixed(change) => change_sentence(&pick("Mixed", "有升有降"), change, tr),
+        MainResult::Regressed(change) => change_sentence(tr.locale.pick("Regressed", "退步"), change, tr),
+        MainResult::Mixed(change) => change_sentence(tr.locale.pick("Mixed", "有升有降"), change, tr),
         MainResult::NoEvidence(change) => {
-            change_sentence(&pick("No evidence of a change", "没有变化的证据"), change, tr)
+            change_sentence(tr.locale.pick("No evidence of a change", "没有变化的证据"), change, tr)
         }
         MainResult::Unchanged(change) => change_sentence(
             &tr.locale.pick(
@@ -174,16 +178,16 @@ fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
 /// `; 4 methods are lower (43 to 53%)`; a few are named.
 fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, chinese]: [&str; 2]) -> String {
     let span = measure.span(levels, tr.locale);
-    let names = || levels.iter().map(|level| level.method.as_str()).collect::<Vec<_>>();
+    let names: Vec<&str> = levels.iter().map(|level| level.method.as_str()).collect();
     match levels.len() {
         0 => String::new(),
         1 => tr.locale.pick(
-            format!("; {} is {english} ({span})", names().concat()),
-            format!("；{} {chinese}（{span}）", names().concat()),
+            format!("; {} is {english} ({span})", names.concat()),
+            format!("；{} {chinese}（{span}）", names.concat()),
         ),
         2 => tr.locale.pick(
-            format!("; {} are {english} ({span})", names().join(" and ")),
-            format!("；{} {chinese}（{span}）", names().join("、")),
+            format!("; {} are {english} ({span})", names.join(" and ")),
+            format!("；{} {chinese}（{span}）", names.join("、")),
         ),
         more => tr
             .locale
@@ -197,8 +201,8 @@ const NAMED: usize = 2;
 fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
     let mut shown: Vec<String> = confirmed_losses(change, tr).into_iter().collect();
     shown.extend(change.mean.iter().map(|mean| mean_phrase(mean, tr)));
-    let is_shown = |method: &&MethodChange| change.mean.is_none() || method.measure != OVERALL;
-    let methods: Vec<&MethodChange> = change.methods.iter().filter(is_shown).collect();
+    let methods: Vec<&MethodChange> =
+        change.methods.iter().filter(|method| change.mean.is_none() || method.measure != OVERALL).collect();
     shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, tr)));
     let more = methods.len().saturating_sub(NAMED);
     shown.extend((more > 0).then(|| tr.locale.pick(format!("{more} more"), format!("另有 {more} 个"))));
@@ -304,12 +308,14 @@ fn edit_phrase(edit: &EditNote, tr: &Translation) -> String {
     tr.locale.pick(format!(" after {english}"), format!("{chinese}，"))
 }
 
+/// `3 methods unchanged`; `None` for no method.
+fn count_methods(count: usize, [one, many]: [&str; 2], chinese: &str, tr: &Translation) -> Option<String> {
+    let english = if count == 1 { one } else { many };
+    (count > 0).then(|| tr.locale.pick(format!("{count} {english}"), format!("{count} {chinese}")))
+}
+
 /// What else there is to know of a change, each in a few words.
 fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
-    let count = |count: usize, english: [&str; 2], chinese: &str| {
-        let noun = if count == 1 { english[0] } else { english[1] };
-        (count > 0).then(|| tr.locale.pick(format!("{count} {noun}"), format!("{count} {chinese}")))
-    };
     let less_reliable = (!change.less_reliable.is_empty()).then(|| {
         let names = change.less_reliable.join(", ");
         tr.locale.pick(format!("more failures of {names}"), format!("{names} 失败更多"))
@@ -329,8 +335,13 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
     [
         unconfirmed_losses(change, tr),
         less_reliable,
-        count(change.no_evidence, ["method without evidence", "methods without evidence"], "个方法证据不足"),
-        count(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化"),
+        count_methods(
+            change.no_evidence,
+            ["method without evidence", "methods without evidence"],
+            "个方法证据不足",
+            tr,
+        ),
+        count_methods(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化", tr),
         tokens,
         answerers,
         confirms,

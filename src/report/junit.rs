@@ -26,10 +26,9 @@ struct TestCase {
 pub fn junit(summary: &Summary, seconds: f64) -> String {
     let worse = summary.comparison.as_ref().map(regressions).unwrap_or_default();
     let tests = tests(summary, &worse);
-    let count = |is: fn(&TestResult) -> bool| tests.iter().filter(|test| is(&test.result)).count();
-    let failures = count(|result| matches!(result, TestResult::Failed(_)));
-    let errors = count(|result| matches!(result, TestResult::Error(_)));
-    let skipped = count(|result| matches!(result, TestResult::Skipped));
+    let failures = tests.iter().filter(|test| matches!(test.result, TestResult::Failed(_))).count();
+    let errors = tests.iter().filter(|test| matches!(test.result, TestResult::Error(_))).count();
+    let skipped = tests.iter().filter(|test| matches!(test.result, TestResult::Skipped)).count();
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"", tests.len());
     let label = escape(&summary.label);
     let mut xml = format!(
@@ -83,8 +82,8 @@ const RELIABILITY: &str = "reliability";
 
 /// Why this test regressed, a line each; of a method's own name, in the words of the gate.
 fn why(worse: &[Regression], method: Option<&str>, what: &str) -> Vec<String> {
-    let is_own = |regression: &&Regression| regression.method.as_deref() == method && regression.what == what;
-    worse.iter().filter(is_own).map(|regression| regression.why.clone()).collect()
+    let own = worse.iter().filter(|regression| regression.method.as_deref() == method && regression.what == what);
+    own.map(|regression| regression.why.clone()).collect()
 }
 
 fn result(why: Vec<String>) -> TestResult {

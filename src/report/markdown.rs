@@ -1,18 +1,16 @@
 //! `report.md`: short enough to paste into a pull request.
 
-use base::controls::{escape_controls, is_shown_escaped};
+use base::text::{escape_controls, is_shown_escaped};
 use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
+use super::comparison_notes::{comparison_notes, differences, is_changed, margins, method_changes, place, unchanged};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::headline::{headline, verdict_of};
-use super::notes::{
-    caveats, comparison_notes, confounds, critical_warnings, differences, has_answers, is_changed, margins,
-    method_changes, place, scale_warning, task_formula, unchanged, weakest,
-};
-use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed, verdict_mark};
+use super::notes::{caveats, confounds, critical_warnings, has_answers, scale_warning, task_formula, weakest};
+use super::numbers::{UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark};
 use super::open_book::open_book_line;
 use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, question_title};
 use super::styled::TableCell;
@@ -20,8 +18,8 @@ use super::tables::{Medium, detectable, economy_columns, published_table, score_
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary,
-    WorstProbe, first_questions,
+    Comparison, Manifest, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
+    first_questions,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -60,25 +58,24 @@ pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> Stri
 /// The folded sections, without those that have nothing to say.
 fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(String, String)> {
     let is_answered = has_answers(&manifest.design);
-    let title = |title: &str| title.to_owned();
     let mut sections = Vec::new();
     if let Some(comparison) = &summary.comparison {
-        sections.push((title(tr.changes), comparison_section(summary, comparison, tr)));
+        sections.push((tr.changes.to_owned(), comparison_section(summary, comparison, tr)));
     }
     if is_answered {
-        sections.push((title(tr.six_dimensions), scores(summary, tr)));
-        sections.push((title(tr.compression), economy(summary, tr)));
-        sections.push((title(tr.without_facts), without_facts(summary, tr)));
+        sections.push((tr.by_dimension.to_owned(), scores(summary, tr)));
+        sections.push((tr.compression.to_owned(), economy(summary, tr)));
+        sections.push((tr.without_facts.to_owned(), without_facts(summary, tr)));
     }
     let figures = compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr));
     sections.extend(figures.map(|figures| {
-        let row = |(name, figures): (String, Vec<String>)| [vec![escape(&name)], figures].concat();
-        let rows = figures.rows.into_iter().map(row);
+        let rows = figures.rows.into_iter().map(|(name, figures)| [vec![escape(&name)], figures].concat());
         (figures.title, format!("{}\n{}\n", table(&figures.header, rows), figures.lead))
     }));
     let weakest: Vec<String> = summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
-    sections.push((title(tr.weakest_title), list(&weakest)));
-    sections.push((title(tr.worst), worst_probes(summary.worst.get(..MAX_WORST).unwrap_or(&summary.worst), tr)));
+    sections.push((tr.weakest_title.to_owned(), list(&weakest)));
+    let worst = summary.worst.get(..MAX_WORST).unwrap_or(&summary.worst);
+    sections.push((tr.worst.to_owned(), worst_probes(worst, tr)));
     let notes = notes(summary, manifest, tr);
     let items = notes.iter().map(|note| format!("- {}\n", escape_outside_code(note))).collect();
     sections.push((format!("{} ({})", tr.notes, notes.len()), items));
@@ -104,13 +101,13 @@ fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) 
     let columns = columns(summary, manifest, tr);
     let header: Vec<String> =
         std::iter::once(tr.method).chain(columns.iter().map(|column| column.header)).map(str::to_owned).collect();
-    let row = |(name, method): (&String, &MethodSummary)| -> Option<Vec<String>> {
+    let rows = summary.methods.iter().filter_map(|(name, method)| {
         let compared = comparison.and_then(|comparison| comparison.methods.get(name));
         let is_shown = comparison.is_none() || compared.is_none_or(is_changed);
         let figures = columns.iter().map(|column| (column.value)(method, compared).1);
         is_shown.then(|| std::iter::once(escape(name)).chain(figures).collect())
-    };
-    let mut rows = summary.methods.iter().filter_map(row).peekable();
+    });
+    let mut rows = rows.peekable();
     let mut out = String::new();
     if rows.peek().is_some() {
         out.push_str(&table(&header, rows));
@@ -124,17 +121,19 @@ fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) 
 /// The questions that a comparison lost or gained.
 fn questions(summary: &Summary, tr: &Translation) -> String {
     let questions = first_questions(summary);
-    let text = |question: &QuestionChange| {
-        let before = question.before?;
-        let place = place(&question.fixture, question.point, &question.probe);
-        let facts: Vec<String> = question.facts.iter().take(MAX_FACTS).map(|fact| code(fact)).collect();
-        let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
-        let scores = format!("{} → {}", score(Some(before)), score(Some(question.after)));
-        Some(format!("- {} {scores}{facts}\n", escape(&place)))
-    };
-    let lines: String = questions.iter().take(SHOWN_QUESTIONS).filter_map(text).collect();
+    let lines: String = questions.iter().take(SHOWN_QUESTIONS).filter_map(question_line).collect();
     let title = questions.first().map(|question| question_title(question, tr)).unwrap_or_default();
     if lines.is_empty() { lines } else { format!("\n**{title}**\n\n{lines}") }
+}
+
+/// A question with its scores before and after; `None` where it was not asked before.
+fn question_line(question: &QuestionChange) -> Option<String> {
+    let before = question.before?;
+    let place = place(&question.fixture, question.point, &question.probe);
+    let facts: Vec<String> = question.facts.iter().take(MAX_FACTS).map(|fact| code(fact)).collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
+    let scores = format!("{} → {}", score(Some(before)), score(Some(question.after)));
+    Some(format!("- {} {scores}{facts}\n", escape(&place)))
 }
 
 /// What was edited, as a diff.
@@ -166,14 +165,10 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
     if let Some(comparison) = &summary.comparison {
         let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
     }
-    let names = |asked: &[ModelInfo]| -> String {
-        let name = |a: &ModelInfo| if a.lexical { tr.lexical.to_owned() } else { code(&a.model) };
-        asked.iter().map(name).collect::<Vec<_>>().join(", ")
-    };
     let judged: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
     let _ = write!(out, " · {}: {} · {}: {}", tr.fixtures, design.fixtures.len(), tr.runs, design.runs.compress);
     if has_answers(design) {
-        let (answerers, judges) = (names(&design.answerers), names(&design.judges));
+        let (answerers, judges) = (model_names(&design.answerers, tr), model_names(&design.judges, tr));
         let _ = write!(out, " · {}: {}", tr.cells, grouped(judged));
         let _ = write!(out, " · {} {answerers} · {} {judges}", tr.answered_by, tr.judged_by);
     }
@@ -184,20 +179,27 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
     out
 }
 
+fn model_names(asked: &[ModelInfo], tr: &Translation) -> String {
+    let names = asked.iter().map(|one| if one.lexical { tr.lexical.to_owned() } else { code(&one.model) });
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// A table whose first column holds names and whose others hold figures; its cells are Markdown. Empty without a figure.
 fn table(header: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let is_figure = |text: &String| !matches!(text.trim_matches('*'), "" | UNKNOWN);
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
-    if !rows.iter().any(|row| row.iter().skip(1).any(is_figure)) {
+    if !rows.iter().any(|row| row.iter().skip(1).any(|text| is_figure(text.trim_matches('*')))) {
         return String::new();
     }
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = format!("|---|{}\n", "--:|".repeat(header.len().saturating_sub(1)));
-    [line(header), rule].into_iter().chain(rows.into_iter().map(|row| line(&row))).collect()
+    [table_line(header), rule].into_iter().chain(rows.iter().map(|row| table_line(row))).collect()
+}
+
+fn table_line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
 }
 
 fn scores(summary: &Summary, tr: &Translation) -> String {
-    let row = |(name, method): (&String, &MethodSummary)| -> Vec<String> {
+    let rows = summary.methods.iter().map(|(name, method)| {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let overall = compared.and_then(|compared| compared.overall.as_ref());
         let interval =
@@ -209,9 +211,9 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
             level.map_or_else(|| UNKNOWN.to_owned(), |level| format!("{}{}", score(level.median), change(judged)))
         });
         [escape(&tr.method_label(name, method)), overall].into_iter().chain(dimensions).collect()
-    };
+    });
     let gaps = gap_row(&MethodFindings::new(summary), tr);
-    let mut out = table(&score_header(tr), summary.methods.iter().map(row).chain(gaps));
+    let mut out = table(&score_header(tr), rows.chain(gaps));
     let sentences = findings_sentences(&MethodFindings::new(summary), tr);
     if !sentences.is_empty() {
         let _ = write!(out, "\n{}\n", sentences.iter().map(|text| escape(text)).collect::<Vec<_>>().join(" "));
@@ -233,9 +235,10 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
         let row = difference_row(tr.overall.to_owned(), primary, tr);
         let _ = write!(out, "\n**{name}**\n\n{}", table(&head, [row]));
     }
-    let is_anchor = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_anchor);
-    let changed = |compared: &MethodComparison| is_changed(compared);
-    let methods = comparison.methods.iter().filter(|(name, compared)| !is_anchor(name) && changed(compared));
+    let methods = comparison.methods.iter().filter(|(name, compared)| {
+        let is_anchor = summary.methods.get(*name).is_some_and(MethodSummary::is_anchor);
+        !is_anchor && is_changed(compared)
+    });
     for (method, compared) in methods.take(MAX_DETAILED) {
         let _ = write!(out, "\n**{}**\n\n", escape(method));
         if compared.is_identical() {
@@ -265,17 +268,21 @@ fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Ve
 fn economy(summary: &Summary, tr: &Translation) -> String {
     let columns = economy_columns(summary, tr, Medium::Markdown);
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
-    let row = |(name, method): (&String, &MethodSummary)| -> Vec<String> {
-        let text = |cell: TableCell| cell.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ");
-        let figures = columns.iter().map(|column| text((column.value)(method, tr)));
+    let rows = summary.methods.iter().map(|(name, method)| {
+        let figures = columns.iter().map(|column| cell_text((column.value)(method, tr)));
         std::iter::once(escape(&tr.method_label(name, method))).chain(figures).collect()
-    };
-    table(&header.map(str::to_owned).collect::<Vec<_>>(), summary.methods.iter().map(row))
+    });
+    table(&header.map(str::to_owned).collect::<Vec<_>>(), rows)
+}
+
+/// The lines of a cell on one line.
+fn cell_text(cell: TableCell) -> String {
+    cell.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ")
 }
 
 /// What answers do whose context lost every expected fact of their probe; empty where none did.
 fn without_facts(summary: &Summary, tr: &Translation) -> String {
-    let row = |(name, method): (&String, &MethodSummary)| -> Option<Vec<String>> {
+    let rows = summary.methods.iter().filter_map(|(name, method)| {
         let cells = match &method.economy.overclaim {
             Some(found) if found.other_value.of == 0 => return None,
             Some(found) => [&found.other_value, &found.admission, &found.vague, &found.right]
@@ -283,8 +290,8 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
             None => [(); 4].map(|()| unknown_overclaim(method, tr).to_owned()),
         };
         Some(std::iter::once(escape(name)).chain(cells).collect())
-    };
-    let mut rows = summary.methods.iter().filter_map(row).peekable();
+    });
+    let mut rows = rows.peekable();
     let mut out = String::new();
     if rows.peek().is_some() {
         let columns = [tr.method, tr.overclaims, tr.admissions, tr.vague, tr.right_anyway];
@@ -354,8 +361,8 @@ fn escape_outside_code(text: &str) -> String {
     if parts.len().is_multiple_of(2) {
         return escape(text);
     }
-    let part = |(place, part): (usize, &&str)| if place % 2 == 1 { code(part) } else { escape(part) };
-    parts.iter().enumerate().map(part).collect()
+    let parts = parts.iter().enumerate();
+    parts.map(|(place, part)| if place % 2 == 1 { code(part) } else { escape(part) }).collect()
 }
 
 /// A code span. A backtick inside becomes an apostrophe, because longer fences do not work in tables.

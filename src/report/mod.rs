@@ -7,9 +7,8 @@
 mod styled;
 mod translation;
 mod numbers;
-mod context_notes;
-mod scant_notes;
 mod notes;
+mod comparison_notes;
 mod open_book;
 mod breakdowns;
 mod compressions;

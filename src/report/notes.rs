@@ -1,19 +1,17 @@
-//! The sentences of reports: caveats, confounds, changes. The same in terminal, Markdown and page.
+//! The sentences of reports on one result set: caveats, confounds, what there is too little of. The same in terminal,
+//! Markdown and page.
 
-use super::context_notes::{invented_references, literal_checks};
-use super::numbers::{UNKNOWN, brackets, count, score, share, share_with_interval, signed, usd};
-use super::scant_notes::scant_input;
+use super::numbers::{score, share, signed};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Comparison, CostChange, CostChanges, Design, Differences, DriftCheck, ExcludedDimension, ExclusionReason,
-    FEWEST_PROBES, Flip, IdenticalContexts, LostConstraint, Manifest, MethodComparison, MethodSummary, ModelInfo,
-    NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
-    underpowered_methods,
+    Design, ExcludedDimension, ExclusionReason, FEWEST_PROBES, LiteralCheck, Manifest, MethodSummary, NarrowScaleCause,
+    NeededPoints, Summary, Weakest,
 };
+use base::locale::Locale;
+use stats::Coefficient;
 use stats::thresholds::MARGIN;
-use stats::{Coefficient, DifferenceTest, NoEvidenceReason, Regrading};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
@@ -51,23 +49,22 @@ fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
     if summary.probes < FEWEST_PROBES {
         return None;
     }
-    let ceiling = |answerer: &str| {
-        summary
-            .methods
-            .values()
-            .find(|method| method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer)
-    };
-    let of = |(name, method): (&String, &MethodSummary)| -> Option<Vec<String>> {
-        let full = ceiling(&method.answerer).filter(|_| !method.is_anchor())?;
-        let above = method.dimensions.iter().filter_map(|(dimension, level)| {
+    let mut above = Vec::new();
+    for (name, method) in summary.methods.iter().filter(|(_, method)| !method.is_anchor()) {
+        let Some(full) = find_full(summary, &method.answerer) else { continue };
+        above.extend(method.dimensions.iter().filter_map(|(dimension, level)| {
             let difference = level.median? - full.dimensions.get(dimension)?.median?;
             let label = tr.dimension_label(dimension);
             (difference >= MARGIN).then(|| format!("{name} {label} {}", signed(difference)))
-        });
-        Some(above.collect())
-    };
-    let above: Vec<String> = summary.methods.iter().filter_map(of).flatten().collect();
+        }));
+    }
     (!above.is_empty()).then(|| fill(tr.above_full, &[&above.join(separator(tr))]))
+}
+
+/// The method that this answerer answers from the whole transcript.
+fn find_full<'s>(summary: &'s Summary, answerer: &str) -> Option<&'s MethodSummary> {
+    let mut methods = summary.methods.values();
+    methods.find(|method| method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer)
 }
 
 /// Whether a vendor keeps messages of the user word for word.
@@ -96,18 +93,18 @@ pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Tra
 
 /// The methods that kept all that they were to replace somewhere; `None` where all compressed everywhere.
 pub(super) fn not_compressed_line(summary: &Summary, tr: &Translation) -> Option<String> {
-    let part = |(name, method): (&String, &MethodSummary)| {
+    let parts = summary.methods.iter().filter_map(|(name, method)| {
         let apart = method.not_compressed.as_ref()?;
         let [contexts, of] = [apart.contexts, apart.of].map(|number| number.to_string());
         Some(fill(tr.not_compressed_part, &[name, &contexts, &of]))
-    };
-    let parts: Vec<String> = summary.methods.iter().filter_map(part).collect();
+    });
+    let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| fill(tr.not_compressed_line, &[&parts.join(separator(tr))]))
 }
 
 /// Which dimensions leave `overall`, and why.
-fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
-    let note = |ExcludedDimension { dimension, reason }: &ExcludedDimension| {
+pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
+    let notes = excluded.iter().map(|ExcludedDimension { dimension, reason }| {
         let name = dimension.label(tr.locale);
         match reason {
             ExclusionReason::Unqualified { judges } => fill(tr.unqualified, &[name, &judges.join(", ")]),
@@ -115,20 +112,20 @@ fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<
                 fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()])
             }
         }
-    };
-    excluded.iter().map(note).collect()
+    });
+    notes.collect()
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.
 fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
-    let note = |asked: &ModelInfo| {
+    let notes = design.answerers.iter().filter_map(|asked| {
         let own = summary.methods.iter().filter(|(_, method)| method.answerer == asked.name);
         let cut = own.filter_map(|(name, method)| Some((name, method.truncated_share.filter(|share| *share > 0.0)?)));
         let shares: Vec<String> = cut.map(|(name, part)| format!("{name} {}", share(Some(part)))).collect();
         let what = if asked.fails_truncated() { tr.truncated_failed } else { tr.truncated_graded };
         (!shares.is_empty()).then(|| fill(tr.truncated_replies, &[&shares.join(", "), what]))
-    };
-    design.answerers.iter().filter_map(note).collect()
+    });
+    notes.collect()
 }
 
 /// Whether there are answerers; otherwise there are only contexts.
@@ -139,7 +136,10 @@ pub(super) fn has_answers(design: &Design) -> bool {
 /// On which points the recall rests, where that is not all of them.
 fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     let left_out: usize = found.left_out.values().sum();
-    let reason = |(why, count): (&RecallCaveat, &usize)| {
+    if left_out == 0 {
+        return None;
+    }
+    let reasons = found.left_out.iter().map(|(why, count)| {
         let pattern = match why {
             RecallCaveat::Short => tr.needed_short,
             RecallCaveat::AfterCompaction => tr.needed_after_compaction,
@@ -148,11 +148,8 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
             RecallCaveat::NothingNeeded => tr.needed_nothing,
         };
         fill(pattern, &[&count.to_string()])
-    };
-    let reasons = found.left_out.iter().map(reason).collect::<Vec<_>>().join("; ");
-    if left_out == 0 {
-        return None;
-    }
+    });
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
     let has_figures = found.left_out.keys().any(|why| *why != RecallCaveat::NothingNeeded);
     Some(match found.without_verdict {
         true if !has_figures => fill(tr.needed_nowhere, &[&reasons]),
@@ -166,14 +163,14 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
 
 /// Methods that do not differ, and settings that changed nothing.
 fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
-    let of = |found: &IdenticalContexts| {
+    let notes = summary.identical_contexts.iter().map(|found| {
         let ([a, b], contexts) = (&found.methods, found.contexts.to_string());
         match found.settings.as_slice() {
             [] => fill(tr.identical_contexts, &[a, b, &contexts]),
             settings => fill(tr.setting_changed_nothing, &[a, b, &contexts, &settings.join(", ")]),
         }
-    };
-    summary.identical_contexts.iter().map(of).collect()
+    });
+    notes.collect()
 }
 
 /// A warning to read before any figure, where ceiling and floor are too close or unknown.
@@ -281,7 +278,7 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
 fn families(design: &Design, tr: &Translation) -> Vec<String> {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
     let others: Vec<_> = compressors.chain(&design.answerers).filter(|asked| !asked.lexical).collect();
-    let of = |judge: &ModelInfo| {
+    let notes = design.judges.iter().filter(|judge| !judge.lexical).filter_map(|judge| {
         let family = judge.family();
         let mut related: Vec<&str> = others
             .iter()
@@ -291,310 +288,85 @@ fn families(design: &Design, tr: &Translation) -> Vec<String> {
         related.sort_unstable();
         related.dedup();
         (!related.is_empty()).then(|| fill(tr.same_family, &[&judge.model, &related.join(", ")]))
-    };
-    design.judges.iter().filter(|judge| !judge.lexical).filter_map(of).collect()
-}
-
-/// Warnings that accompany a comparison.
-pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
-    let mut notes = Vec::new();
-    if comparison.lexical {
-        notes.push(tr.lexical_compared.to_owned());
-    }
-    if comparison.left_out > 0 {
-        let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
-        notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
-    }
-    notes.extend(several_tries(comparison, tr));
-    if comparison.confirms {
-        notes.push(tr.confirms.to_owned());
-    }
-    if comparison.single_run {
-        notes.push(tr.single_run.to_owned());
-    }
-    if comparison.until_decided {
-        notes.push(tr.until_decided.to_owned());
-    }
-    notes.extend(excluded_dimensions(&comparison.excluded, tr));
-    notes.extend(list(tr.edited_all, &comparison.edits, tr));
-    notes.extend(mean_drift(comparison, tr));
-    for (method, compared) in comparison.methods.iter() {
-        if !compared.has_common_part() {
-            notes.push(fill(tr.no_common_cell, &[method]));
-        }
-        notes.extend(if compared.is_untestable() {
-            untestable(method, compared, tr)
-        } else {
-            beyond_rerun(method, compared, tr)
-        });
-        notes.extend(compared.unequal_tokens.map(|tokens| {
-            let [own, other] = tokens.map(|tokens| count(Some(tokens)));
-            fill(tr.unequal_tokens, &[method, &own, &other])
-        }));
-        notes.extend(method_drift(method, compared, tr));
-        notes.extend(reliability(method, &compared.reliability, tr));
-    }
-    notes.extend(blind(comparison, tr));
-    if !comparison.unmatched.is_empty() {
-        notes.push(fill(tr.unmatched, &[&comparison.unmatched.join(", ")]));
-    }
-    notes.extend(comparison.warnings.iter().cloned());
-    notes
-}
-
-/// The methods of which other designs were compared with the baseline before.
-fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let tried = |(name, method): (&String, &MethodComparison)| {
-        let tried = method.overall.or(method.needed)?.tried.filter(|tried| *tried > 1)?;
-        Some(format!("{name} ({tried})"))
-    };
-    let methods: Vec<String> = comparison.methods.iter().filter_map(tried).collect();
-    (!methods.is_empty()).then(|| fill(tr.tried, &[&comparison.baseline, &methods.join(", ")]))
-}
-
-/// What regrading said of the judge, where its change would explain verdicts of a method.
-fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
-    drift(method, compared.drift.as_ref()?, &lost.map(|(what, _)| what).collect::<Vec<_>>(), tr)
-}
-
-/// The same of the mean over methods.
-fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let lost = comparison.primary.iter().filter(|test| is_judge_drift(test)).map(|_| tr.overall.to_owned());
-    let name = fill(tr.primary, &[&comparison.tested.to_string()]);
-    drift(&name, comparison.drift.as_ref()?, &lost.collect::<Vec<_>>(), tr)
-}
-
-fn is_judge_drift(test: &DifferenceTest) -> bool {
-    test.reason == Some(NoEvidenceReason::JudgeDrift)
-}
-
-fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> Option<String> {
-    let regraded = match check {
-        DriftCheck::Unchecked => return Some(fill(tr.drift_unchecked, &[name])),
-        DriftCheck::Checked(regraded) => regraded,
-    };
-    let Regrading { answers, shift } = regraded.overall?;
-    let (answers, shift) = (answers.to_string(), signed(shift));
-    Some(match lost.is_empty() {
-        true => fill(tr.no_drift, &[name, &answers, &shift]),
-        false => fill(tr.drift_found, &[name, &answers, &shift, &lost.join(", ")]),
-    })
-}
-
-/// The effect on the one or two fixtures in which a method changed.
-fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let overall = compared.overall.as_ref()?;
-    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
-    let figures = [&signed(overall.difference), &brackets(overall.ci95_rerun)];
-    Some(fill(tr.untestable, &[method, &tested, &all, figures[0], figures[1]]))
-}
-
-fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<String> {
-    let figures = [found.failed, found.chains, found.baseline_failed, found.baseline_chains].map(|n| n.to_string());
-    let [failed, chains, base, base_chains] = &figures;
-    let worse = found.regressed.then(|| fill(tr.reliability, &[method, failed, chains, base, base_chains]));
-    let new: Vec<String> = found.newly_failing.iter().map(ToString::to_string).collect();
-    let count = new.len().to_string();
-    let listed = (!new.is_empty()).then(|| fill(tr.newly_failing, &[method, &count, &new.join("; ")]));
-    worse.into_iter().chain(listed).collect()
-}
-
-/// The methods for which the fixtures cannot show a loss, or only a large one.
-fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
-    let (hardly, never): (Vec<_>, Vec<_>) =
-        underpowered_methods(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
-    let sentence = |pattern, methods: Vec<(&str, Option<f64>)>| {
-        let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
-        (!names.is_empty()).then(|| fill(pattern, &[tr.overall, &names.join(", ")]))
-    };
-    sentence(tr.nearly_blind, hardly).into_iter().chain(sentence(tr.blind, never)).collect()
-}
-
-/// Differences beyond re-run noise on these fixtures that are not significant for other sessions.
-fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let found: Vec<(String, &DifferenceTest)> =
-        differences(compared, tr).filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
-    let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
-    let text = |(what, judged): &(String, &DifferenceTest)| {
-        let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
-        format!("{what} {center} {}", brackets(judged.ci95_rerun))
-    };
-    let list: Vec<String> = found.iter().map(text).collect();
-    Some(fill(tr.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
-}
-
-/// The maximum number of entries that a sentence lists; `summary.json` has all of them.
-const MAX_LISTED: usize = 5;
-
-/// What changed for a method: edits, and their effects on contexts, probes and facts.
-pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> Vec<String> {
-    let mut notes: Vec<String> = tested_fixtures(compared, tr).into_iter().chain(cost_changes(compared, tr)).collect();
-    let fixtures = &compared.fixtures;
-    let lists = [
-        (tr.asked_again, &fixtures.asked_again),
-        (tr.edited, &compared.edits),
-        (tr.not_comparable, &fixtures.not_comparable),
-        (tr.only_judged, &fixtures.only_judged),
-        (tr.only_baseline, &fixtures.only_baseline),
-    ];
-    notes.extend(lists.into_iter().filter_map(|(pattern, entries)| list(pattern, entries, tr)));
-    if let Some(contexts) = compared.differences.contexts.filter(|found| found.compared > 0 && fixtures.tested() > 0) {
-        notes.push(fill(tr.same_contexts, &[&contexts.same.to_string(), &contexts.compared.to_string()]));
-    }
-    let (better, worse): (Vec<&Flip>, Vec<&Flip>) =
-        compared.differences.flipped.iter().partition(|flip| flip.after > flip.before);
-    let flips = |flips: Vec<&Flip>| flips.into_iter().map(flip).collect::<Vec<_>>();
-    notes.extend(list(tr.good_to_bad, &flips(worse), tr));
-    notes.extend(list(tr.bad_to_good, &flips(better), tr));
-    let facts = |facts: &[ProbeFact]| facts.iter().map(fact).collect::<Vec<_>>();
-    notes.extend(list(tr.facts_lost, &facts(&compared.differences.facts_lost), tr));
-    notes.extend(list(tr.facts_gained, &facts(&compared.differences.facts_gained), tr));
-    let lost = |lost: &LostConstraint| format!("{} {}/{}", fact(&lost.fact), lost.lost, lost.chains);
-    let constraints: Vec<String> = compared.constraints_lost.iter().map(lost).collect();
-    notes.extend(list(tr.constraints_lost, &constraints, tr));
-    let Differences { overclaim, fabrication, constraints, .. } = &compared.differences;
-    notes.extend(share_change(tr.overclaim_change, overclaim, tr));
-    notes.extend(share_change(tr.fabrication_change, fabrication, tr));
-    notes.extend(share_change(tr.constraint_change, constraints, tr));
-    notes
-}
-
-/// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: what a method takes on both sides, where it
-/// differs.
-fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let CostChanges { tokens, tokens_per_task, usd: dollars, seconds } = &compared.costs;
-    let figures: [(&str, &CostChange, FormatFigure); 4] = [
-        (tr.context_tokens, tokens, count),
-        (tr.tokens_per_task, tokens_per_task, count),
-        (tr.cost, dollars, usd),
-        // Under a second the figure says more about the machine than about the method.
-        (tr.seconds, seconds, |value| {
-            value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}", value.max(1.0)))
-        }),
-    ];
-    let texts: Vec<String> = figures
-        .into_iter()
-        .filter_map(|(name, change, text)| Some(format!("{name} {}", change_text(change, text)?)))
-        .collect();
-    (!texts.is_empty()).then(|| texts.join(tr.locale.pick(", ", "，")) + tr.locale.pick(".", "。"))
-}
-
-/// Writes a figure of a table.
-type FormatFigure = fn(Option<f64>) -> String;
-
-/// `1,884 → 3,303 (+75%)`; `None` where a side is unknown, or both look the same.
-pub(super) fn change_text(change: &CostChange, text: FormatFigure) -> Option<String> {
-    let part = change.relative().filter(|part| part.abs() >= 0.005)?;
-    let (before, after) = (text(change.before), text(change.after));
-    let part = format!("{:+.0}%", 100.0 * part).replace('-', "−");
-    (before != after).then(|| format!("{before} → {after} ({part})"))
-}
-
-/// How a share differs; `None` where it does not or there is nothing to count.
-fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Option<String> {
-    let has_answers = [&found.before, &found.after].into_iter().flatten().any(|share| share.of > 0);
-    if !has_answers || !found.is_any() {
-        return None;
-    }
-    let side = |side: &Option<Share>| {
-        side.as_ref().map_or_else(|| tr.not_recorded.to_owned(), |share| share_with_interval(share, tr))
-    };
-    let sides = [side(&found.before), side(&found.after)];
-    let points = |share: f64| format!("{:+.1}", 100.0 * share).replace('-', "−");
-    let interval = found.ci95.map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
-    let difference = found.difference.map(|difference| points(difference) + &interval.unwrap_or_default());
-    let change = fill(pattern, &[&sides[0], &sides[1]]);
-    Some(change + &difference.map(|difference| fill(tr.share_difference, &[&difference])).unwrap_or_default())
-}
-
-/// The changes on the page: the mean over methods, then each method with a change.
-pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> Vec<(String, Vec<String>)> {
-    let primary = comparison.primary.as_ref().map(|primary| {
-        let verdict = tr.verdict(primary);
-        let figures = format!("{} {} {verdict}", signed(primary.difference), brackets(primary.ci95));
-        (fill(tr.primary, &[&comparison.tested.to_string()]), vec![figures])
     });
-    let needed = |compared: &MethodComparison| {
-        let judged = compared.needed.filter(|judged| judged.reason != Some(NoEvidenceReason::Unchanged))?;
-        let verdict = tr.verdict(&judged);
-        Some(format!("{} {} {} {verdict}", tr.needed, signed(judged.difference), brackets(judged.ci95)))
-    };
-    let methods = comparison.methods.iter().map(|(name, compared)| {
-        let notes: Vec<String> = needed(compared).into_iter().chain(method_changes(compared, tr)).collect();
-        (name.to_owned(), notes)
+    notes.collect()
+}
+
+/// The most invented references that are named of a method.
+const NAMED_REFERENCES: usize = 3;
+
+/// What contexts say that their transcripts do not have, and of how many contexts that cannot be known.
+fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
+    let parts = summary.methods.iter().filter_map(|(name, method)| {
+        let found = method.invented.as_ref().filter(|found| found.count > 0 && !method.is_anchor())?;
+        let named = found.references.iter().take(NAMED_REFERENCES);
+        let names: Vec<String> = named.map(|reference| format!("`{}`", reference.replace('`', "'"))).collect();
+        let rate = format!("{:.1}", found.per_1000_tokens?);
+        Some(fill(tr.invented_part, &[name, &found.count.to_string(), &rate, &names.join(tr.and_comma)]))
     });
-    let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
-    let changed = methods.filter(|(_, notes)| !notes.is_empty());
-    primary.into_iter().chain(changed).chain(unchanged).collect()
+    let parts: Vec<String> = parts.collect();
+    let warning = (!parts.is_empty()).then(|| fill(tr.invented_note, &[&parts.join(tr.locale.pick("; ", "；"))]));
+    let readable = summary.methods.values().filter_map(|method| method.invented.as_ref());
+    let midway = readable.max_by_key(|found| found.begun_midway).filter(|found| found.begun_midway > 0);
+    let midway = midway.map(|found| {
+        let [some, all] = [found.begun_midway, found.begun_midway + found.contexts].map(|number| number.to_string());
+        fill(tr.invented_midway, &[&some, &all])
+    });
+    warning.into_iter().chain(midway).collect()
 }
 
-/// The methods of which nothing changed.
-pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let is_unchanged = |compared: &MethodComparison| !is_changed(compared) && compared.has_common_part();
-    let names: Vec<&str> = comparison
-        .methods
-        .iter()
-        .filter(|(_, compared)| is_unchanged(compared))
-        .map(|(name, _)| name.as_str())
-        .collect();
-    let has_grades = comparison.methods.iter().any(|(_, compared)| compared.fixtures.compared() > 0);
-    let word = if has_grades { tr.unchanged } else { tr.unchanged_contexts };
-    (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+/// The methods of whose answers judges and literal rules disagree.
+fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
+    let parts = summary.methods.iter().filter_map(|(name, method)| {
+        let found = method.literal_check.filter(LiteralCheck::differs)?;
+        let [judge, literal] = [found.judge, found.literal].map(|part| share(Some(part)));
+        Some(fill(tr.literal_check_part, &[name, &judge, &literal, &found.answers.to_string()]))
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| fill(tr.literal_check, &[&parts.join(tr.locale.pick("; ", "；"))]))
 }
 
-/// When a difference gets a verdict.
-pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
-    let any = |of: fn(&MethodComparison) -> bool| comparison.methods.iter().any(|(_, compared)| of(compared));
-    match (any(|compared| compared.overall.is_some()), any(|compared| compared.needed.is_some())) {
-        (true, true) => format!("{} {}", tr.margin, tr.needed_margin),
-        (false, true) => tr.needed_margin_alone.to_owned(),
-        (_, false) => tr.margin.to_owned(),
-    }
+/// Probes under which a note says how few they are: as many as a bank should have.
+const FEW_PROBES: usize = 8;
+
+/// A sentence for each thing that is missing.
+fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+    let is_answered = !manifest.design.answerers.is_empty();
+    let fixtures = summary.methods.iter().map(|(_, method)| method.overall.fixtures).max();
+    let few_fixtures = match fixtures {
+        Some(1) => Some(tr.one_fixture.to_owned()),
+        Some(2) => Some(tr.few_fixtures.to_owned()),
+        _ => None,
+    };
+    let few_probes = match summary.probes {
+        0 => None,
+        1 => Some(tr.one_probe.to_owned()),
+        few if few < FEW_PROBES => Some(fill(tr.few_probes, &[&few.to_string()])),
+        _ => None,
+    };
+    let has_one_run = summary.comparison.is_none() && manifest.design.has_one_sample();
+    let has_constraints = summary.methods.values().any(|method| method.economy.constraints_kept.is_some());
+    [
+        few_fixtures,
+        few_probes.filter(|_| is_answered),
+        has_one_run.then(|| tr.single_run.to_owned()),
+        (is_answered && !has_constraints).then(|| tr.no_constraints.to_owned()),
+        other_language(manifest, tr),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; nothing where all of them changed.
-fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let overall = compared.overall.as_ref().filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
-    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
-    Some(fill(tr.tested_fixtures, &[&tested, &all, &signed(overall.difference), &signed(overall.difference_all)]))
-}
-
-/// The differences of a method with their labels: overall, then by dimension.
-pub(super) fn differences<'c>(
-    compared: &'c MethodComparison,
-    tr: &'c Translation,
-) -> impl Iterator<Item = (String, &'c DifferenceTest)> {
-    let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
-    let needed = compared.needed.iter().map(|judged| (tr.needed.to_owned(), judged));
-    overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
-}
-
-/// Whether a comparison has something to say of a method: a score, or its contexts, changed.
-pub(super) fn is_changed(compared: &MethodComparison) -> bool {
-    let is_tested = |judged: &DifferenceTest| judged.reason != Some(NoEvidenceReason::Unchanged);
-    let has_recall = compared.needed.as_ref().is_some_and(is_tested);
-    compared.fixtures.tested() > 0 || has_recall || compared.differences.constraints.is_any()
-}
-
-/// A sentence with a count and a list; `None` for an empty list.
-fn list(pattern: &str, entries: &[String], tr: &Translation) -> Option<String> {
-    let mut shown: Vec<String> = entries.iter().take(MAX_LISTED).cloned().collect();
-    if entries.len() > MAX_LISTED {
-        shown.push(fill(tr.and_more, &[&(entries.len() - MAX_LISTED).to_string()]));
-    }
-    (!entries.is_empty()).then(|| fill(pattern, &[&entries.len().to_string(), &shown.join("; ")]))
-}
-
-pub(super) fn place(fixture: &str, point: u32, probe: &str) -> String {
-    if point > 1 { format!("{fixture} · {point} · {probe}") } else { format!("{fixture} · {probe}") }
-}
-
-fn flip(flip: &Flip) -> String {
-    let place = place(&flip.fixture, flip.point, &flip.probe);
-    format!("{place} {} → {}", score(Some(flip.before)), score(Some(flip.after)))
-}
-
-fn fact(fact: &ProbeFact) -> String {
-    format!("{} ({})", fact.fact, place(&fact.fixture, fact.point, &fact.probe))
+/// Sessions in a language that no case of the judges' self-test was in.
+fn other_language(manifest: &Manifest, tr: &Translation) -> Option<String> {
+    let design = &manifest.design;
+    let count = manifest.caveats.other_language;
+    let is_graded_by_model = design.judges.iter().any(|judge| !judge.lexical);
+    let (tested, other) = match design.locale {
+        Locale::En => (tr.english, tr.chinese),
+        Locale::Zh => (tr.chinese, tr.english),
+    };
+    let figures = [&count.to_string(), &design.fixtures.len().to_string()];
+    (count > 0 && is_graded_by_model).then(|| fill(tr.other_language, &[figures[0], figures[1], other, tested]))
 }

@@ -1,13 +1,19 @@
 //! Formats numbers for tables and sentences.
 
 use super::translation::{Translation, fill};
-use crate::results::Share;
+use crate::results::{ScoreEstimate, Share};
 use base::say;
 use base::text::grouped;
+use base::units::{Usd, money};
 use stats::{DifferenceTest, Interval, Verdict};
 
 /// Stands for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
+
+/// Whether a text of a table says anything.
+pub(super) fn is_figure(text: &str) -> bool {
+    !matches!(text, "" | UNKNOWN)
+}
 
 pub(super) fn score(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
@@ -28,16 +34,17 @@ pub(super) fn count_range(interval: Interval) -> String {
 }
 
 pub(super) fn usd(value: Option<f64>) -> String {
-    match value {
-        None => UNKNOWN.to_owned(),
-        Some(value) if value > 0.0 && value < 0.005 => "<$0.01".to_owned(),
-        Some(value) => format!("${value:.2}"),
-    }
+    money(value.map(Usd))
 }
 
 /// `3.1–4.7`, the interval of a level.
 pub(super) fn range(interval: Option<Interval>) -> String {
     interval.map(|ci| format!("{:.1}–{:.1}", ci.low(), ci.high())).unwrap_or_default()
+}
+
+/// `3.87 3.6–4.2`, a level and its interval.
+pub(super) fn level(found: &ScoreEstimate) -> String {
+    format!("{} {}", score(found.median), range(found.ci95)).trim_end().to_owned()
 }
 
 /// `0.012`; never rounded to zero.

@@ -1,6 +1,6 @@
-//! Open book beside closed book: what is said of it on the screen, and what searching alone comes to.
+//! Open book beside closed book: its figures, what is said of it on the screen, and what searching alone comes to.
 
-use super::numbers::score;
+use super::numbers::{UNKNOWN, brackets, count, level, score, share_with_interval, signed};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::results::{MethodSummary, OpenBookSummary, Summary};
@@ -25,6 +25,23 @@ pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<Stri
     Some(archive_sentence(summary, tr).map_or(line.clone(), |sentence| format!("{line} {sentence}")))
 }
 
+/// The row of a method in the table of open book.
+pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<String> {
+    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
+    let counts = open.answers;
+    vec![
+        if open.own_archive { tr.own_notes } else { tr.search_only }.to_owned(),
+        level(&open.closed),
+        level(&open.open),
+        if open.gain_ci95.is_some() { format!("{gain} {}", brackets(open.gain_ci95)) } else { gain },
+        open.searches.map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
+        count(open.tokens),
+        share_with_interval(&open.gold_found, tr),
+        format!("{}/{}", counts.lost_searched, counts.lost_not_searched),
+        format!("{}/{}", counts.kept_searched, counts.kept_not_searched),
+    ]
+}
+
 /// The methods that were answered with a search, too.
 fn answered(summary: &Summary) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> {
     summary.methods.iter().filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
@@ -39,14 +56,15 @@ pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<St
         return Some(tr.archive_unmeasured.to_owned());
     };
     let alone = alone.open.median?;
-    let is_own = |method: &&MethodSummary| method.answerer == floor.answerer;
-    let full = summary.methods.values().filter(is_own).find(|method| is_built_in(method, BuiltInStrategy::Full));
+    let full = (summary.methods.values())
+        .find(|method| method.answerer == floor.answerer && is_built_in(method, BuiltInStrategy::Full));
     let near = match full.and_then(|full| full.overall.median) {
         None => Some(tr.full_unmeasured.to_owned()),
         Some(full) if full - alone > NEAR_FULL => None,
         Some(full) => Some(fill(tr.archive_alone, &[&score(Some(alone)), &score(Some(full))])),
     };
-    let candidates = answered(summary).filter(|(_, method, _)| !method.is_anchor() && is_own(method));
+    let candidates =
+        answered(summary).filter(|(_, method, _)| !method.is_anchor() && method.answerer == floor.answerer);
     let not_above = candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
     let names: Vec<&str> = not_above.map(|(name, _, _)| name.as_str()).collect();
     let not_above = (!names.is_empty()).then(|| fill(tr.not_above_archive, &[&names.join(", ")]));

@@ -5,15 +5,13 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use super::comparison_notes::{change_text, comparison_notes, is_changed, place, unchanged};
 use super::compressions::{lift, shows_needed};
 use super::headline::{headline, verdict_of};
-use super::notes::{
-    caveats, change_text, comparison_notes, confounds, critical_warnings, has_answers, is_changed, not_compressed_line,
-    place, unchanged,
-};
-use super::numbers::{UNKNOWN, count, mark, range, score, share, signed, usd};
+use super::notes::{caveats, confounds, critical_warnings, has_answers, not_compressed_line};
+use super::numbers::{UNKNOWN, count, level, mark, score, share, signed, usd};
 use super::open_book::open_book_line;
-use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable, fitted};
+use super::styled::{Span, StyledText, TextStyle, TextTable, fitted};
 use super::tables::{cost, coverage, has_summaries, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
 use crate::results::{
@@ -70,7 +68,7 @@ impl Screen<'_> {
         let mut out = StyledText::default();
         let headline = headline(self.summary, self.manifest);
         out.paragraph(
-            verdict_of(&headline.result).map_or(TextStyle::Strong, TextStyle::of_verdict),
+            verdict_of(&headline.result).map_or(TextStyle::Strong, TextStyle::from_verdict),
             &headline.text,
             self.width,
         );
@@ -90,9 +88,13 @@ impl Screen<'_> {
     fn table(&self, out: &mut StyledText, rows: usize) {
         let Screen { summary, tr, .. } = self;
         let comparison = summary.comparison.as_ref();
-        let is_shown =
-            |name: &str| comparison.is_none_or(|comparison| comparison.methods.get(name).is_none_or(is_changed));
-        let methods: Vec<_> = summary.methods.iter().filter(|(name, _)| is_shown(name)).collect();
+        let methods: Vec<_> = summary
+            .methods
+            .iter()
+            .filter(|(name, _)| {
+                comparison.is_none_or(|comparison| comparison.methods.get(*name).is_none_or(is_changed))
+            })
+            .collect();
         let table = self.table_of(methods.iter().take(rows).copied());
         if !table.rows.is_empty() {
             out.append(table.without_last_columns(self.width).render(self.width));
@@ -112,13 +114,12 @@ impl Screen<'_> {
     fn table_of<'m>(&self, methods: impl Iterator<Item = (&'m String, &'m MethodSummary)>) -> TextTable {
         let columns = columns(self.summary, self.manifest, self.tr);
         let header = std::iter::once(self.tr.method).chain(columns.iter().map(|column| column.header));
-        let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
+        let rows = methods.map(|(name, method)| {
             let compared = self.summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
             let name = vec![(TextStyle::Strong, self.tr.method_label(name, method))];
-            let cell = |column: &ScreenColumn| vec![(column.value)(method, compared)];
-            std::iter::once(name).chain(columns.iter().map(cell)).collect()
-        };
-        TextTable { header: header.map(str::to_owned).collect(), rows: methods.map(row).collect() }
+            std::iter::once(name).chain(columns.iter().map(|column| vec![(column.value)(method, compared)])).collect()
+        });
+        TextTable { header: header.map(str::to_owned).collect(), rows: rows.collect() }
     }
 
     fn questions(&self, out: &mut StyledText, shown: usize) {
@@ -217,15 +218,18 @@ fn column(
     ScreenColumn { header, value: Box::new(value) }
 }
 
+fn plain(text: String) -> Span {
+    (TextStyle::Plain, text)
+}
+
 /// Score or lift with its interval, change or retention, tokens, facts kept, cost.
 pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> Vec<ScreenColumn> {
-    let plain = |text: String| (TextStyle::Plain, text);
     let is_graded = has_answers(&manifest.design);
     let mut columns = Vec::new();
     if is_graded {
         columns.push(overall_column(tr));
     } else if shows_needed(summary) {
-        columns.push(column(tr.needed_lift, |method, _| (TextStyle::Plain, lift(method))));
+        columns.push(column(tr.needed_lift, |method, _| plain(lift(method))));
     }
     if summary.comparison.is_some() {
         columns.push(column(tr.change, |_, compared| {
@@ -235,20 +239,20 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
             (verdict_style(test), text.trim().to_owned())
         }));
     } else if is_graded {
-        columns.push(column(tr.retention, move |method, _| plain(score(method.retention.value))));
+        columns.push(column(tr.retention, |method, _| plain(score(method.retention.value))));
     }
     // A comparison needs the width, so it says only where cells are missing.
     if summary.comparison.is_none() || summary.methods.values().any(is_incomplete) {
         columns.push(column(tr.coverage, |method, _| coverage(method, tr).into_iter().next().unwrap_or_default()));
     }
-    columns.push(column(tr.context_tokens, move |method, compared| {
+    columns.push(column(tr.context_tokens, |method, compared| {
         let own = method.economy.context_tokens.or(method.compression.tokens);
         plain(compared.and_then(|compared| change_text(&compared.costs.tokens, count)).unwrap_or_else(|| count(own)))
     }));
     if is_graded {
-        columns.push(column(tr.survival, move |method, _| plain(share(method.economy.fact_survival))));
+        columns.push(column(tr.survival, |method, _| plain(share(method.economy.fact_survival))));
         if has_summaries(summary) {
-            columns.push(column(tr.summary_survival, move |method, _| plain(share(method.economy.summary_survival))));
+            columns.push(column(tr.summary_survival, |method, _| plain(share(method.economy.summary_survival))));
         }
     }
     columns.push(column(tr.cost, move |method, _| {
@@ -258,8 +262,5 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
 }
 
 fn overall_column(tr: &'static Translation) -> ScreenColumn {
-    column(tr.overall_interval, |method, _| {
-        let interval = range(method.overall.ci95);
-        (TextStyle::Plain, format!("{} {interval}", score(method.overall.median)).trim_end().to_owned())
-    })
+    column(tr.overall_interval, |method, _| plain(level(&method.overall)))
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::numbers::UNKNOWN;
+use super::numbers::is_figure;
 use stats::Verdict;
 
 /// What a piece of text means to the reader, which decides its colour.
@@ -23,7 +23,7 @@ pub enum TextStyle {
 }
 
 impl TextStyle {
-    pub(super) fn of_verdict(verdict: Verdict) -> TextStyle {
+    pub(super) fn from_verdict(verdict: Verdict) -> TextStyle {
         match verdict {
             Verdict::Improved => TextStyle::Good,
             Verdict::Regressed => TextStyle::Bad,
@@ -64,8 +64,12 @@ impl StyledText {
 
     /// The text with each span as `paint` renders it.
     pub fn paint(&self, paint: impl Fn(TextStyle, &str) -> String) -> String {
-        let line = |spans: &Vec<Span>| spans.iter().map(|(style, text)| paint(*style, text)).collect::<String>() + "\n";
-        self.lines.iter().map(line).collect()
+        let mut out = String::new();
+        for line in &self.lines {
+            out.extend(line.iter().map(|(style, text)| paint(*style, text)));
+            out.push('\n');
+        }
+        out
     }
 
     /// The text without styles.
@@ -139,8 +143,7 @@ impl TextTable {
     /// Renders the table at most `width` wide, or wider where a name and one column do not fit. A table without a figure
     /// is not shown.
     pub(super) fn render(&self, width: usize) -> StyledText {
-        let is_figure = |(_, text): &Span| !matches!(text.as_str(), "" | UNKNOWN);
-        if !self.rows.iter().any(|row| row.iter().skip(1).flatten().any(is_figure)) {
+        if !self.rows.iter().any(|row| row.iter().skip(1).flatten().any(|(_, text)| is_figure(text))) {
             return StyledText::default();
         }
         let widths = self.widths(width);
@@ -166,13 +169,17 @@ impl TextTable {
     /// The table without the last columns that do not fit next to the others.
     pub(super) fn without_last_columns(mut self, width: usize) -> TextTable {
         let mut kept = self.header.len();
-        let used = |kept: usize| (0..kept).map(|column| self.column_width(column) + GAP).sum::<usize>() - GAP;
-        while kept > 2 && used(kept) > width {
+        while kept > 2 && self.width_of_first(kept) > width {
             kept -= 1;
         }
         self.header.truncate(kept);
         self.rows.iter_mut().for_each(|row| row.truncate(kept));
         self
+    }
+
+    /// The width of the first columns beside each other.
+    fn width_of_first(&self, columns: usize) -> usize {
+        (0..columns).map(|column| self.column_width(column) + GAP).sum::<usize>() - GAP
     }
 
     /// The widths of all columns; narrow ones where they do not fit beside each other otherwise.
@@ -193,11 +200,11 @@ impl TextTable {
     fn narrow_width(&self, column: usize) -> usize {
         let wide = self.column_width(column);
         let Some(header) = self.header.get(column).filter(|_| column > 0) else { return wide };
-        let fits = |width: &usize| {
+        let narrowest = (self.widest_cell(column)..wide).find(|width| {
             let lines = wrapped(header, *width);
             lines.len() <= HEADER_LINES && lines.iter().all(|line| line.width() <= *width)
-        };
-        (self.widest_cell(column)..wide).find(fits).unwrap_or(wide)
+        });
+        narrowest.unwrap_or(wide)
     }
 
     fn widest_cell(&self, column: usize) -> usize {
@@ -226,9 +233,10 @@ impl TextTable {
         for row in &self.rows {
             let height = columns.iter().filter_map(|&column| row.get(column)).map(Vec::len).max().unwrap_or(0);
             for level in 0..height {
-                let cell =
-                    |column: usize| row.get(column).and_then(|cell| cell.get(level)).cloned().unwrap_or_default();
-                out.line(columns.iter().flat_map(|&column| aligned(cell(column), column, widths)));
+                out.line(columns.iter().flat_map(|&column| {
+                    let span = row.get(column).and_then(|cell| cell.get(level)).cloned().unwrap_or_default();
+                    aligned(span, column, widths)
+                }));
             }
         }
     }

@@ -1,12 +1,10 @@
 //! Tables for the terminal, and the columns that Markdown shares with them.
 
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
+use super::comparison_notes::{comparison_notes, differences, is_changed, margins, method_changes, unchanged};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
-use super::notes::{
-    caveats, comparison_notes, differences, has_answers, is_changed, keeps_user_messages, margins, method_changes,
-    panel_agreement, scale_warning, task_formula, unchanged,
-};
+use super::notes::{caveats, has_answers, keeps_user_messages, panel_agreement, scale_warning, task_formula};
 use super::numbers::{
     UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
 };
@@ -49,8 +47,11 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.blank_line();
     }
     // Beside three tables of scores there is no room for it: there it is in report.md and on the page alone.
-    let is_shown = |table: &FigureTable| !has_answers(&manifest.design) || table.id != SURVIVAL_BY_AGE;
-    for table in compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)).filter(is_shown) {
+    let leaves_out_ages = has_answers(&manifest.design);
+    for table in compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)) {
+        if leaves_out_ages && table.id == SURVIVAL_BY_AGE {
+            continue;
+        }
         let lead = table.lead.clone();
         out.append(figures(table).render(width));
         out.blank_line();
@@ -71,17 +72,17 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
 }
 
 fn figures(table: FigureTable) -> TextTable {
-    let cells = |(name, figures): (String, Vec<String>)| -> Vec<TableCell> {
+    let rows = table.rows.into_iter().map(|(name, figures)| {
         std::iter::once(vec![(TextStyle::Strong, name)]).chain(figures.into_iter().map(figure_cell)).collect()
-    };
-    TextTable { header: table.header, rows: table.rows.into_iter().map(cells).collect() }
+    });
+    TextTable { header: table.header, rows: rows.collect() }
 }
 
 /// A figure above its denominator: `43.2%` and `of 12`. Words stay on one line.
 fn figure_cell(figure: String) -> TableCell {
     let is_figure = figure.starts_with(|c: char| c.is_ascii_digit() || "+−-–$<".contains(c));
     match figure.split_once(' ').filter(|_| is_figure) {
-        None => vec![(TextStyle::Plain, figure)],
+        None => plain(figure),
         Some((value, detail)) => {
             let of = detail.rsplit("] ").next().unwrap_or(detail);
             vec![(TextStyle::Plain, value.to_owned()), (TextStyle::Dim, of.to_owned())]
@@ -89,14 +90,14 @@ fn figure_cell(figure: String) -> TableCell {
     }
 }
 
-/// The columns of scores: method, overall, six dimensions.
+/// The columns of scores: method, overall, each dimension.
 pub(super) fn score_header(tr: &Translation) -> Vec<String> {
     let dimensions = Dimension::ALL.map(|dimension| dimension.label(tr.locale));
     [tr.method, tr.overall].into_iter().chain(dimensions).map(str::to_owned).collect()
 }
 
 fn scores(summary: &Summary, tr: &Translation) -> TextTable {
-    let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
+    let rows = summary.methods.iter().map(|(name, method)| {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let mut row = vec![vec![(TextStyle::Strong, tr.method_label(name, method))]];
         row.push(level_cell(Some(&method.overall), compared.and_then(|c| c.overall.as_ref())));
@@ -105,10 +106,10 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
             level_cell(method.dimensions.get(dimension.name()), judged)
         }));
         row
-    };
+    });
     let gaps = gap_row(&MethodFindings::new(summary), tr)
         .map(|row| row.into_iter().map(|cell| vec![(TextStyle::Dim, cell)]).collect());
-    TextTable { header: score_header(tr), rows: summary.methods.iter().map(row).chain(gaps).collect() }
+    TextTable { header: score_header(tr), rows: rows.chain(gaps).collect() }
 }
 
 /// A level above its interval, with the mark of its verdict.
@@ -119,7 +120,7 @@ fn level_cell(level: Option<&ScoreEstimate>, judged: Option<&DifferenceTest>) ->
 }
 
 pub(super) fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {
-    judged.map_or(TextStyle::Plain, |judged| TextStyle::of_verdict(judged.verdict))
+    judged.map_or(TextStyle::Plain, |judged| TextStyle::from_verdict(judged.verdict))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,21 +134,34 @@ pub(super) struct EconomyColumn {
     pub header: &'static str,
     /// The medium that alone has this column; `None` for both.
     only: Option<Medium>,
-    /// The figure, and below it in the terminal its interval and denominator, a line each: so the column stays narrow.
-    pub value: fn(&MethodSummary, &Translation) -> TableCell,
+    pub value: EconomyValue,
+}
+
+/// The figure of a method, and below it in the terminal its interval and denominator, a line each: so the column stays
+/// narrow.
+type EconomyValue = fn(&MethodSummary, &Translation) -> TableCell;
+
+impl EconomyColumn {
+    fn only_in(self, medium: Medium) -> EconomyColumn {
+        EconomyColumn { only: Some(medium), ..self }
+    }
+}
+
+fn column(header: &'static str, value: EconomyValue) -> EconomyColumn {
+    EconomyColumn { header, only: None, value }
+}
+
+fn plain(text: String) -> TableCell {
+    vec![(TextStyle::Plain, text)]
+}
+
+fn missing_cells(cells: u64) -> TableCell {
+    vec![(if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))]
 }
 
 /// The columns of compression and cost; the terminal has room for fewer. Cells can be missing that did not fail: they were
 /// skipped or never reached.
 pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Medium) -> Vec<EconomyColumn> {
-    fn plain(text: String) -> TableCell {
-        vec![(TextStyle::Plain, text)]
-    }
-    fn missing_cells(cells: u64) -> TableCell {
-        vec![(if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))]
-    }
-    let column = |header, value| EconomyColumn { header, only: None, value };
-    let only = |medium, column| EconomyColumn { only: Some(medium), ..column };
     let mut columns = vec![
         column(tr.coverage, coverage),
         column(tr.context_tokens, |m, _| {
@@ -156,13 +170,13 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         }),
         column(tr.removed, |m, _| plain(share(m.economy.compression_ratio))),
         column(tr.survival, |m, _| plain(share(m.economy.fact_survival))),
-        only(Medium::Markdown, column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift)))),
-        only(Medium::Terminal, column(tr.retention, |m, _| plain(score(m.retention.value)))),
-        only(Medium::Markdown, column(tr.retention, |m, tr| plain(retention(m, tr)))),
+        column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift))).only_in(Medium::Markdown),
+        column(tr.retention, |m, _| plain(score(m.retention.value))).only_in(Medium::Terminal),
+        column(tr.retention, |m, tr| plain(retention(m, tr))).only_in(Medium::Markdown),
         column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&PROBES.to_string()).copied()))),
         column(tr.overclaims, overclaims),
         column(tr.fabricated, |m, tr| share_cell(&m.economy.fabrication, tr)),
-        only(Medium::Markdown, column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts)))),
+        column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts))).only_in(Medium::Markdown),
         column(tr.cost, |m, _| plain(usd(cost(m)))),
     ];
     if has_summaries(summary) {
@@ -173,19 +187,19 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         let after = columns.iter().position(|column| column.header == tr.removed).map_or(0, |at| at + 1);
         columns.insert(after, column(tr.user_kept, |m, _| plain(share(m.compression.user_share))));
     }
-    let is_whole = |method: &MethodSummary| method.cells.failed + method.cells.missing == 0;
-    if medium == Medium::Markdown || !summary.methods.values().all(is_whole) {
+    let mut cells = summary.methods.values().map(|method| &method.cells);
+    if medium == Medium::Markdown || cells.any(|cells| cells.failed + cells.missing > 0) {
         columns.push(column(tr.failed, |m, _| missing_cells(m.cells.failed)));
     }
     if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
         columns.push(column(tr.missing, |m, _| missing_cells(m.cells.missing)));
     }
     if summary.methods.iter().any(|(_, method)| method.economy.break_even_k.is_some()) {
-        let even = |m: &MethodSummary, _: &Translation| {
-            plain(m.economy.break_even_k.map_or_else(|| UNKNOWN.to_owned(), |k| format!("{k:.1}")))
-        };
         let after = columns.iter().position(|column| column.header == tr.tokens_per_task).map_or(0, |at| at + 1);
-        columns.insert(after, column(tr.break_even, even));
+        let break_even = column(tr.break_even, |m, _| {
+            plain(m.economy.break_even_k.map_or_else(|| UNKNOWN.to_owned(), |k| format!("{k:.1}")))
+        });
+        columns.insert(after, break_even);
     }
     if summary.methods.iter().any(|(_, method)| method.truncated_share > Some(0.0)) {
         columns.push(column(tr.truncated, |m, _| plain(share(m.truncated_share))));
@@ -202,11 +216,11 @@ pub(super) fn has_summaries(summary: &Summary) -> bool {
 fn economy(summary: &Summary, tr: &Translation) -> TextTable {
     let columns = economy_columns(summary, tr, Medium::Terminal);
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
-    let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
+    let rows = summary.methods.iter().map(|(name, method)| {
         let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
         std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
-    };
-    TextTable { header: header.map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
+    });
+    TextTable { header: header.map(str::to_owned).collect(), rows: rows.collect() }
 }
 
 /// The cells that there are, of all that the design asks for: contexts where nothing is judged.
@@ -238,7 +252,7 @@ fn covered(method: &MethodSummary) -> [u64; 2] {
 fn overclaims(method: &MethodSummary, tr: &Translation) -> TableCell {
     match &method.economy.overclaim {
         Some(overclaim) => share_cell(&overclaim.other_value, tr),
-        None => vec![(TextStyle::Plain, unknown_overclaim(method, tr).to_owned())],
+        None => plain(unknown_overclaim(method, tr).to_owned()),
     }
 }
 
@@ -284,7 +298,7 @@ pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -
     }
     for (method, compared) in comparison.methods.iter() {
         if is_changed(compared) {
-            method_comparison(&mut out, (method, compared), &comparison.baseline, tr, width);
+            add_method_comparison(&mut out, method, compared, &comparison.baseline, tr, width);
         }
     }
     if let Some(unchanged) = unchanged(comparison, tr) {
@@ -297,9 +311,10 @@ pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -
     out
 }
 
-fn method_comparison(
+fn add_method_comparison(
     out: &mut StyledText,
-    (method, compared): (&str, &MethodComparison),
+    method: &str,
+    compared: &MethodComparison,
     baseline: &str,
     tr: &Translation,
     width: usize,
@@ -334,7 +349,7 @@ fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Ve
     let p = judged.p_adjusted.map_or_else(|| UNKNOWN.to_owned(), probability);
     let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged));
     vec![
-        vec![(TextStyle::Plain, name)],
+        plain(name),
         vec![(verdict_style(Some(judged)), signed(judged.difference))],
         vec![(TextStyle::Dim, brackets(judged.ci95))],
         vec![(TextStyle::Dim, p)],
@@ -353,7 +368,8 @@ pub(super) fn detectable(judged: &DifferenceTest) -> String {
 pub(super) struct PublishedMethod {
     /// In English and in Chinese.
     pub names: [&'static str; 2],
-    pub scores: [f64; 7],
+    pub overall: f64,
+    pub dimensions: [f64; Dimension::ALL.len()],
     /// Share of tokens.
     pub removed: f64,
 }
@@ -363,22 +379,30 @@ impl PublishedMethod {
         let [english, chinese] = self.names;
         locale.pick(english, chinese)
     }
+
+    /// In the order of [`score_header`].
+    pub(super) fn scores(&self) -> impl Iterator<Item = f64> {
+        [self.overall].into_iter().chain(self.dimensions)
+    }
 }
 
 pub(super) const PUBLISHED: [PublishedMethod; 3] = [
     PublishedMethod {
         names: ["anchored iterative (Factory)", "锚定式迭代（Factory）"],
-        scores: [3.70, 4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
+        overall: 3.70,
+        dimensions: [4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
         removed: 0.986,
     },
     PublishedMethod {
         names: ["regenerative (Anthropic)", "整体重写（Anthropic）"],
-        scores: [3.44, 3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
+        overall: 3.44,
+        dimensions: [3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
         removed: 0.987,
     },
     PublishedMethod {
         names: ["opaque (OpenAI)", "不透明压缩（OpenAI）"],
-        scores: [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92],
+        overall: 3.35,
+        dimensions: [3.43, 3.64, 2.19, 4.37, 3.77, 4.92],
         removed: 0.993,
     },
 ];
@@ -387,7 +411,7 @@ pub(super) const PUBLISHED: [PublishedMethod; 3] = [
 pub(super) fn published_table(tr: &Translation) -> (Vec<String>, [Vec<String>; 3]) {
     let header = score_header(tr).into_iter().chain([tr.removed.to_owned()]).collect();
     let row = |method: PublishedMethod| {
-        let scores = method.scores.map(|value| score(Some(value)));
+        let scores = method.scores().map(|value| score(Some(value)));
         [method.name(tr.locale).to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
     };
     (header, PUBLISHED.map(row))
@@ -397,10 +421,10 @@ pub(super) fn published_table(tr: &Translation) -> (Vec<String>, [Vec<String>; 3
 pub fn reference_table(locale: Locale, width: usize) -> StyledText {
     let tr = translation(locale);
     let (header, rows) = published_table(tr);
-    let cells = |row: Vec<String>| row.into_iter().map(|text| vec![(TextStyle::Plain, text)]).collect();
+    let rows = rows.map(|row| row.into_iter().map(plain).collect());
     let mut out = StyledText::default();
     out.line([(TextStyle::Warning, format!("── {} ──", tr.reference_title))]);
-    out.append(TextTable { header, rows: rows.map(cells).into() }.render(width));
+    out.append(TextTable { header, rows: rows.into() }.render(width));
     out.paragraph(TextStyle::Dim, tr.reference_note, width);
     out
 }

@@ -227,7 +227,7 @@ texts! {
     title: "Context compression", "上下文压缩评测";
     against: "against", "对比";
     identical: "identical scores", "得分完全相同";
-    six_dimensions: "Six dimensions", "六个维度";
+    by_dimension: "Six dimensions", "六个维度";
     compression: "Compression and cost", "压缩与费用";
     worst: "Worst probes", "最差的问题";
     notes: "Notes on method", "方法说明";
@@ -486,7 +486,7 @@ impl Translation {
 
     /// A source of variance; those that repetitions cannot separate are joined by `+`.
     pub(super) fn variance_component(&self, name: &str) -> String {
-        let part = |part: &str| match part {
+        let parts = name.split('+').map(|part| match part {
             "compress_run" => self.locale.pick("compression", "压缩").to_owned(),
             "compress_probe" => self.locale.pick("compression by probe", "压缩（逐问题）").to_owned(),
             "judge" => self.judged_by.to_owned(),
@@ -494,8 +494,8 @@ impl Translation {
             "probe" => self.locale.pick("probe", "问题").to_owned(),
             "fixture" => self.locale.pick("fixture", "样本").to_owned(),
             other => other.to_owned(),
-        };
-        name.split('+').map(part).collect::<Vec<_>>().join(" + ")
+        });
+        parts.collect::<Vec<_>>().join(" + ")
     }
 
     /// The name of a type of probes; one that is unknown stays as it is.

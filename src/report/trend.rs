@@ -83,14 +83,14 @@ pub fn score_text(score: Option<TrendScore>) -> String {
 /// The mark of each method, as the report of each result set has it.
 fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
     let mut number = 0;
-    let mark = |method: &&str| {
+    let marks = methods.iter().map(|method| {
         if points.iter().any(|point| point.anchors.iter().any(|anchor| anchor == method)) {
             return Mark::Anchor;
         }
         number += 1;
         Mark::Method(number - 1)
-    };
-    methods.iter().map(mark).collect()
+    });
+    marks.collect()
 }
 
 /// One page in the language that is printed, which needs no network and no script: a chart and a table for `overall` and each dimension.
@@ -128,9 +128,13 @@ fn y(value: f64) -> f64 {
     TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - value.clamp(0.0, 5.0) / 5.0)
 }
 
+/// The middle of the column of a point.
+fn middle(at: usize, step: f64) -> f64 {
+    LEFT + step * (at as f64 + 0.5)
+}
+
 fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> String {
     let step = (WIDTH - LEFT) / points.len().max(1) as f64;
-    let x = |at: usize| LEFT + step * (at as f64 + 0.5);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
         escape(&trend_dimension_name(dimension))
@@ -145,7 +149,7 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
         );
     }
     for (at, point) in points.iter().enumerate() {
-        let (x, label) = (x(at), escape(&point.label));
+        let (x, label) = (middle(at, step), escape(&point.label));
         if point.measured_otherwise {
             let left = x - step / 2.0;
             let _ = writeln!(
@@ -163,7 +167,7 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
     }
     for (at, (method, mark)) in methods.iter().enumerate() {
         svg.push_str(&line(points, method, dimension, *mark, &|point| {
-            x(point) + (at as f64 - methods.len() as f64 / 2.0) * 3.0
+            middle(point, step) + (at as f64 - methods.len() as f64 / 2.0) * 3.0
         }));
     }
     svg.push_str("</svg>\n");

@@ -46,26 +46,11 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
 /// A design of these methods, given as (name, strategy), on fixtures of these numbers of recall probes.
 pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u32) -> Design {
     let rubric = Rubric::built_in(Locale::En);
-    let weight =
-        |c: &crate::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
-    let probe = |n: u32| ProbeInfo {
-        point: 1,
-        id: format!("p{n}"),
-        kind: ProbeType::Recall,
-        question: format!("What is {n}?"),
-        digest: Digest::hash(n.to_string()),
-    };
-    let fixture = |(name, probes): &(&str, u32)| {
-        let digest = Digest::hash(name);
-        let digests = FixtureDigests { transcript: digest, points: digest, bank: digest };
-        FixtureInfo {
-            name: (*name).into(),
-            tags: vec!["debugging".into()],
-            digests,
-            references: Some(digest),
-            probes: (1..=*probes).map(probe).collect(),
-        }
-    };
+    let criteria = rubric.criteria().iter().map(|c| CriterionWeight {
+        id: c.id.clone(),
+        dimension: c.dimension,
+        weight: c.weight,
+    });
     Design {
         runs: Runs { compress: runs, answer: 1, judge: 1 },
         locale: Locale::En,
@@ -76,19 +61,34 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         methods: methods.iter().map(|(name, strategy)| method(name, strategy)).collect(),
         answerers: vec![asked("agent", "test/agent-1")],
         judges: vec![asked("judge", "test/judge-1")],
-        rubric: RubricInfo {
-            digest: rubric.digest(),
-            scope: Scope::ByType,
-            criteria: rubric.criteria().iter().map(weight).collect(),
-        },
+        rubric: RubricInfo { digest: rubric.digest(), scope: Scope::ByType, criteria: criteria.collect() },
         constraints: None,
-        fixtures: fixtures.iter().map(fixture).collect(),
+        fixtures: fixtures.iter().map(|(name, probes)| fixture(name, *probes)).collect(),
+    }
+}
+
+fn fixture(name: &str, probes: u32) -> FixtureInfo {
+    let digest = Digest::hash(name);
+    let probes = (1..=probes).map(|n| ProbeInfo {
+        point: 1,
+        id: format!("p{n}"),
+        kind: ProbeType::Recall,
+        question: format!("What is {n}?"),
+        digest: Digest::hash(n.to_string()),
+    });
+    FixtureInfo {
+        name: name.into(),
+        tags: vec!["debugging".into()],
+        digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
+        references: Some(digest),
+        probes: probes.collect(),
     }
 }
 
 /// A row of probe `p1` with this score in every one of `dimensions`.
 pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f64)]) -> Row {
-    let key = |part: &str| ActionKey(Digest::hash(format!("{fixture} {method} {run} {part}")));
+    let [compress, answer, judge] =
+        ["compress", "answer", "judge"].map(|part| ActionKey(Digest::hash(format!("{fixture} {method} {run} {part}"))));
     let dimensions: BTreeMap<Dimension, f64> = scores.iter().copied().collect();
     let overall = dimensions.values().sum::<f64>() / dimensions.len() as f64;
     let points = (overall.round() as u8).min(5);
@@ -104,7 +104,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         judge: "judge".into(),
         answer_n: 1,
         judge_n: 1,
-        keys: RowKeys { compress: key("compress"), answer: key("answer"), judge: key("judge") },
+        keys: RowKeys { compress, answer, judge },
         criteria: CriterionScore::new("accuracy_factual".into(), points, "as far as it goes").into_iter().collect(),
         dimensions,
         overall: Some(overall),

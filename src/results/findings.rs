@@ -70,14 +70,18 @@ impl MethodFindings {
         let mut gaps: Ordered<MethodGap> = gap(overall).map(|gap| (OVERALL.to_owned(), gap)).into_iter().collect();
         let dimensions = candidates.first().map(|(_, method)| &method.dimensions).into_iter().flatten();
         for (dimension, _) in dimensions {
-            let level = |method: &MethodSummary| method.dimensions.get(dimension).and_then(|level| level.median);
-            let levels = candidates.iter().map(|(name, method)| (*name, level(method)));
+            let levels = candidates
+                .iter()
+                .map(|(name, method)| (*name, method.dimensions.get(dimension).and_then(|level| level.median)));
             gaps.extend(gap(levels).map(|gap| (dimension.clone(), gap)));
         }
         // The tags of one session are no kinds of session.
         let is_several = summary.fixtures.len() > 1;
-        let check = |levels: GroupLevels| order_check(&candidates, levels).filter(|_| is_several);
-        MethodFindings { gaps, by_length: check(|method| &method.by_length), by_kind: check(|method| &method.by_tag) }
+        MethodFindings {
+            gaps,
+            by_length: check_order(&candidates, |method| &method.by_length).filter(|_| is_several),
+            by_kind: check_order(&candidates, |method| &method.by_tag).filter(|_| is_several),
+        }
     }
 }
 
@@ -90,20 +94,23 @@ fn gap<'n>(levels: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<Me
     (known.len() > 1).then_some(found)
 }
 
-fn order_check(methods: &[(&String, &MethodSummary)], levels: GroupLevels) -> Option<OrderCheck> {
+fn check_order(methods: &[(&String, &MethodSummary)], levels: GroupLevels) -> Option<OrderCheck> {
     let (_, first) = methods.first()?;
     let groups: Vec<&String> = levels(first).keys().collect();
-    let level = |method: &MethodSummary, group: &str| levels(method).get(group)?.get(OVERALL)?.median;
-    let is_reversed = |group: &&&String| {
-        let pairs = methods.iter().flat_map(|(_, one)| methods.iter().map(move |(_, other)| (one, other)));
-        let mut lead = pairs.filter_map(|(one, other)| {
-            let whole = one.overall.median? - other.overall.median?;
-            Some((whole, level(one, group)? - level(other, group)?))
-        });
-        lead.any(|(whole, part)| whole >= MARGIN && part <= -MARGIN)
-    };
-    let reversed = groups.iter().filter(is_reversed).map(|group| (*group).clone()).collect();
+    let reversed = groups.iter().filter(|group| is_reversed(methods, levels, group));
+    let reversed = reversed.map(|group| (*group).clone()).collect();
     (groups.len() > 1).then_some(OrderCheck { groups: groups.len(), reversed })
+}
+
+/// Whether two methods are the other way round in a group.
+fn is_reversed(methods: &[(&String, &MethodSummary)], levels: GroupLevels, group: &str) -> bool {
+    let pairs = methods.iter().flat_map(|(_, one)| methods.iter().map(move |(_, other)| (one, other)));
+    let mut leads = pairs.filter_map(|(one, other)| {
+        let whole = one.overall.median? - other.overall.median?;
+        let [one, other] = [one, other].map(|method| levels(method).get(group)?.get(OVERALL)?.median);
+        Some((whole, one? - other?))
+    });
+    leads.any(|(whole, part)| whole >= MARGIN && part <= -MARGIN)
 }
 
 #[cfg(test)]

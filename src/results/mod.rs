@@ -28,11 +28,12 @@ pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 pub use aggregates::age::SurvivalByAge;
 pub use aggregates::cells::CellCounts;
 pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
+pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
 pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
-pub use aggregates::needed::{CompressionCost, IdenticalContexts, NeededPoints, NeededSummary};
+pub use aggregates::needed::{NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::not_compressed::NotCompressed;
 pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
@@ -41,17 +42,18 @@ pub use aggregates::shares::{Overclaim, Share, ShareDifference};
 pub use aggregates::spending::{difference_variances, mean_call_costs};
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::comparable::{Incomparable, Incompatibility};
-pub use comparison::compare::{Comparison, MethodComparison, Side, compare};
 pub use comparison::costs::{CostChange, CostChanges};
-pub use comparison::drift::DriftCheck;
 pub use comparison::gate::{
     Regression, drifted_losses, newly_failing, regressions, unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
-pub use comparison::tries::count_tries;
-pub use files::constraint_row::ConstraintRow;
-pub use files::context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
+pub use comparison::values::{Comparison, DriftCheck, MethodComparison, count_tries};
+pub use comparison::{Side, compare};
+pub use files::context_row::{
+    AgedReference, ConstraintRow, ContextFigures, ContextNeeded, ContextReference, ContextRow,
+};
+pub use files::corrections::{AnswerScores, Regraded, Regradings, Tried};
 pub use files::design::{
     CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RecoveryInfo, RubricInfo,
 };
@@ -64,18 +66,15 @@ pub use files::find::{
 pub use files::folder::{FolderError, ResultsFolder, names};
 pub use files::keys_file::KeysFile;
 pub use files::label::{Label, LabelError};
-pub use files::label_folders::LabelLockError;
+pub use files::label_folders::{LabelLockError, PartFolder};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, FalseFactCheck, ForecastTotals, ImportedEntries, MadeFiles, Manifest, MergedPart,
     Outcome, RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
-pub use files::part_folders::PartFolder;
-pub use files::regradings::{AnswerScores, Regraded, Regradings};
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
-pub use files::tried::Tried;
 pub use files::tries::{Tries, Try};
 pub use findings::{FEWEST_PROBES, MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
@@ -85,7 +84,7 @@ pub use headline::{
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::set::{MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
+pub use result_set::{MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{WorstProbe, worst_rows};

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Ordered;
-use super::files::design::FixtureInfo;
 use super::result_set::selection::{Selection, Subset, VariantRuns};
-use super::result_set::set::{MethodVariant, ResultSet};
+use super::result_set::{MethodVariant, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use stats;
@@ -73,16 +72,16 @@ type NamedScores = Ordered<f64, &'static str>;
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
     let variants: Vec<VariantFiles<'s>> =
         set.variants.iter().enumerate().map(|(ix, variant)| VariantFiles::new(set, ix, variant)).collect();
-    let file = move |fixture: usize, info: &'s FixtureInfo, run: u32| RunFile {
+    let runs = 1..=set.design().runs.compress;
+    let fixtures = set.design().fixtures.iter().enumerate();
+    let all = fixtures.flat_map(move |(fixture, info)| runs.clone().map(move |run| (fixture, info, run)));
+    let files = all.map(move |(fixture, info, run)| RunFile {
         label: set.manifest.label.clone(),
         fixture: info.name.clone(),
         run,
         methods: variants.iter().filter_map(|variant| Some((variant.key, variant.method(fixture, run)?))).collect(),
-    };
-    let runs = 1..=set.design().runs.compress;
-    let fixtures = set.design().fixtures.iter().enumerate();
-    let all = fixtures.flat_map(move |(fixture, info)| runs.clone().map(move |run| (fixture, info, run)));
-    all.map(move |(fixture, info, run)| file(fixture, info, run)).filter(|file| !file.methods.is_empty())
+    });
+    files.filter(|file| !file.methods.is_empty())
 }
 
 struct VariantFiles<'s> {

@@ -9,26 +9,25 @@ use super::aggregates::age::SurvivalByAge;
 use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
+use super::aggregates::contexts::{
+    CompressionCost, IdenticalContexts, compression_cost, identical_contexts, life_cycle,
+};
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::invented::InventedSummary;
-use super::aggregates::lifetime::life_cycle;
 use super::aggregates::literal_check::LiteralCheck;
-use super::aggregates::needed::{
-    CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
-    needed_points, needed_summary,
-};
+use super::aggregates::needed::{NeededPoints, NeededSummary, needed_points, needed_summary};
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
 use super::aggregates::not_compressed::NotCompressed;
 use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::scale::{ScaleCheck, scale_check};
-use super::comparison::compare::Comparison;
+use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
 use super::headline::Headline;
+use super::result_set::ResultSet;
 use super::result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
 use super::result_set::selection::{Selection, Subset, VariantRuns};
-use super::result_set::set::ResultSet;
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
@@ -176,7 +175,7 @@ pub struct Lowest {
 }
 
 impl Lowest {
-    fn of<'n>(values: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<Lowest> {
+    fn from_values<'n>(values: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<Lowest> {
         let known = values.filter_map(|(name, value)| Some((name, value?)));
         let lowest = known.reduce(|lowest, next| if next.1 < lowest.1 { next } else { lowest });
         lowest.map(|(name, value)| Lowest { name: name.to_owned(), value })
@@ -218,10 +217,11 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
     let builder = SummaryBuilder { set, groups: Groups::new(set, &whole), whole, runs };
-    let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
-    let methods: Ordered<MethodSummary> = each(set.variants.len(), of).into_iter().flatten().collect();
-    let is_real = |method: &&MethodSummary| !method.is_anchor();
-    let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
+    let methods =
+        each(set.variants.len(), |variant| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?)));
+    let methods: Ordered<MethodSummary> = methods.into_iter().flatten().collect();
+    let noise: Vec<&Ordered<Components>> =
+        methods.values().filter(|method| !method.is_anchor()).map(|method| &method.noise).collect();
     let noise = average_components(&noise);
     Summary {
         format: super::files::manifest::FORMAT,
@@ -305,7 +305,7 @@ impl SummaryBuilder<'_> {
     }
 
     fn by_cycle(&self, variant: usize) -> Vec<Cycle> {
-        let of = |(point, part): &(u32, Selection<'_>)| {
+        let cycles = self.groups.by_cycle.iter().map(|(point, part)| {
             let (runs, answers) = (part.runs(variant), Answers::new(self.set, variant, &part.kept));
             Cycle {
                 cycle: *point,
@@ -316,16 +316,17 @@ impl SummaryBuilder<'_> {
                 context_tokens: answers.context_tokens().map(|tokens| tokens.center),
                 compression_ratio: answers.compression_ratio(),
             }
-        };
-        self.groups.by_cycle.iter().map(of).collect()
+        });
+        cycles.collect()
     }
 
     fn economy(&self, variant: usize) -> Economy {
-        let answers = |variant: usize| Answers::new(self.set, variant, &self.whole.kept);
-        let guessable =
-            self.reference_variant(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
-        let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
-        Economy::new(&answers(variant), guessable.as_ref(), full.as_ref())
+        let floor = self.reference_variant(variant, MethodInfo::is_floor);
+        let guessable = floor.map(|floor| answered_facts(self.set, floor));
+        let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant);
+        let full = full.map(|full| Answers::new(self.set, full, &self.whole.kept));
+        let own = Answers::new(self.set, variant, &self.whole.kept);
+        Economy::new(&own, guessable.as_ref(), full.as_ref())
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.
@@ -334,27 +335,29 @@ impl SummaryBuilder<'_> {
     }
 
     fn retention(&self, variant: usize) -> Retention {
-        let values = |variant: Option<usize>| -> BTreeMap<usize, f64> {
-            let runs = variant.and_then(|variant| self.runs.get(variant)).into_iter().flat_map(VariantRuns::overall);
-            runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
-        };
-        let (own, full) = (values(Some(variant)), values(self.reference_variant(variant, MethodInfo::is_ceiling)));
-        let none = values(self.reference_variant(variant, MethodInfo::is_floor));
-        let cluster = |(fixture, value): (&usize, &f64)| {
+        let own = self.overall_by_fixture(Some(variant));
+        let full = self.overall_by_fixture(self.reference_variant(variant, MethodInfo::is_ceiling));
+        let none = self.overall_by_fixture(self.reference_variant(variant, MethodInfo::is_floor));
+        let clusters = own.iter().filter_map(|(fixture, value)| {
             let floor = none.get(fixture)?;
             Some((value - floor, full.get(fixture)? - floor))
-        };
-        stats::retention(&own.iter().filter_map(cluster).collect::<Vec<_>>())
+        });
+        stats::retention(&clusters.collect::<Vec<_>>())
+    }
+
+    fn overall_by_fixture(&self, variant: Option<usize>) -> BTreeMap<usize, f64> {
+        let runs = variant.and_then(|variant| self.runs.get(variant)).into_iter().flat_map(VariantRuns::overall);
+        runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
     }
 }
 
 fn weakest(dimensions: &ScoreEstimates, by_probe_type: &Ordered<ScoreEstimates>, economy: &Economy) -> Weakest {
-    let overall = |levels: &ScoreEstimates| levels.get(OVERALL).and_then(|level| level.median);
+    let probe_types = by_probe_type.iter().map(|(name, levels)| (name, levels.get(OVERALL)));
     let headings = economy.survival_by_heading.iter().filter(|(_, share)| share.count < share.of);
     Weakest {
-        dimension: Lowest::of(dimensions.iter().map(|(name, level)| (name, level.median))),
-        probe_type: Lowest::of(by_probe_type.iter().map(|(name, levels)| (name, overall(levels)))),
-        heading: Lowest::of(headings.map(|(name, share)| (name, share.share))),
+        dimension: Lowest::from_values(dimensions.iter().map(|(name, level)| (name, level.median))),
+        probe_type: Lowest::from_values(probe_types.map(|(name, level)| (name, level.and_then(|level| level.median)))),
+        heading: Lowest::from_values(headings.map(|(name, share)| (name, share.share))),
     }
 }
 

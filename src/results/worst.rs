@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::design::{Design, FixtureInfo};
+use super::files::design::Design;
 use super::files::row::Row;
 use crate::judge::{CriterionId, Score};
 
@@ -96,12 +96,12 @@ struct NameOrder<'d> {
 impl<'d> NameOrder<'d> {
     fn from_design(design: &'d Design) -> NameOrder<'d> {
         let real = design.methods.iter().filter(|method| !method.is_anchor());
-        let probes = |fixture: &'d FixtureInfo| {
+        let probes = design.fixtures.iter().flat_map(|fixture| {
             fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
-        };
+        });
         NameOrder {
             methods: ranked(real.map(|method| method.name.as_str())),
-            probes: ranked(design.fixtures.iter().flat_map(probes)),
+            probes: ranked(probes),
             judges: ranked(design.judges.iter().map(|judge| judge.name.as_str())),
         }
     }

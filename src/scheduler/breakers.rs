@@ -26,6 +26,14 @@ struct Breaker {
     reason: String,
 }
 
+impl Breaker {
+    fn applies(&self, request: &ModelRequest) -> bool {
+        let called = (&request.model, request.operation);
+        self.provider == request.provider
+            && self.only.as_ref().is_none_or(|(model, operation)| (model, *operation) == called)
+    }
+}
+
 /// The breakers of a run, and whether the run is to end. They cancel calls that wait for their turn.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreakers {
@@ -46,12 +54,7 @@ impl CircuitBreakers {
     }
 
     fn reason_for(&self, request: &ModelRequest) -> Option<String> {
-        let applies = |breaker: &&Breaker| {
-            let called = (&request.model, request.operation);
-            breaker.provider == request.provider
-                && breaker.only.as_ref().is_none_or(|(model, operation)| (model, *operation) == called)
-        };
-        self.tripped.borrow().iter().find(applies).map(|breaker| breaker.reason.clone())
+        self.tripped.borrow().iter().find(|breaker| breaker.applies(request)).map(|breaker| breaker.reason.clone())
     }
 
     /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model.

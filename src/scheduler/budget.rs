@@ -39,7 +39,7 @@ impl BudgetLimits {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BudgetReached {
     /// The next request could cost more than is left.
-    #[error("{}", say!("the next request could exceed --max-cost {limit:.2} USD ({spent:.4} USD spent or reserved)", "下一个请求可能超过 --max-cost {limit:.2} USD（已用或预留 {spent:.4} USD）"))]
+    #[error("{}", say!("the next request could exceed the cost limit of {} ({} spent or reserved)", "下一个请求可能超过费用上限 {}（已用或预留 {}）", Usd(*limit), Usd(*spent)))]
     Cost {
         /// The limit, in dollars.
         limit: f64,
@@ -47,7 +47,7 @@ pub enum BudgetReached {
         spent: f64,
     },
     /// All requests allowed were sent.
-    #[error("{}", say!("--max-requests {limit} were sent", "--max-requests {limit} 已用完"))]
+    #[error("{}", say!("the {limit} requests that are allowed were sent", "允许的 {limit} 次请求已用完"))]
     Requests { limit: u64 },
 }
 
@@ -316,11 +316,7 @@ impl Budget {
 const CAUTION: u64 = 2;
 
 /// The most that one request in a lane may cost: the input as estimated, and the longest reply.
-pub(super) fn worst_case(
-    prices: &Prices,
-    (model, lane): (&ModelRef, Lane),
-    (input, output): (Tokens, Tokens),
-) -> Option<Usd> {
+pub(super) fn worst_case(prices: &Prices, model: &ModelRef, lane: Lane, input: Tokens, output: Tokens) -> Option<Usd> {
     let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output)?;
     Some(Usd(worst.0 * prices.lane_ratio(model, lane)))
 }
@@ -351,10 +347,17 @@ impl<'b> BudgetLease<'b> {
     pub(super) fn new(
         budget: &'b Budget,
         prices: &'b Prices,
-        (stage, model, lane): (StageName, &'b ModelRef, Lane),
+        stage: StageName,
+        model: &'b ModelRef,
+        lane: Lane,
         most: (Tokens, Tokens),
     ) -> BudgetLease<'b> {
         BudgetLease { budget, prices, stage, model, lane, most, refusal: Mutex::default(), breakers: None }
+    }
+
+    /// The most that an attempt costs whose reply has so many tokens.
+    fn worst_cost(&self, reply: Tokens) -> Option<Usd> {
+        worst_case(self.prices, self.model, self.lane, self.most.0, reply)
     }
 
     /// The longest reply that is likely, where enough were seen.
@@ -389,9 +392,9 @@ impl AttemptBudget for BudgetLease<'_> {
     type Reservation = Reservation;
 
     fn reserve(&self) -> Option<Reservation> {
-        let (input, longest) = self.most;
-        let cost = |output: Tokens| worst_case(self.prices, (self.model, self.lane), (input, output.min(longest)));
-        match self.budget.reserve(cost(self.likely_reply().unwrap_or(longest)), cost(longest)) {
+        let (_, longest) = self.most;
+        let likely = self.likely_reply().unwrap_or(longest).min(longest);
+        match self.budget.reserve(self.worst_cost(likely), self.worst_cost(longest)) {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
                 *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
@@ -458,7 +461,7 @@ mod tests {
         let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.0 * worst.0)), requests: None });
         let lease =
-            |stage| BudgetLease::new(&budget, &prices, (stage, &model, Lane::Live), (Tokens(1000), Tokens(128_000)));
+            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, (Tokens(1000), Tokens(128_000)));
         let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
         for _ in 0..ENOUGH_REPLIES {
@@ -482,7 +485,7 @@ mod tests {
         let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.5 * worst.0)), requests: None });
         let lease =
-            |stage| BudgetLease::new(&budget, &prices, (stage, &model, Lane::Live), (Tokens(1000), Tokens(128_000)));
+            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, (Tokens(1000), Tokens(128_000)));
         let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
         let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> { (0..64).map_while(|_| lease.reserve()).collect() };
@@ -503,7 +506,7 @@ mod tests {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let lease =
-            BudgetLease::new(&budget, &prices, (StageName::Answer, &model, Lane::Live), (Tokens(1000), Tokens(1000)));
+            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, (Tokens(1000), Tokens(1000)));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
         for bill in [
             AttemptCost::Reported(&used, Lane::Live),
@@ -525,7 +528,7 @@ mod tests {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let lease =
-            BudgetLease::new(&budget, &prices, (StageName::Answer, &model, Lane::Live), (Tokens(1000), Tokens(1000)));
+            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, (Tokens(1000), Tokens(1000)));
         let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
         let used = Usage::default();
         for (held, bill) in

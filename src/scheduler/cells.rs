@@ -120,7 +120,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             Some(Output::Answer(answer)) => answer.truncated,
             _ => self.executor.outputs.answer(task, &key).is_ok_and(|answer| answer.truncated),
         };
-        let failure = || FailedAction {
+        is_truncated.then(|| FailedAction {
             class: Some(ErrorClass::Truncated),
             hint: Some(hint().to_owned()),
             ..FailedAction::new(
@@ -129,8 +129,7 @@ impl<'r, 'e> Cells<'r, 'e> {
                 Some(key),
                 ReadFault::Truncated.to_string(),
             )
-        };
-        is_truncated.then(failure)
+        })
     }
 
     /// Notes that the output of this key is in use at the place of a task. What is stale is explained by what was used there last; that

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
@@ -88,10 +89,6 @@ pub struct Executor<'e> {
     pub shared: Option<&'e SharedCache>,
 }
 
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Executor<'_> {
     /// Describes the entry of an action as it is where rules or the user's program made it: it took no tokens and no money.
     fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
@@ -104,7 +101,7 @@ impl Executor<'_> {
             requested_model: action.work.requested_model(),
             usage: Usage::default(),
             cost: Some(Usd(0.0)),
-            latency_ms: milliseconds(latency),
+            latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             attempts: 1,
             request_id: None,
             coordinate: self.coordinate(action),
@@ -172,7 +169,7 @@ impl Executor<'_> {
         })
     }
 
-    fn read(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
+    fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
         plan::read_output(&self.preparer, &action.task, RawBody { format, bytes })
     }
 
@@ -215,7 +212,7 @@ impl Executor<'_> {
         let before = plan::earlier_output(self.store, &self.coordinate(action), action);
         let mut fresh = match &action.work {
             Work::Ask(request) => self.ask(action, request, breakers).await,
-            Work::Execute(program) => self.run_program(action, self.text(action, &program.stdin)?).await,
+            Work::Execute(program) => self.run_program(action, self.read_input(action, &program.stdin)?).await,
             Work::Compute(computation) => self.compute(action, computation).await,
         }?;
         fresh.resolved.unchanged = before == Some(fresh.resolved.out);
@@ -223,8 +220,9 @@ impl Executor<'_> {
     }
 
     async fn run_program(&self, action: &Action, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
-        let undeclared = || self.failure(action, Blame::Infrastructure, "no program is declared here");
-        let spec = self.command(action).ok_or_else(undeclared)?;
+        let spec = self
+            .command(action)
+            .ok_or_else(|| self.failure(action, Blame::Infrastructure, "no program is declared here"))?;
         self.budget.check().map_err(ExecutionError::OverBudget)?;
         let began = Instant::now();
         // A method answers for its compressor; a search belongs to none.
@@ -248,11 +246,10 @@ impl Executor<'_> {
         spec: &CommandSpec,
         ProgramOutput { stdout, elapsed, .. }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let output = self.read(action, BodyFormat::Local, &stdout);
+        let output = self.read_output(action, BodyFormat::Local, &stdout);
         let reported = output.as_ref().ok().and_then(Output::usage);
         let usage = reported.unwrap_or_default();
-        let model = || ModelRef::parse(spec.model.as_deref()?);
-        let cost = usage.cost.or_else(|| self.prices.cost(&model()?, &usage.tokens));
+        let cost = usage.cost.or_else(|| self.prices.cost(&ModelRef::parse(spec.model.as_deref()?)?, &usage.tokens));
         if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
             self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
@@ -265,7 +262,7 @@ impl Executor<'_> {
         let began = Instant::now();
         let (body, dialect) = match work {
             Computation::Strategy { rule, messages, target_tokens } => {
-                let (rule, target, json) = (*rule, *target_tokens, self.text(action, messages)?);
+                let (rule, target, json) = (*rule, *target_tokens, self.read_input(action, messages)?);
                 let computed = self.on_blocking_pool(action, move || {
                     let messages: Vec<Message> = serde_json::from_str(&json)?;
                     Ok::<_, serde_json::Error>(compress::compute(rule, target, &messages, &count_tokens))
@@ -280,7 +277,7 @@ impl Executor<'_> {
         let (body, meta) = (Bytes::from(body), EntryMeta { dialect, ..self.describe(action, began.elapsed()) });
         let record = self.store.put_reply(action.key, &meta.header(), body.clone()).await?;
         let format = record.body_format();
-        self.note_read(action, record, self.read(action, format, &body))
+        self.note_read(action, record, self.read_output(action, format, &body))
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
@@ -289,12 +286,12 @@ impl Executor<'_> {
         for turn in &request.turns {
             let RequestTurn::Text(_, prompt) = turn else { continue };
             for (name, material) in prompt.values() {
-                values.insert(name, self.text(action, material)?);
+                values.insert(name, self.read_input(action, material)?);
             }
         }
         let stage = action.stage;
         if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) = (stage, request.turns.first()) {
-            values.insert(INSTRUCTIONS, self.prompt_text(action, prompt)?);
+            values.insert(INSTRUCTIONS, self.read_prompt(action, prompt)?);
         }
         self.on_blocking_pool(action, move || stand_in::reply(stage, &values)).await
     }
@@ -306,14 +303,14 @@ impl Executor<'_> {
         request: &ModelRequest,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let call = self.call(action, request)?;
+        let call = self.make_call(action, request)?;
         let repeated = self.repeated_prefix(&call);
         let model = request.model_ref();
         let expected @ (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
         let lane = self.dearest_lane(&call, &model);
-        let lease = BudgetLease::new(self.budget, self.prices, (action.task.stage(), &model, lane), tokens);
+        let lease = BudgetLease::new(self.budget, self.prices, action.task.stage(), &model, lane, tokens);
         let lease = lease.until_blocked(breakers, request);
         let mut attempt = 1;
         loop {
@@ -333,12 +330,12 @@ impl Executor<'_> {
             };
             let (reply, completion) = match asked {
                 Ok(answered) => answered,
-                Err(failure) => return Err(self.not_answered(action, (request, breakers), failure, &lease).await),
+                Err(failure) => return Err(self.not_answered(action, request, breakers, failure, &lease).await),
             };
             match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
                     self.outputs.note_model(action.work.requested_model(), reply.model);
-                    let mut fresh = self.fresh(action, stored.take(), output);
+                    let mut fresh = self.note_output(action, stored.take(), output);
                     fresh.repeated = repeated;
                     fresh.usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
                     return Ok(fresh);
@@ -359,7 +356,8 @@ impl Executor<'_> {
     async fn not_answered(
         &self,
         action: &Action,
-        asked: (&ModelRequest, &CircuitBreakers),
+        request: &ModelRequest,
+        breakers: &CircuitBreakers,
         failure: AskFailure<CacheError>,
         lease: &BudgetLease<'_>,
     ) -> ExecutionError {
@@ -367,7 +365,7 @@ impl Executor<'_> {
             AskFailure::Store(error) => error.into(),
             AskFailure::BudgetExhausted => ExecutionError::OverBudget(lease.refusal()),
             AskFailure::Cancelled => ExecutionError::Cancelled,
-            AskFailure::Call(failure) => self.call_failed(action, asked, failure).await,
+            AskFailure::Call(failure) => self.call_failed(action, request, breakers, failure).await,
         }
     }
 
@@ -378,16 +376,16 @@ impl Executor<'_> {
         request: &ModelRequest,
         spec: &ProviderSpec,
     ) -> Result<(HttpRequest, Tokens, Option<Usd>), ExecutionError> {
-        let call = self.call(action, request)?;
+        let call = self.make_call(action, request)?;
         let model = request.model_ref();
         let (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
-        let tokens = (input, self.longest_reply(&model, &call));
+        let longest = self.longest_reply(&model, &call);
         let built = models::request(spec, &call).map_err(|fault| {
             let class = Some(ErrorClass::Invalid);
             FailedAction { class, ..self.failure(action, Blame::Infrastructure, fault.to_string()) }
         })?;
-        Ok((built, input, worst_case(self.prices, (&model, request.lane), tokens)))
+        Ok((built, input, worst_case(self.prices, &model, request.lane, input, longest)))
     }
 
     /// Reads the stored reply to a request of a batch as that to a live one is read; `None` if it is to be asked again.
@@ -404,16 +402,16 @@ impl Executor<'_> {
             Ok(completion) if completion.truncated && !takes_truncated(action) => Err(ReadFault::Truncated),
             read => read,
         };
-        let read = |completion| plan::read_reply(&self.preparer, &action.task, dialect, &completion);
-        let fault = match completion.map(read) {
+        let read = completion.map(|reply| plan::read_reply(&self.preparer, &action.task, dialect, &reply));
+        let fault = match read {
             Ok(Ok(output)) => {
                 self.outputs.note_model(action.work.requested_model(), read_billing(dialect, &body).model);
-                return Some(Ok(self.fresh(action, Some(record), output)));
+                return Some(Ok(self.note_output(action, Some(record), output)));
             }
             Ok(Err(fault)) => {
                 self.note_unreadable(Some(record), &fault.to_string());
-                let failure = || self.unreadable(action, &fault, fault.to_string());
-                return (action.attempts <= 1).then(|| Err(ExecutionError::from(failure())));
+                let is_last = action.attempts <= 1;
+                return is_last.then(|| Err(self.unreadable(action, &fault, fault.to_string()).into()));
             }
             Err(fault) => fault,
         };
@@ -423,7 +421,7 @@ impl Executor<'_> {
             self.note_unreadable(Some(record), &failure.message);
             return None;
         }
-        Some(Err(self.call_failed(action, (request, breakers), failure).await))
+        Some(Err(self.call_failed(action, request, breakers, failure).await))
     }
 
     /// Refuses early what the model's window cannot hold.
@@ -437,14 +435,11 @@ impl Executor<'_> {
                     input.0,
                     window.0
                 );
-                let hint = Some(
-                    word(
-                        "compress harder, move the point, or use a model with a larger window",
-                        "请压缩更多、移动压缩点，或使用窗口更大的模型",
-                    )
-                    .to_owned(),
+                let hint = word(
+                    "compress harder, move the point, or use a model with a larger window",
+                    "请压缩更多、移动压缩点，或使用窗口更大的模型",
                 );
-                let class = Some(ErrorClass::TooLong);
+                let (class, hint) = (Some(ErrorClass::TooLong), Some(hint.to_owned()));
                 Err(FailedAction { class, hint, ..self.failure(action, Blame::Method, message) }.into())
             }
             _ => Ok(()),
@@ -464,42 +459,36 @@ impl Executor<'_> {
         longest_reply(dialect, &model.model, call.settings.max_output_tokens)
     }
 
-    fn call(&self, action: &Action, request: &ModelRequest) -> Result<Call, ExecutionError> {
-        let text_of = |digest: &Digest| self.outputs.text_of(&action.task, digest);
+    fn make_call(&self, action: &Action, request: &ModelRequest) -> Result<Call, ExecutionError> {
         let mut turns = Vec::new();
         for turn in &request.turns {
             let turn = match turn {
                 RequestTurn::Text(role, prompt) => {
-                    let text = prompt.text_until(answer::QUESTION, &text_of);
-                    let (text, shared) = text.map_err(|error| self.unavailable(action, &error))?;
+                    let (text, shared) = prompt
+                        .text_until(answer::QUESTION, &|digest: &Digest| self.outputs.text_of(&action.task, digest))
+                        .map_err(|error| self.unavailable(action, &error))?;
                     let (shared, own) = at_paragraph(&text, shared);
                     turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
                     Turn::Text { role: *role, text: own.into() }
                 }
-                RequestTurn::Items(material) => Turn::Items(self.text(action, material)?),
-                RequestTurn::Said(role, material) => Turn::Text { role: *role, text: self.text(action, material)? },
-                RequestTurn::Reply(material) => Turn::Reply(self.text(action, material)?),
-                RequestTurn::Results(material) => {
-                    let results: Vec<CallResult> = serde_json::from_str(&self.text(action, material)?)
-                        .map_err(|error| self.unreadable_messages(action, &error))?;
-                    Turn::Results(results.into())
+                RequestTurn::Items(material) => Turn::Items(self.read_input(action, material)?),
+                RequestTurn::Said(role, material) => {
+                    Turn::Text { role: *role, text: self.read_input(action, material)? }
                 }
-                RequestTurn::Messages(material) => {
-                    let messages: Vec<Message> = serde_json::from_str(&self.text(action, material)?)
-                        .map_err(|error| self.unreadable_messages(action, &error))?;
-                    Turn::Messages(messages.into())
-                }
+                RequestTurn::Reply(material) => Turn::Reply(self.read_input(action, material)?),
+                RequestTurn::Results(material) => Turn::Results(self.read_list::<CallResult>(action, material)?.into()),
+                RequestTurn::Messages(material) => Turn::Messages(self.read_list::<Message>(action, material)?.into()),
             };
             turns.push(turn);
         }
         let model = request.model_ref();
         let prefix_uses = action.task.prefix_uses(self.preparer.pipeline(), self.preparer.matrix());
-        let instructions = request.instructions.as_ref().map(|prompt| prompt.text(&text_of)).transpose();
+        let instructions = request.instructions.as_ref().map(|prompt| self.read_prompt(action, prompt));
         Ok(Call {
             model: request.model.clone(),
             operation: request.operation,
             turns,
-            instructions: instructions.map_err(|error| self.unavailable(action, &error))?,
+            instructions: instructions.transpose()?,
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
             tools: request.tools.clone(),
@@ -518,7 +507,8 @@ impl Executor<'_> {
     async fn call_failed(
         &self,
         action: &Action,
-        (request, breakers): (&ModelRequest, &CircuitBreakers),
+        request: &ModelRequest,
+        breakers: &CircuitBreakers,
         failure: CallFailure,
     ) -> ExecutionError {
         // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
@@ -531,18 +521,22 @@ impl Executor<'_> {
         let failure = FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) };
         // before anything is waited for: what waits for its turn would fail alike
         breakers.record(request, &failure);
-        match self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await {
-            Ok(_) => failure.into(),
-            Err(error) => error.into(),
-        }
+        let noted = self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await;
+        noted.map_or_else(ExecutionError::from, |_| failure.into())
     }
 
-    fn text(&self, action: &Action, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
+    /// The text of an input, from the cache where it is another action's output.
+    fn read_input(&self, action: &Action, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
         let text = material.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
         text.map_err(|error| self.unavailable(action, &error).into())
     }
 
-    fn prompt_text(&self, action: &Action, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
+    fn read_list<T: DeserializeOwned>(&self, action: &Action, material: &InputValue) -> Result<Vec<T>, ExecutionError> {
+        let list = serde_json::from_str(&self.read_input(action, material)?);
+        list.map_err(|error| self.unreadable_messages(action, &error).into())
+    }
+
+    fn read_prompt(&self, action: &Action, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
         let text = prompt.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
         text.map_err(|error| self.unavailable(action, &error).into())
     }
@@ -555,7 +549,7 @@ impl Executor<'_> {
         read: Result<Output, Unreadable>,
     ) -> Result<ExecutedOutput, ExecutionError> {
         match read {
-            Ok(output) => Ok(self.fresh(action, Some(record), output)),
+            Ok(output) => Ok(self.note_output(action, Some(record), output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
                 Err(self.unreadable(action, &fault, fault.to_string()).into())
@@ -563,8 +557,8 @@ impl Executor<'_> {
         }
     }
 
-    /// An output as it was read, with what its `record` says of what it took.
-    fn fresh(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
+    /// Notes an output as it was read, and returns it with what its `record` says of what it took.
+    fn note_output(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
         let out = output.digest();
         let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| (record.usage, record.cost));
         if let Some(record) = record {

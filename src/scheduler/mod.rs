@@ -2,9 +2,9 @@
 //! step.
 //!
 //! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (what came of each
-//! task; what follows from it is in `cells` for the matrix, and in `qualification` for the judges' self-tests), `batch` (requests that are sent
-//! in batches), `queue` (models that are away), `breakers`, `stats` (events and counts), `in_flight`, `forecaster`. They
-//! are called downwards; none calls back.
+//! task; what follows from it is in `cells` for the matrix, and in `qualification` for the judges' self-tests), `batch`
+//! (requests that are sent in batches), `queue` (models that are away), `breakers`, `stats` (events and counts) and
+//! `in_flight`. They are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 
@@ -16,7 +16,6 @@ mod supervisor;
 mod program;
 mod prefixes;
 mod execute;
-mod key_set;
 mod in_flight;
 mod queue;
 mod batch;
@@ -24,7 +23,6 @@ mod stats;
 mod cells;
 mod qualification;
 mod tasks;
-mod forecaster;
 mod run;
 
 pub use breakers::TrippedBreaker;

@@ -35,18 +35,19 @@ impl SharedPrefixes {
 
     /// How long the provider is to keep a beginning that so many requests of a stage share.
     pub(super) fn ttl(&self, stage: StageName, model: &ModelRef, uses: u32, client: &Client) -> CacheTtl {
-        let lasts = || {
-            let StageDuration { requests, seconds } = *self.durations.borrow().get(&stage)?;
-            let announced = client
-                .statuses()
-                .into_iter()
-                .find(|status| (&status.provider, &status.model) == (&model.provider, &model.model));
-            let rate = announced.and_then(|status| status.requests_per_minute);
-            Some(seconds.max(rate.map_or(0.0, |rate| requests / rate.max(1) as f64 * 60.0)))
-        };
-        let is_long = || lasts().is_some_and(|seconds| seconds > SHORT_TTL_SECONDS);
         let mut lasting = self.lasting.borrow_mut();
-        let lasting = *lasting.entry((stage, model.clone())).or_insert_with(is_long);
-        if lasting && uses >= USES_THAT_PAY { CacheTtl::Hour } else { CacheTtl::FiveMinutes }
+        let is_lasting = *lasting.entry((stage, model.clone())).or_insert_with(|| {
+            self.expected_seconds(stage, model, client).is_some_and(|seconds| seconds > SHORT_TTL_SECONDS)
+        });
+        if is_lasting && uses >= USES_THAT_PAY { CacheTtl::Hour } else { CacheTtl::FiveMinutes }
+    }
+
+    /// How long a stage is expected to take with a model, as fast as its provider allows.
+    fn expected_seconds(&self, stage: StageName, model: &ModelRef, client: &Client) -> Option<f64> {
+        let StageDuration { requests, seconds } = *self.durations.borrow().get(&stage)?;
+        let mut statuses = client.statuses().into_iter();
+        let announced = statuses.find(|status| (&status.provider, &status.model) == (&model.provider, &model.model));
+        let rate = announced.and_then(|status| status.requests_per_minute);
+        Some(seconds.max(rate.map_or(0.0, |rate| requests / rate.max(1) as f64 * 60.0)))
     }
 }

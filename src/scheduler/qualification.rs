@@ -110,7 +110,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     pub(super) fn cannot_ask(
         &mut self,
         judge: JudgeIx,
-        (error, path): (&PrepareError, Option<&str>),
+        error: &PrepareError,
+        path: Option<&str>,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let stage = StageName::Selftest;
@@ -174,8 +175,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Tasks that still wait; none in a run that ends as it is meant to.
     pub(super) fn drain(&mut self) -> Vec<Task> {
-        let drain = |test: &mut JudgeTest| test.held_back.drain(..).chain(test.waiting.drain(..)).collect::<Vec<_>>();
-        self.judges.iter_mut().flat_map(drain).collect()
+        self.judges.iter_mut().flat_map(|test| test.held_back.drain(..).chain(test.waiting.drain(..))).collect()
     }
 
     /// Judges that failed, in the order of the pipeline.
@@ -187,8 +187,9 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// The dimensions that a judge may not grade, by judge, in the order of the pipeline.
     pub(super) fn unqualified(&self) -> Vec<UnqualifiedJudge> {
         let partly = self.judges.iter().filter(|test| !test.unqualified.is_empty());
-        let named = |test: &JudgeTest| (test.name.clone(), test.unqualified.clone());
-        partly.map(named).map(|(judge, dimensions)| UnqualifiedJudge { judge, dimensions }).collect()
+        let named =
+            partly.map(|test| UnqualifiedJudge { judge: test.name.clone(), dimensions: test.unqualified.clone() });
+        named.collect()
     }
 
     /// Whether a judge failed its self-test, and that ends the run.
@@ -330,7 +331,7 @@ impl JudgeTest {
 mod tests {
     use super::*;
     use crate::action::Digest;
-    use crate::judge::fakes::by_dimension;
+    use crate::judge::by_dimension;
     use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, draw_selftest};
     use base::locale::Locale;
     use std::sync::LazyLock;

@@ -24,17 +24,17 @@ impl<'r> ModelQueue<'r> {
         ModelQueue { client, jobs, in_flight: HashMap::new(), deferred: HashMap::new() }
     }
 
-    /// Whether as much is under way as may be. What waits for a model that is away, or was refused and is sent again
-    /// later, does not count, up to as much again.
+    /// Whether no more may begin. Actions that wait for a model that is away, or that were refused and are sent again
+    /// later, do not count, up to as many as may be under way.
     pub(super) fn is_full(&self, in_flight: usize) -> bool {
         in_flight >= self.jobs && in_flight >= self.jobs + self.stuck().min(self.jobs)
     }
 
     fn stuck(&self) -> usize {
-        let stuck = |(model, count): (&Model, &usize)| {
+        let stuck = self.in_flight.iter().map(|(model, count)| {
             if self.is_unavailable(model) { *count } else { self.client.delayed(&model.0, &model.1).min(*count) }
-        };
-        self.in_flight.iter().map(stuck).sum()
+        });
+        stuck.sum()
     }
 
     fn is_unavailable(&self, (provider, model): &Model) -> bool {
@@ -44,8 +44,8 @@ impl<'r> ModelQueue<'r> {
     /// Whether a model is unavailable, or has only failed so far: it may never have been there.
     fn is_away(&self, model: &Model) -> bool {
         let (provider, name) = model;
-        let has_only_failed = || self.client.delayed(provider, name) > 0 && !self.client.has_answered(provider, name);
-        self.is_unavailable(model) || has_only_failed()
+        self.is_unavailable(model)
+            || (self.client.delayed(provider, name) > 0 && !self.client.has_answered(provider, name))
     }
 
     /// Defers a task whose model is away, if others already wait for it and there is something else to do. Returns an

@@ -13,7 +13,6 @@ use super::breakers::CircuitBreakers;
 use super::budget::BudgetReached;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
-use super::forecaster::Forecaster;
 use super::in_flight::{Ended, InFlight};
 use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest};
 use super::queue::ModelQueue;
@@ -21,7 +20,7 @@ use super::stats::RunStats;
 use super::tasks::Tasks;
 use crate::action::{StageName, Work};
 use crate::pipeline::MatrixCounts;
-use crate::plan::{Action, Frontier, Output, Task};
+use crate::plan::{Action, Assumptions, Frontier, Output, Task, forecast};
 
 /// Cells resolved from the cache in one go, before actions under way get their turn.
 const BATCH: u64 = 256;
@@ -66,7 +65,7 @@ pub async fn run_tasks(
     listener: &mut dyn Listener,
 ) -> Result<Vec<Option<Output>>, RunError> {
     let options = SchedulerOptions { without_cells: true, ..options.clone() };
-    let frontier = Frontier::of_tasks(&executor.preparer, tasks.to_vec());
+    let frontier = Frontier::from_tasks(&executor.preparer, tasks.to_vec());
     EventLoop::new(executor, &options, frontier, listener).drive(stop).await?;
     Ok(tasks.iter().map(|task| executor.cached_output(task)).collect())
 }
@@ -79,7 +78,8 @@ struct EventLoop<'r, 'e> {
     in_flight: InFlight<'r>,
     breakers: Rc<CircuitBreakers>,
     batches: BatchLane<'r, 'e>,
-    forecaster: Forecaster<'r, 'e>,
+    /// Whether the estimate was made, or none is wanted.
+    is_estimated: bool,
     /// Tasks that ask a model, held until the remote has given what it has: so it is known first what has to be paid.
     held: VecDeque<Task>,
     pulls_first: bool,
@@ -102,7 +102,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             in_flight: InFlight::new(),
             breakers,
             batches: BatchLane::new(executor, options),
-            forecaster: Forecaster::new(executor, options),
+            is_estimated: options.without_cells,
             held: VecDeque::new(),
             pulls_first: executor.shared.is_some_and(|shared| shared.has_entries()),
             stats: RunStats::new(listener),
@@ -172,8 +172,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// The next task that is ready, was deferred, or need be held no longer.
     fn next_task(&mut self) -> Option<Task> {
-        let deferred = || self.queue.take();
-        if let Some(task) = self.tasks.next_ready().or_else(deferred) {
+        if let Some(task) = self.tasks.next_ready().or_else(|| self.queue.take()) {
             return Some(task);
         }
         if self.in_flight.is_empty() {
@@ -194,11 +193,12 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             self.held.push_back(action.task);
             return Ok(());
         }
-        self.forecaster.estimate_once(self.batches.held(), &mut self.stats)?;
+        self.estimate_once()?;
         let Some(mut action) = self.tasks.qualify(action, &mut self.stats)? else { return Ok(()) };
         if !self.batches.waits_for(&action) {
-            let submitted = || self.batches.excludes(&action).then_some(SkipReason::Submitted);
-            if let Some(reason) = self.skip_reason(&action.work).or_else(submitted) {
+            let is_submitted = self.batches.excludes(&action);
+            let reason = self.skip_reason(&action.work).or(is_submitted.then_some(SkipReason::Submitted));
+            if let Some(reason) = reason {
                 return self.tasks.skip(action, reason, &mut self.stats);
             }
             match self.queue.defer(action, self.tasks.has_more()) {
@@ -212,6 +212,23 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.stats.emit(&Event::Started { stage: action.task.stage() })?;
         self.in_flight.start(self.executor, action, &self.breakers);
         Ok(())
+    }
+
+    /// Reports the estimate of what is to come, before the first stale action begins: where all is cached nothing needs it.
+    /// Notes what it says of prompts that requests share. What is in open batches is paid for.
+    fn estimate_once(&mut self) -> Result<(), RunError> {
+        if std::mem::replace(&mut self.is_estimated, true) {
+            return Ok(());
+        }
+        let Executor { preparer, store, prices, .. } = *self.executor;
+        let (refresh, submitted) = (&self.options.refresh, self.batches.held());
+        let assumptions = Assumptions { refresh, prices, submitted, reasons: false };
+        // Where a prompt does not render there is no estimate; its cells fail by name.
+        let found = forecast(preparer, store, assumptions).ok();
+        let estimate = found.as_ref().map(|found| found.estimate);
+        self.executor.prefixes.expect(found.map(|found| found.durations).unwrap_or_default());
+        self.stats.note_forecast(estimate);
+        Ok(estimate.iter().try_for_each(|estimate| self.stats.emit(&Event::Estimated(estimate)))?)
     }
 
     /// Whether the output is to be looked for in the remote, which is done once.
@@ -266,8 +283,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 Ok(true)
             }
             Step::Idle(skipped) => {
-                let is_case = |action: &Action| action.task.stage() == StageName::Selftest;
-                let may_release_cells = skipped.iter().any(|(action, _)| is_case(action));
+                let may_release_cells = skipped.iter().any(|(action, _)| action.task.stage() == StageName::Selftest);
                 for (action, reason) in skipped {
                     self.tasks.skip(action, reason, &mut self.stats)?;
                 }

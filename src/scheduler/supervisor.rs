@@ -129,16 +129,17 @@ mod linux {
 
     fn children() -> Vec<Pid> {
         let own = getpid().as_raw_nonzero().get().to_string();
-        let parent_of = |pid: &str| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            // pid (name) state parent …; the name may contain anything
-            let (_, fields) = stat.rsplit_once(") ")?;
-            fields.split(' ').nth(1).map(str::to_owned)
-        };
         let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = names.filter_map(|entry| entry.file_name().into_string().ok());
         let children = pids.filter(|pid| parent_of(pid).is_some_and(|parent| parent == own));
         children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+    }
+
+    fn parent_of(pid: &str) -> Option<String> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // pid (name) state parent …; the name may contain anything
+        let (_, fields) = stat.rsplit_once(") ")?;
+        fields.split(' ').nth(1).map(str::to_owned)
     }
 
     /// Ends this process as the program ended.

@@ -38,8 +38,10 @@ impl<'r, 'e> Tasks<'r, 'e> {
         frontier: Frontier<'e>,
         breakers: Rc<CircuitBreakers>,
     ) -> Tasks<'r, 'e> {
-        let is_usable = |action: Action| executor.store.find(&action.key).is_some_and(|record| record.is_usable());
-        let frontier = frontier.beginning_with(|task| executor.preparer.prepare(task).is_ok_and(is_usable));
+        let frontier = frontier.beginning_with(|task| {
+            let action = executor.preparer.prepare(task).ok();
+            action.and_then(|action| executor.store.find(&action.key)).is_some_and(|record| record.is_usable())
+        });
         let cells = Cells::new(executor, frontier.warming_prompt_caches());
         let judges = JudgeQualification::new(executor, options);
         Tasks { executor, refresh: &options.refresh, cells, judges, breakers }
@@ -74,7 +76,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let refresh = if is_completed { &Refresh::default() } else { self.refresh };
         match plan::look_up(self.executor.store, &self.executor.preparer, &action, refresh) {
             ActionStatus::Cached { resolved, reread, record } => {
-                self.begin_cached(action, (resolved, reread, record), stats)
+                self.begin_cached(action, resolved, reread.as_deref(), &record, stats)
             }
             ActionStatus::Stale => Ok(Some(action)),
         }
@@ -85,15 +87,17 @@ impl<'r, 'e> Tasks<'r, 'e> {
     fn begin_cached(
         &mut self,
         action: Action,
-        (resolved, reread, record): (Resolved, Option<Box<Output>>, Record),
+        resolved: Resolved,
+        reread: Option<&Output>,
+        record: &Record,
         stats: &mut RunStats<'_>,
     ) -> Result<Option<Action>, RunError> {
-        if self.executor.verify(&record, reread.as_deref()).is_err() {
+        if self.executor.verify(record, reread).is_err() {
             return Ok(Some(action));
         }
         let task = &action.task;
         let output = match task {
-            Task::Selftest(_) => match self.executor.outputs.read_record(task, &record) {
+            Task::Selftest(_) => match self.executor.outputs.read_record(task, record) {
                 Ok(output) => Some(output),
                 Err(_) => return Ok(Some(action)),
             },
@@ -111,7 +115,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let pipeline = self.executor.preparer.pipeline();
         let path = CurrentSources::new(pipeline, task).prompt.and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
-            return self.judges.cannot_ask(case.judge, (error, path), stats);
+            return self.judges.cannot_ask(case.judge, error, path, stats);
         }
         let message = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
         let failure = FailedAction::new(task.place(pipeline), task.stage(), None, message);

@@ -57,20 +57,19 @@ fn best_window(lines: &[&str], sizes: &[u64], ranking: &Ranking, limit: u64) -> 
     let mut counts = vec![0_u32; ranking.weights.len()];
     let (mut start, mut used, mut score) = (0, 0, 0.0);
     let (mut best, mut best_score) = (0..0, 0.0);
-    let weight = |term: &usize| ranking.weights.get(*term).map_or(0.0, |(_, weight)| *weight);
     for (end, (terms, length)) in held.iter().zip(sizes).enumerate() {
         used += length;
         for term in terms {
             let Some(count) = counts.get_mut(*term) else { continue };
             *count += 1;
-            score += if *count == 1 { weight(term) } else { 0.0 };
+            score += if *count == 1 { ranking.weight(*term) } else { 0.0 };
         }
         while used > limit && start < end {
             used -= sizes.get(start).copied().unwrap_or_default();
             for term in held.get(start).into_iter().flatten() {
                 let Some(count) = counts.get_mut(*term) else { continue };
                 *count -= 1;
-                score -= if *count == 0 { weight(term) } else { 0.0 };
+                score -= if *count == 0 { ranking.weight(*term) } else { 0.0 };
             }
             start += 1;
         }

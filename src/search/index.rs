@@ -29,6 +29,13 @@ pub struct Ranking {
     pub(super) weights: Vec<(Term, f64)>,
 }
 
+impl Ranking {
+    /// The weight of a term by its place among [`Ranking::weights`].
+    pub(super) fn weight(&self, term: usize) -> f64 {
+        self.weights.get(term).map_or(0.0, |(_, weight)| *weight)
+    }
+}
+
 impl SearchIndex {
     /// Indexes texts, each at its position.
     pub fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> SearchIndex {
@@ -80,14 +87,14 @@ impl SearchIndex {
 
     fn postings_in(&self, term: Term, range: &Range<usize>) -> &[(u32, u32)] {
         let all = self.postings.get(&term).map_or(&[][..], Vec::as_slice);
-        let until = |end: usize| all.partition_point(|(position, _)| (*position as usize) < end);
-        all.get(until(range.start)..until(range.end)).unwrap_or_default()
+        let [from, to] = [range.start, range.end].map(|end| all.partition_point(|(at, _)| (*at as usize) < end));
+        all.get(from..to).unwrap_or_default()
     }
 
     /// The terms of all texts in a range.
     fn length(&self, range: &Range<usize>) -> f64 {
-        let before = |position: usize| self.terms_before.get(position).copied().unwrap_or_default();
-        before(range.end).saturating_sub(before(range.start)) as f64
+        let [start, end] = [range.start, range.end].map(|at| self.terms_before.get(at).copied().unwrap_or_default());
+        end.saturating_sub(start) as f64
     }
 }
 

@@ -164,7 +164,7 @@ impl Sample {
 
     /// The input from a results folder alone.
     pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
-        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), (&self.rows, &*self.read_rows))
+        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), &self.rows, &*self.read_rows)
     }
 
     pub(crate) fn input(&self) -> PageInput<'_> {

@@ -13,7 +13,7 @@ use super::brain;
 /// Cells of one run: four fixtures, ten probes, one method.
 pub const CELLS: usize = 40;
 /// Cases of one judge's self-test.
-pub const SELFTEST: usize = 55;
+pub const SELFTEST: usize = compeval::judge::SELFTEST_CASES;
 
 const FIXTURES: usize = 4;
 const PROBES: usize = 10;

@@ -83,7 +83,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
     let mut server = Limiters::new(&world.limits, world.noise);
     let shares = world.limits.iter().all(|limit| !limit.is_per_model);
     let groups = if shares { 1 } else { world.models };
-    let group = || Group { requests: RateEstimator::of_requests(false), input: RateEstimator::of_tokens() };
+    let group = || Group { requests: RateEstimator::for_requests(false), input: RateEstimator::for_tokens() };
     let mut processes: Vec<Vec<Group>> = (0..world.processes).map(|_| (0..groups).map(|_| group()).collect()).collect();
     let (mut in_flight, mut turns) = (vec![0; world.processes], vec![0; world.processes]);
     let mut connections = vec![0; world.processes];
@@ -136,7 +136,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 let Group { requests, input } = &mut processes[process][group];
                 for (estimator, announced) in [&mut *requests, &mut *input].into_iter().zip(announced) {
                     if let Some([limit, remaining, reset]) = announced {
-                        estimator.announced((limit, 1.0), Some(remaining), Some(reset), now);
+                        estimator.announced(limit, 1.0, Some(remaining), Some(reset), now);
                     }
                 }
                 match refused {

@@ -3,7 +3,7 @@
 use compeval_stats::{RunValues, run_values};
 
 pub(crate) const RUNS: usize = 3;
-/// Items that measure each of six dimensions, out of ten.
+/// Items that measure each dimension, out of ten; as many as the judge's dimensions, which this crate does not know.
 pub(crate) const ITEMS: [usize; 6] = [10, 7, 3, 10, 5, 10];
 /// Weights of the two criteria of a dimension.
 pub(crate) const WEIGHTS: [f64; 2] = [0.6, 0.4];

@@ -51,9 +51,10 @@ pub fn place_of(text: &str, part: &str) -> Range<usize> {
 
 /// The name among `known` that `name` was probably meant to be.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let near = |candidate: &&str| strsim::jaro_winkler(&name.to_lowercase(), candidate);
-    let best = known.iter().max_by(|a, b| near(a).total_cmp(&near(b)))?;
-    (near(best) >= 0.75).then_some(*best)
+    let name = name.to_lowercase();
+    let likeness = known.iter().map(|candidate| (*candidate, strsim::jaro_winkler(&name, candidate)));
+    let (best, likeness) = likeness.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    (likeness >= 0.75).then_some(best)
 }
 
 /// A sentence that names the nearest of `known`, or all of them.

@@ -57,12 +57,8 @@ pub struct StagedFile {
 impl StagedFile {
     /// Writes the bytes, durably, in the folder of `path`. API keys are redacted.
     pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<StagedFile, FileError> {
-        let folder = folder_of(path);
-        let fault = |e| FileError::new("write", path, e);
-        fs::create_dir_all(folder).map_err(fault)?;
-        let mut file = temporary_in(folder).map_err(fault)?;
-        file.write_all(&redact_bytes(bytes.as_ref())).map_err(fault)?;
-        file.as_file().sync_all().map_err(fault)?;
+        let written = write_temporary(folder_of(path), bytes.as_ref());
+        let file = written.map_err(|e| FileError::new("write", path, e))?;
         Ok(StagedFile { file, path: path.to_owned() })
     }
 
@@ -75,10 +71,19 @@ impl StagedFile {
 
     /// Gives it its name. The name is durable after [`sync_folder`].
     pub fn commit(self) -> Result<(), FileError> {
-        let fault = |e| FileError::new("write", &self.path, e);
-        open_to_others(self.file.path()).map_err(fault)?;
-        self.file.persist(&self.path).map(drop).map_err(|e| fault(e.error))
+        let opened = open_to_others(self.file.path());
+        let named = opened.and_then(|()| self.file.persist(&self.path).map_err(|e| e.error));
+        named.map(drop).map_err(|e| FileError::new("write", &self.path, e))
     }
+}
+
+/// A temporary file in `folder`, which is created if need be, with the bytes on disk.
+fn write_temporary(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+    fs::create_dir_all(folder)?;
+    let mut file = temporary_in(folder)?;
+    file.write_all(&redact_bytes(bytes))?;
+    file.as_file().sync_all()?;
+    Ok(file)
 }
 
 /// A temporary file in `folder`.
@@ -88,10 +93,12 @@ pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 
 /// A temporary file with `text` that another program edits; it is removed when dropped.
 pub fn temporary_file(text: &str, suffix: &str) -> Result<tempfile::NamedTempFile, FileError> {
-    let fault = |error| FileError::new("write", &std::env::temp_dir(), error);
-    let mut file = tempfile::Builder::new().prefix("compeval-").suffix(suffix).tempfile().map_err(fault)?;
-    file.write_all(&redact_bytes(text.as_bytes())).map_err(fault)?;
-    Ok(file)
+    let created = tempfile::Builder::new().prefix("compeval-").suffix(suffix).tempfile();
+    let written = created.and_then(|mut file| {
+        file.write_all(&redact_bytes(text.as_bytes()))?;
+        Ok(file)
+    });
+    written.map_err(|error| FileError::new("write", &std::env::temp_dir(), error))
 }
 
 /// Whether a file of this name is what a process left behind that was killed while it wrote.
@@ -159,15 +166,12 @@ pub fn private_options() -> fs::OpenOptions {
 pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     if !is_private(old) {
-        let share = |path: &Path, like: u32| {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(path, fs::Permissions::from_mode(like)).map_err(|e| FileError::new("share", path, e))
-        };
         let mode = mode(old).unwrap_or(0o755);
-        share(new, mode)?;
+        set_mode(new, mode).map_err(|e| FileError::new("share", new, e))?;
         for file in fs::read_dir(new).into_iter().flatten().flatten() {
             if file.file_type().is_ok_and(|kind| kind.is_file()) {
-                share(&file.path(), mode & 0o644)?;
+                let path = file.path();
+                set_mode(&path, mode & 0o644).map_err(|e| FileError::new("share", &path, e))?;
             }
         }
     }
@@ -180,14 +184,13 @@ pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
 pub fn close_files(folder: &Path) {
     #[cfg(unix)]
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_private(folder)) {
-        use std::os::unix::fs::PermissionsExt;
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_symlink() {
             continue;
         }
         // The folder around it is closed already.
         let mode = if kind.is_dir() { 0o700 } else { 0o600 };
-        let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode));
+        let _ = set_mode(&entry.path(), mode);
         if kind.is_dir() {
             close_files(&entry.path());
         }
@@ -199,6 +202,11 @@ pub fn close_files(folder: &Path) {
 #[cfg(unix)]
 fn mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|found| std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777)
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
 /// Whether only its owner can enter a folder.
@@ -215,11 +223,10 @@ fn is_private(_: &Path) -> bool {
 /// Temporary files are private to their owner. A finished file is as open as its folder.
 #[cfg(unix)]
 fn open_to_others(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     if is_private(folder_of(path)) {
         return Ok(());
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+    set_mode(path, 0o644)
 }
 
 #[cfg(not(unix))]
@@ -231,9 +238,10 @@ fn open_to_others(_: &Path) -> io::Result<()> {
 #[cfg(unix)]
 pub fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let id = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
-    let open = id(file.metadata());
-    open.is_some() && open == id(fs::metadata(path))
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
 }
 
 /// An open file cannot be removed here.
@@ -354,11 +362,17 @@ impl FileLock {
 
 /// A folder of this user for what the processes of all projects share; `None` where there is none.
 pub fn user_folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let base = variable("XDG_RUNTIME_DIR").or_else(cache).or_else(|| variable("LOCALAPPDATA"))?;
+    let base = folder_from_env("XDG_RUNTIME_DIR")
+        .or_else(|| folder_from_env("XDG_CACHE_HOME"))
+        .or_else(|| Some(folder_from_env("HOME")?.join(".cache")))
+        .or_else(|| folder_from_env("LOCALAPPDATA"))?;
     let folder = base.join("compeval");
     create_private_folder(&folder).ok().map(|()| folder)
+}
+
+/// The folder that an environment variable names.
+fn folder_from_env(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// The command of this process, as the user typed it.
@@ -370,12 +384,10 @@ pub fn this_command() -> String {
 fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
     let since = crate::clock::now().strftime("%Y-%m-%d %H:%M:%S UTC");
     let command: String = command.chars().filter(|c| !c.is_control()).collect();
-    let write = |file: &mut File| {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        write!(file, "`compeval {command}` (process {}, since {since})", std::process::id())
-    };
-    write(file).or_else(|error| if is_out_of_space(&error) { Ok(()) } else { Err(error) })
+    let emptied = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
+    let written =
+        emptied.and_then(|_| write!(file, "`compeval {command}` (process {}, since {since})", std::process::id()));
+    written.or_else(|error| if is_out_of_space(&error) { Ok(()) } else { Err(error) })
 }
 
 fn read_holder(file: &mut File) -> String {
@@ -409,15 +421,13 @@ pub enum Shortage {
 impl Shortage {
     /// What the text of an error says is short: libraries pass errors on as texts.
     pub fn in_text(text: &str) -> Option<Shortage> {
-        let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
-        match () {
-            () if says(&["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]) => {
-                Some(Shortage::Space)
-            }
-            () if says(&["File too large", "os error 27)"]) => Some(Shortage::FileSize),
-            () if says(&["Too many open files", "os error 24)", "os error 23)"]) => Some(Shortage::OpenFiles),
-            () if says(&["Read-only file system", "os error 30)"]) => Some(Shortage::ReadOnly),
-            () => None,
-        }
+        const SIGNS: [(Shortage, &[&str]); 4] = [
+            (Shortage::Space, &["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]),
+            (Shortage::FileSize, &["File too large", "os error 27)"]),
+            (Shortage::OpenFiles, &["Too many open files", "os error 24)", "os error 23)"]),
+            (Shortage::ReadOnly, &["Read-only file system", "os error 30)"]),
+        ];
+        let found = SIGNS.iter().find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)));
+        found.map(|(shortage, _)| *shortage)
     }
 }

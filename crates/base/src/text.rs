@@ -1,4 +1,6 @@
-//! Short forms of texts, places in them, and patterns.
+//! Short forms of texts, places in them, patterns, and control characters.
+
+use std::borrow::Cow;
 
 use regex::Regex;
 use serde_json::Value;
@@ -19,8 +21,14 @@ pub fn one_line(text: &str) -> String {
 /// `12345` as `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let comma = |place: usize| if place > 0 && place % 3 == digits.len() % 3 { "," } else { "" };
-    digits.chars().enumerate().map(|(place, digit)| format!("{}{digit}", comma(place))).collect()
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && place % 3 == digits.len() % 3 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// Compiles a pattern that is part of the program.
@@ -51,4 +59,29 @@ pub fn each_string(value: &mut Value, edit: &mut dyn FnMut(&mut String)) {
         Value::Object(object) => object.values_mut().for_each(|item| each_string(item, edit)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Whether a character is shown as an escape, in terminals and on pages: texts of models, providers, files and fixtures may
+/// hold any control character, and these move cursors, write clipboards, or show one text and paste another.
+///
+/// C0 without line break and tab, C1, bidirectional controls, and what takes no room, since text can be hidden in it.
+/// Joiners are not among them: scripts and emoji need them.
+pub fn is_shown_escaped(c: char) -> bool {
+    let is_bidi = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let is_invisible =
+        matches!(c, '\u{180E}' | '\u{200B}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}')
+            || matches!(c, '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}');
+    is_bidi || is_invisible || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// `text` with its control characters as visible escapes.
+pub fn escape_controls(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_shown_escaped) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_shown_escaped(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown.into()
 }

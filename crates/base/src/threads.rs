@@ -17,17 +17,18 @@ pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce
 pub fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let processors = thread::available_parallelism().map_or(1, usize::from).min(count);
     let next = AtomicUsize::new(0);
-    let work = || {
-        let numbers =
-            std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count));
-        numbers.map(|number| (number, of(number))).collect::<Vec<(usize, T)>>()
-    };
     let mut results: Vec<(usize, T)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(|| take_numbers(&next, count, &of))).collect();
         workers.into_iter().flat_map(|worker| resume_panic(worker.join())).collect()
     });
     results.sort_unstable_by_key(|(number, _)| *number);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The work of one thread: the numbers that it got, with their results.
+fn take_numbers<T>(next: &AtomicUsize, count: usize, of: &impl Fn(usize) -> T) -> Vec<(usize, T)> {
+    let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count));
+    numbers.map(|number| (number, of(number))).collect()
 }
 
 fn resume_panic<T>(result: thread::Result<T>) -> T {

@@ -3,6 +3,7 @@
 //! No arithmetic here turns an unknown number into 0. What was not reported stays `None` up to the printed table, which
 //! shows a dash.
 
+use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
@@ -44,6 +45,28 @@ impl Add for Usd {
     }
 }
 
+/// As people read it: `$0`, `$1.50`, and below a cent `$0.0040` or `<$0.0001`. `money` in `assets/report/dom.js` writes the
+/// same.
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, amount) = (if self.0 < 0.0 { "-" } else { "" }, self.0.abs());
+        if amount == 0.0 {
+            f.pad("$0")
+        } else if amount < 0.00005 {
+            f.pad(&format!("{sign}<$0.0001"))
+        } else if amount < 0.01 {
+            f.pad(&format!("{sign}${amount:.4}"))
+        } else {
+            f.pad(&format!("{sign}${amount:.2}"))
+        }
+    }
+}
+
+/// An amount as people read it; what is unknown is a dash, never 0.
+pub fn money(amount: Option<Usd>) -> String {
+    amount.map_or_else(|| "–".to_owned(), |amount| amount.to_string())
+}
+
 impl AddAssign for Usd {
     fn add_assign(&mut self, other: Usd) {
         *self = *self + other;
@@ -71,14 +94,13 @@ pub struct Usage {
 impl Usage {
     /// This usage minus `other`. A number is unknown if either is.
     pub fn without(&self, other: &Usage) -> Usage {
-        let left = |all: Option<Tokens>, part: Option<Tokens>| Some(Tokens(all?.0.saturating_sub(part?.0)));
         Usage {
-            input: left(self.input, other.input),
-            cached_input: left(self.cached_input, other.cached_input),
-            cache_write: left(self.cache_write, other.cache_write),
-            cache_write_hour: left(self.cache_write_hour, other.cache_write_hour),
-            output: left(self.output, other.output),
-            reasoning: left(self.reasoning, other.reasoning),
+            input: subtract_known(self.input, other.input),
+            cached_input: subtract_known(self.cached_input, other.cached_input),
+            cache_write: subtract_known(self.cache_write, other.cache_write),
+            cache_write_hour: subtract_known(self.cache_write_hour, other.cache_write_hour),
+            output: subtract_known(self.output, other.output),
+            reasoning: subtract_known(self.reasoning, other.reasoning),
         }
     }
 }
@@ -98,7 +120,24 @@ impl Add for Usage {
     }
 }
 
+fn subtract_known(all: Option<Tokens>, part: Option<Tokens>) -> Option<Tokens> {
+    Some(Tokens(all?.0.saturating_sub(part?.0)))
+}
+
 /// The sum of two possibly unknown amounts: unknown if either is.
 pub fn add_known<T: Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
     Some(a? + b?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_amount_is_written_as_nothing_and_no_unknown_one_as_zero() {
+        assert_eq!(money(None), "–");
+        let amounts = [0.0, 0.000_01, 0.004, 0.009_99, 0.01, 1.5, 1234.5, -0.5].map(|amount| Usd(amount).to_string());
+        assert_eq!(amounts, ["$0", "<$0.0001", "$0.0040", "$0.0100", "$0.01", "$1.50", "$1234.50", "-$0.50"]);
+        assert_eq!(format!("{:>6}|", Usd(0.0)), "    $0|");
+    }
 }

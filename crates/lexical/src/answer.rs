@@ -34,8 +34,8 @@ const ROOM: u64 = 1000;
 pub fn answer(context: &str, question: &str, instructions: &str) -> String {
     let form = AnswerFormat::from_instructions(instructions);
     let passages = passages(context);
-    let size = |passage: &Passage| estimate_tokens(&passage.text).0 + 1;
-    if form.passages < passages.len() || passages.iter().map(size).sum::<u64>() > form.tokens {
+    let size: u64 = passages.iter().map(|passage| estimate_tokens(&passage.text).0 + 1).sum();
+    if form.passages < passages.len() || size > form.tokens {
         return Retriever::new(passages).answer(question, form);
     }
     if passages.is_empty() {
@@ -51,13 +51,13 @@ pub fn search(context: &str, question: &str) -> Option<String> {
     let asked = terms(question);
     let passages = passages(context);
     let held: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
-    let shared = |at: usize| {
-        let beside =
-            held.get(at + 1).filter(|_| passages.get(at).map(|p| p.block) == passages.get(at + 1).map(|p| p.block));
-        let has = |term: &&Term| held.get(at).into_iter().chain(beside).any(|terms| terms.contains(term));
-        asked.iter().filter(has).count()
-    };
-    let best = (0..held.len()).map(shared).max().unwrap_or_default();
+    let mut best = 0;
+    for (at, (passage, own)) in passages.iter().zip(&held).enumerate() {
+        let goes_on = passages.get(at + 1).is_some_and(|next| next.block == passage.block);
+        let beside = held.get(at + 1).filter(|_| goes_on);
+        let shared = asked.iter().filter(|term| [own].into_iter().chain(beside).any(|terms| terms.contains(term)));
+        best = best.max(shared.count());
+    }
     (best * 2 < asked.len()).then(|| format!("SEARCH: {}", one_line(question)))
 }
 
@@ -112,13 +112,14 @@ impl Retriever {
     }
 
     fn asked(&self, question: &str) -> Vec<QueryTerm> {
+        terms(question).into_iter().map(|term| QueryTerm { weight: self.weight(term), term }).collect()
+    }
+
+    fn weight(&self, term: Term) -> f64 {
         let all = self.passages.len() as f64;
-        let weight = |term: &Term| {
-            let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
-            // What occurs nowhere weighs as much as what occurs once: it is missing from every answer.
-            ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
-        };
-        terms(question).into_iter().map(|term| QueryTerm { weight: weight(&term), term }).collect()
+        let holding = self.postings.get(&term).map_or(0.0, |list| list.len() as f64);
+        // What occurs nowhere weighs as much as what occurs once: it is missing from every answer.
+        ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
     }
 
     /// The BM25 score of every passage.
@@ -177,13 +178,17 @@ impl Retriever {
 
     /// The score of a passage with what its neighbours in the block hold.
     fn around(&self, at: usize, own: &[f64]) -> f64 {
-        let block = |at: usize| self.passages.get(at).map(|p| p.block);
-        let beside = |other: Option<usize>| {
-            other.filter(|other| block(*other) == block(at)).and_then(|other| own.get(other)).copied().unwrap_or(0.0)
-        };
-        let near = beside(at.checked_sub(1)).max(beside(Some(at + 1)));
-        let far = beside(at.checked_sub(2)).max(beside(Some(at + 2)));
+        let [near, far] = [1, 2].map(|distance| {
+            let before = at.checked_sub(distance).map_or(0.0, |before| self.score_beside(at, before, own));
+            before.max(self.score_beside(at, at + distance, own))
+        });
         own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
+    }
+
+    /// The score of the passage at `other` if it is in the block of the one at `at`, else 0.
+    fn score_beside(&self, at: usize, other: usize, own: &[f64]) -> f64 {
+        let is_same_block = self.passages.get(other).map(|p| p.block) == self.passages.get(at).map(|p| p.block);
+        own.get(other).copied().filter(|_| is_same_block).unwrap_or(0.0)
     }
 
     fn is_redundant(&self, chosen: &[usize], at: usize) -> bool {
@@ -236,17 +241,18 @@ impl AnswerFormat {
 
     fn from_instructions(instructions: &str) -> AnswerFormat {
         let lower = instructions.to_lowercase();
-        let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let is_one = has_any(&lower, "one sentence|single sentence|one line|single line|一句话");
         AnswerFormat {
             tokens: limit(instructions).unwrap_or(ROOM),
-            passages: if any(&["one sentence", "single sentence", "one line", "single line", "一句话"]) {
-                1
-            } else {
-                usize::MAX
-            },
-            list: any(&["bullet", "as a list", "列表"]),
+            passages: if is_one { 1 } else { usize::MAX },
+            list: has_any(&lower, "bullet|as a list|列表"),
         }
     }
+}
+
+/// Whether a text has one of the words, which stand between bars.
+fn has_any(text: &str, words: &str) -> bool {
+    words.split('|').any(|word| text.contains(word))
 }
 
 /// Whether a good part of a text is ideographs.
@@ -288,9 +294,11 @@ struct QuestionKinds {
 impl QuestionKinds {
     fn from_question(question: &str) -> QuestionKinds {
         let lower = question.to_lowercase();
-        let any = |words: &str| words.split('|').any(|word| lower.contains(word));
-        let wanted = KINDS.iter().filter(|(words, ..)| any(words)).map(|(_, factor, holds)| (*factor, *holds));
-        QuestionKinds { of_user: any(USER), wanted: wanted.collect() }
+        let wanted = KINDS.iter().filter(|(words, ..)| has_any(&lower, words));
+        QuestionKinds {
+            of_user: has_any(&lower, USER),
+            wanted: wanted.map(|(_, factor, holds)| (*factor, *holds)).collect(),
+        }
     }
 
     fn factor(&self, text: &str) -> f64 {

@@ -28,15 +28,11 @@ impl Demands {
     /// `names_superseded`: whether the answer names a superseded value, as past or as current.
     pub(super) fn read(question: &str, response: &str, names_superseded: bool) -> Demands {
         let lines: Vec<&str> = response.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let named = |pattern: &Regex| {
-            let found = pattern.captures(question)?;
-            found.iter().skip(1).flatten().next().map(|found| found.as_str().to_owned())
-        };
-        let bullets = named(&BULLETS).and_then(|word| number(&word));
+        let bullets = first_group(&BULLETS, question).and_then(number);
         let form = [
             bullets.map(|due| lines.len() == due && lines.iter().all(|line| line.starts_with(['-', '*', '•']))),
             ONE_LINE.is_match(question).then_some(lines.len() == 1),
-            named(&OPENING).map(|opening| response.starts_with(&opening)),
+            first_group(&OPENING, question).map(|opening| response.starts_with(opening)),
         ];
         let constraints = [
             NO_FILES.is_match(question).then(|| paths(response).next().is_none()),
@@ -44,6 +40,13 @@ impl Demands {
         ];
         Demands { form: share(&form), constraints: share(&constraints) }
     }
+}
+
+/// What the first group that takes part in the match holds.
+fn first_group<'q>(pattern: &Regex, question: &'q str) -> Option<&'q str> {
+    let found = pattern.captures(question)?;
+    let group = found.iter().skip(1).flatten().next()?;
+    Some(group.as_str())
 }
 
 fn share(demands: &[Option<bool>]) -> Option<f64> {
@@ -55,8 +58,8 @@ fn share(demands: &[Option<bool>]) -> Option<f64> {
 fn number(word: &str) -> Option<usize> {
     const ENGLISH: [&str; 9] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     const CHINESE: [&str; 9] = ["一", "两", "三", "四", "五", "六", "七", "八", "九"];
-    let place = |words: [&str; 9]| words.iter().position(|known| *known == word).map(|place| place + 1);
-    word.parse().ok().or_else(|| place(ENGLISH)).or_else(|| place(CHINESE))
+    let place = [ENGLISH, CHINESE].iter().find_map(|words| words.iter().position(|known| *known == word));
+    word.parse().ok().or(place.map(|place| place + 1))
 }
 
 #[cfg(test)]

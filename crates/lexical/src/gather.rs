@@ -91,11 +91,11 @@ impl Entry {
 pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
     let notes = SessionNotes::from_messages(span);
     let mut gathered = EntryCollector { entries, focus: terms(focus) };
-    gathered.files(&notes);
-    gathered.failures(&notes);
-    gathered.values(&notes);
-    gathered.words(span);
-    gathered.ending(span);
+    gathered.add_files(&notes);
+    gathered.add_failures(&notes);
+    gathered.add_values(&notes);
+    gathered.add_words(span);
+    gathered.add_ending(span);
 }
 
 /// What the user demands, and what was decided, counts against other words.
@@ -120,7 +120,7 @@ impl EntryCollector<'_> {
         self.entries.push(Entry { kind, text, score, order });
     }
 
-    fn files(&mut self, notes: &SessionNotes) {
+    fn add_files(&mut self, notes: &SessionNotes) {
         for file in notes.lasting_files().into_iter().filter(|file| !file.deleted) {
             let created = file.created
                 || self.entries.iter().any(|known| known.kind == Kind::Created && known.path() == file.path);
@@ -141,7 +141,7 @@ impl EntryCollector<'_> {
         }
     }
 
-    fn failures(&mut self, notes: &SessionNotes) {
+    fn add_failures(&mut self, notes: &SessionNotes) {
         for failure in &notes.failures {
             let command = shortened(&failure.command, 90);
             let lines: Vec<String> =
@@ -151,7 +151,7 @@ impl EntryCollector<'_> {
     }
 
     /// Settings: the value seen last stands, older ones go.
-    fn values(&mut self, notes: &SessionNotes) {
+    fn add_values(&mut self, notes: &SessionNotes) {
         for (key, value) in &notes.values {
             self.entries.retain(|known| {
                 known.kind != Kind::State || rules::assignment(&known.text).is_none_or(|(old, _)| old != key)
@@ -162,7 +162,7 @@ impl EntryCollector<'_> {
         }
     }
 
-    fn words(&mut self, span: &[Message]) {
+    fn add_words(&mut self, span: &[Message]) {
         let last = span.len().max(1) as f64;
         for (index, message) in span.iter().enumerate() {
             let late = index as f64 / last;
@@ -171,7 +171,7 @@ impl EntryCollector<'_> {
             }
             for sentence in statements(&message.content) {
                 match message.role {
-                    Role::User => self.asked(&sentence),
+                    Role::User => self.add_request(&sentence),
                     Role::Assistant => self.add_statement(&sentence, late),
                     Role::System | Role::Tool => {}
                 }
@@ -179,7 +179,7 @@ impl EntryCollector<'_> {
         }
     }
 
-    fn asked(&mut self, sentence: &str) {
+    fn add_request(&mut self, sentence: &str) {
         let text = shortened(sentence, 320);
         if rules::states_demand(sentence) {
             self.add(Kind::Demand, format!("\"{text}\""), DEMANDED);
@@ -201,11 +201,10 @@ impl EntryCollector<'_> {
     }
 
     /// What the session ends with is what goes on: the last words of both speakers.
-    fn ending(&mut self, span: &[Message]) {
+    fn add_ending(&mut self, span: &[Message]) {
         let near_end = span.len() - span.len() / 4;
-        let last = |role: Role| span.iter().enumerate().rev().find(|(_, m)| m.role == role && !m.content.is_empty());
-        let user = last(Role::User).filter(|(at, _)| *at >= near_end);
-        for (_, message) in [user, last(Role::Assistant)].into_iter().flatten() {
+        let user = last_words(span, Role::User).filter(|(at, _)| *at >= near_end);
+        for (_, message) in [user, last_words(span, Role::Assistant)].into_iter().flatten() {
             let ending: Vec<&str> = rules::sentences(&message.content).collect();
             for sentence in ending.iter().rev().take(3).rev() {
                 let text = shortened(sentence, 320);
@@ -214,6 +213,11 @@ impl EntryCollector<'_> {
             }
         }
     }
+}
+
+/// The last message of a speaker that has text, with its place.
+fn last_words(span: &[Message], role: Role) -> Option<(usize, &Message)> {
+    span.iter().enumerate().rev().find(|(_, message)| message.role == role && !message.content.is_empty())
 }
 
 /// The sentences of a text; a very short one that demands nothing is joined to the one before it.

@@ -88,38 +88,26 @@ struct FoundFact {
     in_reason: bool,
 }
 
-fn find(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
-    let response = graded.answer.trim();
-    if graded.expected_facts.is_empty() {
-        return find_words(graded, locale);
+impl FoundFact {
+    /// What stands for a fact where none is known. It counts wherever it is.
+    fn placeless(asserted: bool) -> FoundFact {
+        FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true }
     }
-    let folded = fold(response);
-    let reads_rejection = !asks_for_rejection(graded.question);
-    let lines: Vec<(&str, String)> = response.lines().map(|line| (line, fold(line))).collect();
-    let finders = FactFinder::all(graded.expected_facts);
-    let expected = graded.expected_facts.iter().zip(&finders);
-    let facts: Vec<FoundFact> =
-        expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, reads_rejection)).collect();
-    let outdated = stale(response, graded.superseded_facts, &finders);
-    let words = reason(graded.expected_facts, &facts, &outdated, locale);
-    let names_superseded = FactFinder::all(graded.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
-    let demands = Demands::read(graded.question, response, names_superseded);
-    LiteralGrade { stale: outdated.len(), demands, words, facts }
 }
 
 /// The superseded facts that the answer states as if they still held.
-fn stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder]) -> Vec<&'f Fact> {
+fn find_stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder]) -> Vec<&'f Fact> {
     let current = stated_as_current(response, &FactFinder::all(superseded), expected);
     superseded.iter().zip(current).filter(|(_, is_current)| *is_current).map(|(fact, _)| fact).collect()
 }
 
 /// No facts are known: words of the reference answer stand for them, or, without it, what of the answer its context has.
-fn find_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
+fn grade_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
     let response = graded.answer.trim();
     let demands = Demands::read(graded.question, response, false);
     let reference = graded.reference_answer;
     if reference.is_some_and(admits) {
-        return unanswerable(response, demands, locale);
+        return grade_unanswerable(response, demands, locale);
     }
     let context = graded.context.unwrap_or(graded.question);
     let (expected, text) = reference.map_or((response, context), |reference| (reference, response));
@@ -139,8 +127,7 @@ fn find_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
             format!("按字面匹配，正确答案未知。回答的词语中，上下文包含 {count} 个，共 {all} 个。"),
         ),
     };
-    let fact = |asserted| FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    LiteralGrade { facts: found.into_iter().map(fact).collect(), stale: 0, demands, words }
+    LiteralGrade { facts: found.into_iter().map(FoundFact::placeless).collect(), stale: 0, demands, words }
 }
 
 /// The characters of an answer in which an admission counts; further on, the words may be quoted ones.
@@ -153,7 +140,7 @@ fn admits(text: &str) -> bool {
 }
 
 /// The material does not hold the answer: to say so is all there is to do right, as if it were the one expected fact.
-fn unanswerable(response: &str, demands: Demands, locale: Locale) -> LiteralGrade {
+fn grade_unanswerable(response: &str, demands: Demands, locale: Locale) -> LiteralGrade {
     let asserted = admits(response);
     let words = match asserted {
         true => locale.pick(
@@ -165,9 +152,7 @@ fn unanswerable(response: &str, demands: Demands, locale: Locale) -> LiteralGrad
             "材料中没有答案，回答却作出了断言。",
         ),
     };
-    let words = words.to_owned();
-    let fact = FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
-    LiteralGrade { facts: vec![fact], stale: 0, demands, words }
+    LiteralGrade { facts: vec![FoundFact::placeless(asserted)], stale: 0, demands, words: words.to_owned() }
 }
 
 fn find_fact(
@@ -178,8 +163,9 @@ fn find_fact(
     reads_rejection: bool,
 ) -> FoundFact {
     let around: Vec<&str> = lines.iter().filter(|(_, line)| finder.occurs_in(line)).map(|(line, _)| *line).collect();
-    let has_letters = |ending: &str| ending.contains(|c: char| c.is_alphabetic());
-    let is_path = paths(fact.name()).any(|path| path.contains('/') || path.rsplit('.').next().is_some_and(has_letters));
+    let is_path = paths(fact.name()).any(|path| {
+        path.contains('/') || path.rsplit('.').next().is_some_and(|ending| ending.contains(char::is_alphabetic))
+    });
     FoundFact {
         asserted: asserts(folded, finder, reads_rejection),
         is_path,
@@ -189,29 +175,28 @@ fn find_fact(
     }
 }
 
-fn reason(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact], locale: Locale) -> String {
-    let quoted = |fact: &&Fact| locale.pick(format!("\"{}\"", fact.name()), format!("“{}”", fact.name()));
-    let names = |facts: Vec<&Fact>| match &facts[..] {
-        [] => locale.pick("none", "无").to_owned(),
-        facts => facts.iter().map(quoted).collect::<Vec<_>>().join(locale.pick(", ", "、")),
-    };
-    let those = |asserted: bool| {
-        let pairs = expected.iter().zip(facts).filter(|(_, found)| found.asserted == asserted);
-        names(pairs.map(|(fact, _)| fact).collect())
-    };
-    let (found, missing) = (those(true), those(false));
+fn describe(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact], locale: Locale) -> String {
+    let (found, missing): (Vec<_>, Vec<_>) = expected.iter().zip(facts).partition(|(_, found)| found.asserted);
+    let found = quoted_names(found.into_iter().map(|(fact, _)| fact), locale);
+    let missing = quoted_names(missing.into_iter().map(|(fact, _)| fact), locale);
     let mut words = locale.pick(
         format!("By literal matching. Facts found: {found}. Facts missing: {missing}."),
         format!("按字面匹配。找到的事实：{found}。缺少的事实：{missing}。"),
     );
     if !outdated.is_empty() {
-        let outdated = names(outdated.to_vec());
+        let outdated = quoted_names(outdated.iter().copied(), locale);
         words.push_str(&locale.pick(
             format!(" Superseded facts stated as current: {outdated}."),
             format!("当作现状陈述的过时事实：{outdated}。"),
         ));
     }
     words
+}
+
+fn quoted_names<'f>(facts: impl Iterator<Item = &'f Fact>, locale: Locale) -> String {
+    let quoted = facts.map(|fact| locale.pick(format!("\"{}\"", fact.name()), format!("“{}”", fact.name())));
+    let quoted: Vec<String> = quoted.collect();
+    if quoted.is_empty() { locale.pick("none", "无").to_owned() } else { quoted.join(locale.pick(", ", "、")) }
 }
 
 /// Whether the folded answer asserts the fact somewhere. Words of rejection around it count unless the question asks
@@ -226,7 +211,22 @@ const ELSEWHERE: f64 = 0.7;
 impl LiteralGrade {
     /// Grades an answer; the reasoning is in the language of `locale`.
     pub fn new(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
-        find(graded, locale)
+        let response = graded.answer.trim();
+        if graded.expected_facts.is_empty() {
+            return grade_words(graded, locale);
+        }
+        let folded = fold(response);
+        let reads_rejection = !asks_for_rejection(graded.question);
+        let lines: Vec<(&str, String)> = response.lines().map(|line| (line, fold(line))).collect();
+        let finders = FactFinder::all(graded.expected_facts);
+        let expected = graded.expected_facts.iter().zip(&finders);
+        let facts: Vec<FoundFact> =
+            expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, reads_rejection)).collect();
+        let outdated = find_stale(response, graded.superseded_facts, &finders);
+        let words = describe(graded.expected_facts, &facts, &outdated, locale);
+        let names_superseded = FactFinder::all(graded.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
+        let demands = Demands::read(graded.question, response, names_superseded);
+        LiteralGrade { stale: outdated.len(), demands, words, facts }
     }
 
     /// The grade for an aspect, from 0 to 5.
@@ -282,12 +282,12 @@ impl LiteralGrade {
     fn share_of(&self, about: impl Fn(&FoundFact) -> bool, right_place: impl Fn(&FoundFact) -> bool) -> f64 {
         let chosen: Vec<&FoundFact> = self.facts.iter().filter(|fact| about(fact)).collect();
         let chosen = if chosen.is_empty() { self.facts.iter().collect() } else { chosen };
-        let worth = |fact: &&FoundFact| match (fact.asserted, right_place(fact)) {
+        let worths = chosen.iter().map(|fact| match (fact.asserted, right_place(fact)) {
             (false, _) => 0.0,
             (true, true) => 1.0,
             (true, false) => ELSEWHERE,
-        };
-        chosen.iter().map(worth).sum::<f64>() / (chosen.len() as f64).max(1.0)
+        });
+        worths.sum::<f64>() / (chosen.len() as f64).max(1.0)
     }
 
     /// Whether the answer gives any of what was asked for. Not how concise it is: the stand-in that answers quotes.

@@ -22,14 +22,19 @@ static PATTERNS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
 /// The headings that a prompt asks for, each with the number of its line, from 0.
 pub fn prompt_headings(prompt: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = prompt.lines().map(str::trim).collect();
-    // A tag around a variable marks material; one around anything else is a section to be written.
-    let is_material = |at: usize| lines.get(at + 1).is_some_and(|next| next.starts_with("{{"));
-    let by = |pattern: &Regex| -> Vec<(usize, &str)> {
-        let named = |(at, line): (usize, &&str)| Some((at, pattern.captures(line)?.get(1)?.range()));
-        let found = lines.iter().enumerate().filter(|(at, _)| !is_material(*at)).filter_map(named);
-        found.filter_map(|(at, range)| Some((at, lines.get(at)?.get(range)?))).collect()
-    };
-    PATTERNS.iter().map(by).find(|headings| !headings.is_empty()).unwrap_or_default()
+    let mut ways = PATTERNS.iter().map(|pattern| headings_by(pattern, &lines));
+    ways.find(|headings| !headings.is_empty()).unwrap_or_default()
+}
+
+fn headings_by<'p>(pattern: &Regex, lines: &[&'p str]) -> Vec<(usize, &'p str)> {
+    let mut headings = Vec::new();
+    for (at, line) in lines.iter().copied().enumerate() {
+        // A tag around a variable marks material; one around anything else is a section to be written.
+        let is_material = lines.get(at + 1).is_some_and(|next| next.starts_with("{{"));
+        let heading = pattern.captures(line).and_then(|found| found.get(1)).filter(|_| !is_material);
+        headings.extend(heading.map(|heading| (at, heading.as_str())));
+    }
+    headings
 }
 
 /// A section that a prompt asks for.
@@ -51,8 +56,10 @@ pub(super) fn sections(prompt: &str) -> Vec<PromptSection> {
         let summary = PromptSection { heading: "Summary".to_owned(), kinds };
         return if summary.kinds.is_empty() { Vec::new() } else { vec![summary] };
     }
-    let section = |(_, heading): (usize, &str)| PromptSection { kinds: kinds_of(heading), heading: heading.to_owned() };
-    let mut sections: Vec<PromptSection> = headings.into_iter().map(section).collect();
+    let mut sections: Vec<PromptSection> = headings
+        .into_iter()
+        .map(|(_, heading)| PromptSection { kinds: kinds_of(heading), heading: heading.to_owned() })
+        .collect();
     give_each_kind_one_place(&mut sections);
     sections
 }

@@ -31,8 +31,8 @@ pub(super) struct Passage {
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut cut = Cut::default();
     match read_transcript(text) {
-        Some(messages) => messages.iter().for_each(|message| cut.message(message)),
-        None => cut.plain(text),
+        Some(messages) => messages.iter().for_each(|message| cut.add_message(message)),
+        None => cut.add_plain(text),
     }
     cut.passages
 }
@@ -51,7 +51,7 @@ impl Cut {
         }
     }
 
-    fn plain(&mut self, text: &str) {
+    fn add_plain(&mut self, text: &str) {
         for line in text.lines() {
             if line.trim().is_empty() || line.starts_with('#') {
                 self.block += 1;
@@ -60,7 +60,7 @@ impl Cut {
         }
     }
 
-    fn message(&mut self, message: &Message) {
+    fn add_message(&mut self, message: &Message) {
         self.block += 1;
         match message.role {
             Role::Tool => readable(&message.content).lines().for_each(|line| self.push(Origin::Returned, line)),
@@ -68,17 +68,18 @@ impl Cut {
             Role::User | Role::System => rules::sentences(&message.content).for_each(|s| self.push(Origin::Said, s)),
         }
         for call in &message.tool_calls {
-            self.call(call);
+            self.add_call(call);
         }
     }
 
-    fn call(&mut self, call: &ToolCall) {
+    fn add_call(&mut self, call: &ToolCall) {
         let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.function.arguments) else {
             return self.push(Origin::Called, &call.function.arguments);
         };
         self.block += 1;
-        let short = |value: &Value| value.as_str().is_none_or(|text| !text.contains('\n') && text.len() < 400);
-        let (short, long): (Vec<_>, Vec<_>) = arguments.iter().partition(|(_, value)| short(value));
+        let (short, long): (Vec<_>, Vec<_>) = arguments
+            .iter()
+            .partition(|(_, value)| value.as_str().is_none_or(|text| !text.contains('\n') && text.len() < 400));
         let words = short.iter().map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         let head: Vec<String> = [call.function.name.clone()].into_iter().chain(words).collect();
         self.push(Origin::Called, &head.join(" "));
@@ -95,8 +96,8 @@ pub fn read_transcript(text: &str) -> Option<Vec<Message>> {
     let mut after_blank = true;
     for line in text.lines() {
         match speaker(line).filter(|_| after_blank) {
-            Some(role) => reader.open(role),
-            None => reader.line(line),
+            Some(role) => reader.open_message(role),
+            None => reader.add_line(line),
         }
         after_blank = line.is_empty();
     }
@@ -122,7 +123,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(&mut self, role: Role) {
+    fn open_message(&mut self, role: Role) {
         let mut message = Message::text(role, "");
         if role == Role::Tool && !self.open.is_empty() {
             message.tool_call_id = Some(self.open.remove(0));
@@ -130,7 +131,7 @@ impl Reader {
         self.messages.push(message);
     }
 
-    fn line(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         let Some(message) = self.messages.last_mut() else {
             return;
         };

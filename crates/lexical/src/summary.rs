@@ -60,20 +60,26 @@ pub fn summarize(given: &SummaryPrompt<'_>) -> String {
 /// The lines of the former summary and the transcript, cut where the limit of a model's reply would cut them.
 fn copied(given: &SummaryPrompt<'_>, limit: u64) -> String {
     let mut left = limit;
-    let fits = |line: &&str| {
+    let mut lines = Vec::new();
+    for line in given.previous_summary.lines().chain(given.transcript.lines()) {
         let size = count_tokens(line).0 + 1;
-        let is_within = size <= left;
-        left = left.saturating_sub(size);
-        is_within
-    };
-    let lines: Vec<&str> = given.previous_summary.lines().chain(given.transcript.lines()).take_while(fits).collect();
+        if size > left {
+            break;
+        }
+        left -= size;
+        lines.push(line);
+    }
     lines.join("\n")
 }
 
 /// Takes a former summary out of the span: the assistant's first message, if it has headings.
 fn history(span: &mut Vec<Message>) -> String {
-    let is_summary = |m: &Message| m.role == Role::Assistant && m.content.trim_start().starts_with("## ");
-    if span.first().is_some_and(is_summary) { span.remove(0).content } else { String::new() }
+    match span.first() {
+        Some(first) if first.role == Role::Assistant && first.content.trim_start().starts_with("## ") => {
+            span.remove(0).content
+        }
+        _ => String::new(),
+    }
 }
 
 /// The entries of a former summary, by the kind of the heading they are under; `first` is the order of the first.
@@ -114,10 +120,9 @@ fn written(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String 
         }
         if kinds.is_empty() {
             let asked = terms(heading);
-            let matches = |entry: &&Entry| {
-                !wanted.contains(&entry.kind) && terms(&entry.text).iter().any(|term| asked.contains(term))
-            };
-            let chosen = best_within(entries.iter().filter(matches), limit * OTHER);
+            let others = entries.iter().filter(|entry| !wanted.contains(&entry.kind));
+            let related = others.filter(|entry| terms(&entry.text).iter().any(|term| asked.contains(term)));
+            let chosen = best_within(related, limit * OTHER);
             lines += chosen.len();
             chosen.iter().for_each(|entry| text.push_str(&entry.line(false)));
         }
@@ -134,8 +139,10 @@ fn size(entry: &Entry) -> f64 {
 
 /// The tokens each kind may take, whichever of them the prompt asks for.
 fn token_budgets(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
-    let need = |kind: Kind| entries.iter().filter(|entry| entry.kind == kind).map(size).sum::<f64>();
-    let wants = Kind::ALL.map(|kind| (kind.share(), need(kind)));
+    let wants = Kind::ALL.map(|kind| {
+        let need: f64 = entries.iter().filter(|entry| entry.kind == kind).map(size).sum();
+        (kind.share(), need)
+    });
     Kind::ALL.into_iter().zip(allocate(&wants, limit)).collect()
 }
 

@@ -87,14 +87,18 @@ fn emit(word: &str, each: &mut impl FnMut(Term)) {
     }
 }
 
+/// The commonest English endings, each with the fewest letters that must be before it.
+const ENDINGS: [(&str, usize); 6] = [("ing", 3), ("ions", 4), ("ion", 4), ("ed", 3), ("es", 3), ("s", 3)];
+
 /// Drops the commonest English endings, so that "changed", "changes" and "change" meet.
 fn stem(word: &str) -> &str {
     if !word.is_ascii() || word.len() < 4 || word.starts_with(|c: char| c.is_ascii_digit()) {
         return word;
     }
-    let cut = |ending: &str, least: usize| word.strip_suffix(ending).filter(|rest| rest.len() >= least);
-    let base = cut("ing", 3).or_else(|| cut("ions", 4)).or_else(|| cut("ion", 4)).or_else(|| cut("ed", 3));
-    let base = base.or_else(|| cut("es", 3)).or_else(|| cut("s", 3).filter(|rest| !rest.ends_with('s')));
+    let base = ENDINGS.iter().find_map(|(ending, least)| {
+        let base = word.strip_suffix(ending)?;
+        (base.len() >= *least && !(*ending == "s" && base.ends_with('s'))).then_some(base)
+    });
     let base = base.unwrap_or(word);
     let base = if base.len() > 3 { base.strip_suffix(['e', 'y']).unwrap_or(base) } else { base };
     // "stopped" and "stop", "running" and "run".

@@ -113,8 +113,7 @@ impl Call {
     /// All turns but the last, if other requests begin with them too. Later steps of a conversation share what its first
     /// one shared.
     pub fn shared_prefix(&self) -> Option<&[Turn]> {
-        let is_reply = |turn: &Turn| matches!(turn, Turn::Reply(_));
-        let first_step = self.turns.iter().position(is_reply).unwrap_or(self.turns.len());
+        let first_step = self.turns.iter().position(|turn| matches!(turn, Turn::Reply(_))).unwrap_or(self.turns.len());
         let (_, before) = self.turns.get(..first_step)?.split_last()?;
         (self.prefix_uses > 1 && !before.is_empty()).then_some(before)
     }

@@ -1,5 +1,5 @@
-//! The client: budget, rate limiters, request, and the only retry loop. A successful reply is handed to the caller to
-//! store before it is read, so that nothing that was paid for can be lost to a reading error.
+//! The client: budget, rate limiters, request, and the retry loop of all calls but those of batch APIs. A successful reply
+//! is handed to the caller to store before it is read, so that nothing that was paid for can be lost to a reading error.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -248,7 +248,7 @@ impl Client {
         let request = dialects::request(&connection.spec, call)
             .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);
-        let need = model.demand(expected);
+        let need = model.demand(expected.0, expected.1);
         Ok(PreparedCall { connection, model, call, request, expected: expected.0, need })
     }
 
@@ -270,11 +270,11 @@ impl Client {
         drop(permits);
         let reply = match answer {
             Ok(reply) => reply,
-            Err(fault) => return Err(self.refused(prepared, fault, (ticket, sent), &AnnouncedLimits::default())),
+            Err(fault) => return Err(self.refused(prepared, fault, ticket, sent, &AnnouncedLimits::default())),
         };
         let announced = reply.headers.announced(reply.at);
         if let Some(fault) = reply.refusal() {
-            return Err(self.refused(prepared, fault, (ticket, sent), &announced));
+            return Err(self.refused(prepared, fault, ticket, sent, &announced));
         }
         prepared.model.limiter.succeeded(ticket, &announced);
         let latency = sent.elapsed();
@@ -284,8 +284,8 @@ impl Client {
         let billing = dialects::read_billing(dialect, &body);
         let lane = billing.lane(prepared.call.lane);
         let Billing { model, usage, .. } = billing;
-        let estimated = (prepared.request.body.len(), prepared.expected);
-        let (usage, usage_warning) = checked_usage(usage, prepared.call, estimated, &body);
+        let (usage, usage_warning) =
+            checked_usage(usage, prepared.call, prepared.request.body.len(), prepared.expected, &body);
         let reply =
             RawReply { dialect, body, lane, model, usage, request_id, latency, attempts, usage_warning, memory };
         Ok((reply, ticket))
@@ -296,7 +296,8 @@ impl Client {
         &self,
         prepared: &PreparedCall<'_>,
         fault: AttemptError,
-        sent: (Option<Ticket>, Instant),
+        ticket: Option<Ticket>,
+        sent: Instant,
         announced: &AnnouncedLimits,
     ) -> FailedAttempt {
         let provider = prepared.connection.spec.name.clone();
@@ -307,7 +308,7 @@ impl Client {
         if fault.throttle.is_some_and(|p| !matches!(p, Throttle::Overloaded | Throttle::NoCapacity)) {
             self.emit(ClientEvent::RateLimited { provider: provider.clone() });
         }
-        let pause = prepared.model.limiter.failed(&fault, sent, announced, &self.policy);
+        let pause = prepared.model.limiter.failed(&fault, ticket, sent, announced, &self.policy);
         if let Some(wait) = pause {
             self.emit(ClientEvent::Paused { provider, model: prepared.call.model.clone(), wait });
         }

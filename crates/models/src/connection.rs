@@ -34,8 +34,10 @@ impl Account {
 
     fn group(&self, spec: &ProviderSpec, model: &ModelName) -> Arc<LimitGroup> {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        let group = || Arc::new(LimitGroup::new(spec.limits.requests_per_minute.is_some(), spec.limits.sharers));
-        groups.entry(spec.limit_group(model)).or_insert_with(group).clone()
+        let group = groups.entry(spec.limit_group(model)).or_insert_with(|| {
+            Arc::new(LimitGroup::new(spec.limits.requests_per_minute.is_some(), spec.limits.sharers))
+        });
+        group.clone()
     }
 }
 
@@ -74,7 +76,7 @@ impl ProviderConnection {
     pub(super) fn statuses(&self) -> Vec<ProviderStatus> {
         let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         let account = self.account.limiter.status();
-        let status = |(name, model): (&ModelName, &Arc<ModelConnection>)| {
+        let statuses = models.iter().map(|(name, model)| {
             let status = model.limiter.status();
             // Each model has its part of limits that they share, so that together they have the whole.
             let sharing =
@@ -94,8 +96,8 @@ impl ProviderConnection {
                 account_tokens_per_minute: if together.is_some() { declared.tokens } else { declared.input },
                 waits: status.wait_reason.or_else(|| account.wait_reason.clone()),
             }
-        };
-        models.iter().map(status).collect()
+        });
+        statuses.collect()
     }
 
     pub(super) fn model(&self, name: &ModelName) -> Arc<ModelConnection> {
@@ -166,7 +168,7 @@ impl ModelConnection {
     }
 
     /// What to reserve for a call: its estimate, corrected by earlier replies.
-    pub(super) fn demand(&self, (input, max_output): (Tokens, Tokens)) -> TokenDemand {
+    pub(super) fn demand(&self, input: Tokens, max_output: Tokens) -> TokenDemand {
         let averages = *self.averages.lock().unwrap_or_else(PoisonError::into_inner);
         let usual = averages.output.map_or(max_output.0, |usual| (usual * 1.1) as u64);
         TokenDemand { input: (input.0 as f64 * averages.input_ratio) as u64, output: usual.min(max_output.0) }

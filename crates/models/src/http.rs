@@ -18,12 +18,11 @@ pub(super) use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::base_url::{address, host};
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Delivery, classify};
 use super::dialects::{Auth, HttpRequest};
 use super::limits::Headers;
-use super::spec::{ApiKeyVariable, ProviderName};
+use super::spec::{ApiKeyVariable, ProviderName, address, host};
 use base::http::{client, is_loopback, root_cause};
 use base::locale::word;
 use base::redaction::{self, redact_bytes};
@@ -111,7 +110,7 @@ impl HttpReply {
         }
         let mut fault = AttemptError { delivery: Delivery::Rejected, ..classify(self.status, &self.body) };
         fault.wait = self.headers.wait(self.at).or(fault.wait);
-        fault.should_retry = self.headers.should_retry();
+        fault.should_retry = self.headers.should_retry().or(fault.should_retry);
         if let Some(id) = self.headers.request_id() {
             fault.message = say!("{} (request {id})", "{}（请求 {id}）", fault.message);
         }

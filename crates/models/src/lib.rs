@@ -4,13 +4,12 @@
 //! limiter, sends, hands every successful reply to the caller to store, and only then [`read`]s it. Reading is pure and
 //! is repeated whenever a stored reply is used, so a new reading rule never costs a request.
 //!
-//! Invariants: a retry sends the same bytes; waiting happens in the rate limiter or in the one retry loop, nowhere else;
-//! the user's limits hold whatever a provider announces; a key can be sent and nothing else; what a provider did not
-//! report is `None`.
+//! Invariants: a retry sends the same bytes; a call waits in the rate limiter or in the client's retry loop, and a call of a
+//! batch API in that of the batch client, nowhere else; the user's limits hold whatever a provider announces; a key can be
+//! sent and nothing else; what a provider did not report is `None`.
 //!
 //! Not here: cache, stages, printing. This module knows requests and replies, not what they are for.
 
-mod base_url;
 mod spec;
 mod call;
 mod tools;

@@ -203,12 +203,11 @@ fn entry(model: &str) -> Option<&'static PriceEntry> {
 }
 
 fn without_date(model: &str) -> Option<&str> {
-    let date = |form: &str| {
+    ["-0000-00-00", "-00000000"].into_iter().find_map(|form| {
         let (name, tail) = model.split_at_checked(model.len().checked_sub(form.len())?)?;
         let alike = tail.chars().zip(form.chars()).all(|(c, f)| if f == '0' { c.is_ascii_digit() } else { c == f });
         alike.then_some(name)
-    };
-    date("-0000-00-00").or_else(|| date("-00000000"))
+    })
 }
 
 #[cfg(test)]

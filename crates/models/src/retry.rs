@@ -1,4 +1,5 @@
-//! Whether and when to retry. Pure: the client does the sleeping.
+//! Whether and when a call is sent again. Pure: the client does the sleeping. The calls of batch APIs take only the back-off
+//! from here, since no rate limiter stands before them ([`BatchClient`](super::BatchClient)).
 
 use std::time::Duration;
 
@@ -15,10 +16,10 @@ const LEAST_PAUSE: Duration = Duration::from_millis(5);
 pub struct RetryPolicy {
     /// The back-off after the first failure; it doubles with each.
     pub first_wait: Duration,
-    /// The longest pause that a provider may ask for; a longer one fails the call.
+    /// The longest back-off. A pause that the provider asks for is not shortened to it.
     pub longest_wait: Duration,
     /// Pauses that a provider asked for, and outages of one that worked before, count as no attempt until they add up
-    /// to this.
+    /// to this. If a provider asks for one longer pause, the call fails at once.
     pub wait_budget: Duration,
 }
 
@@ -33,7 +34,6 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
     /// The error of a call that would have to wait longer than `wait_budget`.
     pub(super) fn too_long(&self, provider: &ProviderName, wait: Duration) -> AttemptError {
         let message = say!(
@@ -52,6 +52,7 @@ impl RetryPolicy {
         LEAST_PAUSE.saturating_mul(1 << refusals.saturating_sub(1).min(20)).min(self.longest_wait)
     }
 
+    /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
     pub(super) fn back_off(&self, failures: u32, jitter: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
         let full = self.first_wait.saturating_mul(1 << doublings).min(self.longest_wait);

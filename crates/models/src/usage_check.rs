@@ -17,11 +17,12 @@ const LONGEST_OUTPUT: u64 = 2_000_000;
 
 /// The usage to count, and what is wrong with the reported one: counts that cannot be true are replaced by estimates.
 ///
-/// `request` are the bytes of the request and `estimated` the tokens that they are estimated to be; `body` is the reply.
+/// `request` is the number of bytes of the request and `estimated` that of its tokens; `body` is the reply.
 pub(super) fn checked_usage(
     reported: Usage,
     call: &Call,
-    (request, estimated): (usize, Tokens),
+    request: usize,
+    estimated: Tokens,
     body: &[u8],
 ) -> (Usage, Option<&'static str>) {
     let has_items = call.turns.iter().any(|turn| matches!(turn, Turn::Items(_)));
@@ -29,22 +30,21 @@ pub(super) fn checked_usage(
     let most_input = request as u64 + if has_items { ITEM_INPUT } else { ADDED_INPUT };
     let max_output = call.settings.max_output_tokens;
     let most_output = max_output.map_or(LONGEST_OUTPUT, |limit| limit.0.saturating_mul(2).saturating_add(1000));
-    let is_over = |count: Option<Tokens>, most: u64| count.is_some_and(|count| count.0 > most);
-    let part =
-        |part: Option<Tokens>, whole: Option<Tokens>| part.filter(|part| whole.is_none_or(|whole| *part <= whole));
-    let (over_input, over_output) = (is_over(reported.input, most_input), is_over(reported.output, most_output));
-    let input = if over_input { Some(estimated) } else { reported.input };
-    let output = match over_output {
-        true => Some(estimate_text(&String::from_utf8_lossy(body))),
-        false => reported.output,
+    let input = match reported.input {
+        Some(input) if input.0 > most_input => Some(estimated),
+        input => input,
+    };
+    let output = match reported.output {
+        Some(output) if output.0 > most_output => Some(estimate_text(&String::from_utf8_lossy(body))),
+        output => output,
     };
     let usage = Usage {
         input,
         output,
-        cached_input: part(reported.cached_input, input),
-        cache_write: part(reported.cache_write, input),
-        cache_write_hour: part(reported.cache_write_hour, reported.cache_write),
-        reasoning: part(reported.reasoning, output),
+        cached_input: part_of(input, reported.cached_input),
+        cache_write: part_of(input, reported.cache_write),
+        cache_write_hour: part_of(reported.cache_write, reported.cache_write_hour),
+        reasoning: part_of(output, reported.reasoning),
     };
     let warning = if usage != reported {
         Some(word(
@@ -61,6 +61,11 @@ pub(super) fn checked_usage(
         None
     };
     (usage, warning)
+}
+
+/// A count that is a part of another one; `None` if it is larger.
+fn part_of(whole: Option<Tokens>, part: Option<Tokens>) -> Option<Tokens> {
+    part.filter(|part| whole.is_none_or(|whole| *part <= whole))
 }
 
 #[cfg(test)]
@@ -83,7 +88,7 @@ mod tests {
             cache_ttl: Default::default(),
         };
         let checked_of = |reported: Usage, limit: Option<Tokens>| {
-            checked_usage(reported, &call(limit), (4000, Tokens(900)), b"four words of text")
+            checked_usage(reported, &call(limit), 4000, Tokens(900), b"four words of text")
         };
         let checked = |reported: Usage| checked_of(reported, None);
         let usage =

@@ -1,5 +1,5 @@
-//! Sessions of coding agents: their logs in eighteen formats, one shape for all of them, secrets removed, and what their
-//! compactions did.
+//! Sessions of coding agents: their logs in many formats ([`import::Format`] has them all), one shape for all of them,
+//! secrets removed, and what their compactions did.
 //!
 //! - [`import`] reads a log of any known format, removes secrets, and proposes where a session can be cut.
 //! - [`transcript`] is the common shape: messages, fixtures with their compression points, token counts, text folding.

@@ -1,8 +1,9 @@
-//! Agreement of two raters over the same things, and of one rater with itself.
+//! Agreement of two raters over the same things, and of one rater with itself: how far it strays, and whether it has changed
+//! between the two sides of a comparison.
 
 use serde::{Deserialize, Serialize};
 
-use super::center::{mean, sample_sd, usable};
+use super::center::{mean, mean_of, sample_sd, usable};
 use super::distribution::StudentT;
 use super::interval::Interval;
 use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY, UPPER_TAIL};
@@ -100,47 +101,55 @@ fn intervals(groups: &[Vec<(f64, f64)>], found: &Agreement) -> AgreementInterval
     if groups.len() < MIN_GROUPS {
         return AgreementIntervals::default();
     }
-    let without = |left_out: usize| -> Vec<(f64, f64)> {
-        let others = groups.iter().enumerate().filter(|(group, _)| *group != left_out);
-        others.flat_map(|(_, pairs)| pairs.iter().copied()).collect()
-    };
-    let partial: Vec<Agreement> = (0..groups.len()).map(|group| point_agreement(&without(group))).collect();
-    let of = |value: fn(&Agreement) -> Option<f64>, scale: (f64, f64)| {
-        let values: Option<Vec<f64>> = partial.iter().map(value).collect();
-        let count = groups.len() as f64;
-        // The standard error of the jackknife: the spread of the values, times (G − 1) / √G.
-        let se = sample_sd(&values?).filter(|sd| *sd > TINY)? * (count - 1.0) / count.sqrt();
-        let reach = StudentT::new(groups.len() - 1)?.quantile(UPPER_TAIL)? * se;
-        Some(Interval::around(value(found)?, reach)?.clipped(scale))
-    };
+    let partial: Vec<Agreement> =
+        (0..groups.len()).map(|left_out| point_agreement(&pairs_without(groups, left_out))).collect();
+    let jackknife = |value: fn(&Agreement) -> Option<f64>| jackknife_interval(&partial, found, value);
     AgreementIntervals {
-        exact: of(|found| found.exact, (0.0, 1.0)),
-        within_one: of(|found| found.within_one, (0.0, 1.0)),
-        mean_difference: of(|found| found.mean_difference, (f64::MIN, f64::MAX)),
-        spearman: of(|found| found.spearman.value, (-1.0, 1.0)),
-        quadratic_kappa: of(|found| found.quadratic_kappa.value, (-1.0, 1.0)),
+        exact: jackknife(|found| found.exact).map(|ci| ci.clipped(0.0, 1.0)),
+        within_one: jackknife(|found| found.within_one).map(|ci| ci.clipped(0.0, 1.0)),
+        mean_difference: jackknife(|found| found.mean_difference),
+        spearman: jackknife(|found| found.spearman.value).map(|ci| ci.clipped(-1.0, 1.0)),
+        quadratic_kappa: jackknife(|found| found.quadratic_kappa.value).map(|ci| ci.clipped(-1.0, 1.0)),
     }
+}
+
+fn pairs_without(groups: &[Vec<(f64, f64)>], left_out: usize) -> Vec<(f64, f64)> {
+    let others = groups.iter().enumerate().filter(|(group, _)| *group != left_out);
+    others.flat_map(|(_, pairs)| pairs.iter().copied()).collect()
+}
+
+/// The interval about a value of `found`, from the same value of each of `partial`, which lacks one group.
+fn jackknife_interval(
+    partial: &[Agreement],
+    found: &Agreement,
+    value: fn(&Agreement) -> Option<f64>,
+) -> Option<Interval> {
+    let values: Option<Vec<f64>> = partial.iter().map(value).collect();
+    let count = partial.len() as f64;
+    // The standard error of the jackknife: the spread of the values, times (G − 1) / √G.
+    let se = sample_sd(&values?).filter(|sd| *sd > TINY)? * (count - 1.0) / count.sqrt();
+    let reach = StudentT::new(partial.len() - 1)?.quantile(UPPER_TAIL)? * se;
+    Interval::around(value(found)?, reach)
 }
 
 fn point_agreement(pairs: &[(f64, f64)]) -> Agreement {
     let fine = pairs.iter().all(|(a, b)| usable(*a) && usable(*b));
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
     let known = if fine { differences.as_slice() } else { &[] };
-    let coefficient = |compute: fn(&[(f64, f64)]) -> Option<f64>| {
-        let value = match (pairs.len() > 1, fine) {
-            (_, false) => Err(NoCoefficient::NotANumber),
-            (false, true) => Err(NoCoefficient::TooFew),
-            (true, true) => compute(pairs).ok_or(NoCoefficient::NoVariation),
-        };
-        Coefficient::new(value, pairs.len())
+    let computable = match (pairs.len() > 1, fine) {
+        (_, false) => Err(NoCoefficient::NotANumber),
+        (false, true) => Err(NoCoefficient::TooFew),
+        (true, true) => Ok(pairs),
     };
+    let spearman = computable.and_then(|pairs| spearman(pairs).ok_or(NoCoefficient::NoVariation));
+    let kappa = computable.and_then(|pairs| quadratic_kappa(pairs).ok_or(NoCoefficient::NoVariation));
     Agreement {
         pairs: pairs.len(),
         exact: share(known, |d| d.abs() < TINY),
         within_one: share(known, |d| d.abs() < 1.0 + TINY),
         mean_difference: mean(known),
-        spearman: coefficient(spearman),
-        quadratic_kappa: coefficient(quadratic_kappa),
+        spearman: Coefficient::new(spearman, pairs.len()),
+        quadratic_kappa: Coefficient::new(kappa, pairs.len()),
         ci95: AgreementIntervals::default(),
     }
 }
@@ -155,33 +164,36 @@ fn share(values: &[f64], holds: impl Fn(&f64) -> bool) -> Option<f64> {
 fn quadratic_kappa(pairs: &[(f64, f64)]) -> Option<f64> {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let (mean_a, mean_b) = (mean(&a)?, mean(&b)?);
-    let spread = |values: &[f64], center: f64| mean(&values.iter().map(|x| (x - center).powi(2)).collect::<Vec<_>>());
-    let by_chance = spread(&a, mean_a)? + spread(&b, mean_b)? + (mean_a - mean_b).powi(2);
-    let observed = mean(&pairs.iter().map(|(a, b)| (a - b).powi(2)).collect::<Vec<_>>())?;
+    let spread_a = mean_of(a.iter().map(|x| (x - mean_a).powi(2)))?;
+    let spread_b = mean_of(b.iter().map(|x| (x - mean_b).powi(2)))?;
+    let by_chance = spread_a + spread_b + (mean_a - mean_b).powi(2);
+    let observed = mean_of(pairs.iter().map(|(a, b)| (a - b).powi(2)))?;
     (by_chance > TINY * TINY).then(|| 1.0 - observed / by_chance)
 }
 
 /// Pearson's correlation of average ranks; `None` if either side does not vary.
 fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let center = (pairs.len() as f64 + 1.0) / 2.0;
-    let deviations = |values: &[f64]| -> Vec<f64> { average_ranks(values).iter().map(|r| r - center).collect() };
-    let (a, b) = (deviations(&a), deviations(&b));
-    let product = |x: &[f64], y: &[f64]| -> f64 { x.iter().zip(y).map(|(x, y)| x * y).sum() };
-    let norm = (product(&a, &a) * product(&b, &b)).sqrt();
-    (norm > 0.0).then(|| (product(&a, &b) / norm).clamp(-1.0, 1.0))
+    let (a, b) = (rank_deviations(&a), rank_deviations(&b));
+    let norm = (dot_product(&a, &a) * dot_product(&b, &b)).sqrt();
+    (norm > 0.0).then(|| (dot_product(&a, &b) / norm).clamp(-1.0, 1.0))
 }
 
-/// Ranks from 1; equal values share the mean of theirs.
-fn average_ranks(values: &[f64]) -> Vec<f64> {
+fn dot_product(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// Ranks less their mean; equal values share the mean of their ranks.
+fn rank_deviations(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let rank = |x: &f64| {
+    let center = (values.len() as f64 + 1.0) / 2.0;
+    let deviations = values.iter().map(|x| {
         let below = sorted.partition_point(|other| other < x);
         let not_above = sorted.partition_point(|other| other <= x);
-        (below + 1 + not_above) as f64 / 2.0
-    };
-    values.iter().map(rank).collect()
+        (below + 1 + not_above) as f64 / 2.0 - center
+    });
+    deviations.collect()
 }
 
 /// How far one rater strays when rating the same things again.
@@ -215,9 +227,55 @@ pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
     (pairs > 0).then(|| RepeatSpread { sigma: (squares / count / 2.0).sqrt(), far_share: far as f64 / count, pairs })
 }
 
+/// Baseline answers that are graded again: if every fixture differs by the same, either the edit did it or the grading. If
+/// these answers move like the method, the judge has changed, and the comparison shows nothing about the edit.
+pub const REGRADED_ANSWERS: usize = 8;
+
+/// Of a difference, the part that makes the judge's shift an explanation.
+const EXPLAINED: f64 = 0.5;
+
+/// The same answers, graded twice.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regrading {
+    /// How many answers.
+    pub answers: usize,
+    /// The second grades less the first, mean over the answers.
+    pub shift: f64,
+}
+
+impl Regrading {
+    /// From grades of the same answers, in the same order; `None` without a pair of usable numbers.
+    pub fn between(first: &[f64], second: &[f64]) -> Option<Regrading> {
+        let answers = first.len().min(second.len());
+        let shift = mean_of(first.iter().zip(second).map(|(first, second)| second - first))?;
+        Some(Regrading { answers, shift })
+    }
+
+    /// Whether the judge's shift is half of a difference of the later side, or more.
+    pub fn explains(&self, difference: f64) -> bool {
+        difference != 0.0 && self.shift * difference.signum() >= EXPLAINED * difference.abs()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shift_of_half_the_loss_in_the_same_direction_explains_it() {
+        let harsher = Regrading::between(&[3.0, 4.0, 5.0, 3.0], &[2.0, 4.0, 4.0, 3.0]).unwrap();
+        assert_eq!((harsher.answers, harsher.shift), (4, -0.5));
+        assert!(harsher.explains(-1.0) && harsher.explains(-0.4));
+        assert!(!harsher.explains(-1.1) && !harsher.explains(1.0) && !harsher.explains(0.0));
+        let lenient = Regrading::between(&[2.0], &[3.0]).unwrap();
+        assert!(lenient.explains(1.5) && !lenient.explains(-1.5));
+    }
+
+    #[test]
+    fn no_answers_and_no_numbers_are_no_regrading() {
+        assert_eq!(Regrading::between(&[], &[1.0]), None);
+        assert_eq!(Regrading::between(&[f64::NAN], &[1.0]), None);
+    }
 
     /// Pairs that are all independent of one another.
     fn agreement(pairs: &[(f64, f64)]) -> Agreement {

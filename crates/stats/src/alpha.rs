@@ -54,9 +54,11 @@ impl Coincidences {
     /// 1 − (n−1) Σ o δ² / Σ n_c n_k δ²
     fn alpha(&self) -> Option<f64> {
         let observed: f64 = self.meetings.iter().map(|((c, k), o)| o * self.distance(*c, *k)).sum();
-        let each =
-            |c: &u8, n_c: f64| -> f64 { self.counts.iter().map(|(k, n_k)| n_c * n_k * self.distance(*c, *k)).sum() };
-        let expected: f64 = self.counts.iter().map(|(c, n_c)| each(c, *n_c)).sum();
+        let expected: f64 = self
+            .counts
+            .iter()
+            .map(|(c, n_c)| self.counts.iter().map(|(k, n_k)| n_c * n_k * self.distance(*c, *k)).sum::<f64>())
+            .sum();
         (expected > 0.0).then(|| 1.0 - (self.total - 1.0) * observed / expected)
     }
 
@@ -65,9 +67,12 @@ impl Coincidences {
         if c == k {
             return 0.0;
         }
-        let count = |value: u8| self.counts.get(&value).copied().unwrap_or(0.0);
         let between: f64 = self.counts.range(c.min(k)..=c.max(k)).map(|(_, n)| n).sum();
-        (between - (count(c) + count(k)) / 2.0).powi(2)
+        (between - (self.count_of(c) + self.count_of(k)) / 2.0).powi(2)
+    }
+
+    fn count_of(&self, value: u8) -> f64 {
+        self.counts.get(&value).copied().unwrap_or(0.0)
     }
 }
 

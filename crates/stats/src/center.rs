@@ -123,9 +123,8 @@ impl RunValues {
 /// Short rows and numbers that are not usable count as missing. An item without any value counts among the missing
 /// cells, but takes no other part. A run with under half of the items that do is `None`.
 pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
-    let rows = || table.iter().map(AsRef::as_ref);
-    let runs = rows().map(<[Option<f64>]>::len).max().unwrap_or(0);
-    let items: Vec<NumberedRow<'_>> = rows().filter_map(NumberedRow::from_row).collect();
+    let runs = table.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let items: Vec<NumberedRow<'_>> = table.iter().filter_map(|row| NumberedRow::from_row(row.as_ref())).collect();
     let filled: usize = items.iter().map(|item| item.count).sum();
     let cells = runs * table.len();
     let gaps = MissingCounts { cells, missing: cells.saturating_sub(filled) };
@@ -163,14 +162,15 @@ impl NumberedRow<'_> {
 /// that lacks one of the measures has none, since a mean over fewer of them would be a mean of something else.
 /// The missing cells of all measures are added up.
 pub fn combined_runs<Runs: Borrow<RunValues>>(measures: &[Runs]) -> RunValues {
-    let all = || measures.iter().map(Borrow::borrow);
-    let runs = all().map(|measure| measure.values.len()).max().unwrap_or(0);
-    let gaps = all().fold(MissingCounts::default(), |sum, measure| sum + measure.gaps);
-    let of_run = |run: usize| -> Option<f64> {
-        let values: Option<Vec<f64>> = all().map(|measure| measure.values.get(run).copied().flatten()).collect();
+    let measures: Vec<&RunValues> = measures.iter().map(Borrow::borrow).collect();
+    let runs = measures.iter().map(|measure| measure.values.len()).max().unwrap_or(0);
+    let gaps = measures.iter().fold(MissingCounts::default(), |sum, measure| sum + measure.gaps);
+    let values = (0..runs).map(|run| {
+        let values: Option<Vec<f64>> =
+            measures.iter().map(|measure| measure.values.get(run).copied().flatten()).collect();
         mean(&values?)
-    };
-    RunValues { values: (0..runs).map(of_run).collect(), gaps }
+    });
+    RunValues { values: values.collect(), gaps }
 }
 
 #[cfg(test)]

@@ -55,20 +55,21 @@ impl Components {
     /// the average, and the fewest clusters of any count. `None` for nothing to average.
     pub fn average(chains: &[Components]) -> Option<Components> {
         let clusters = chains.iter().map(|chain| chain.clusters).min()?;
-        let over = |class: fn(&PairClasses) -> Option<f64>| -> Option<f64> {
-            let values: Option<Vec<f64>> = chains.iter().map(|chain| class(&chain.classes)).collect();
-            Some(values?.iter().sum::<f64>() / chains.len() as f64)
-        };
         let classes = PairClasses {
-            d1: over(|c| c.d1),
-            d2: over(|c| c.d2),
-            d3: over(|c| c.d3),
-            d4: over(|c| c.d4),
-            d5: over(|c| c.d5),
-            d6: over(|c| c.d6),
+            d1: average_class(chains, |c| c.d1),
+            d2: average_class(chains, |c| c.d2),
+            d3: average_class(chains, |c| c.d3),
+            d4: average_class(chains, |c| c.d4),
+            d5: average_class(chains, |c| c.d5),
+            d6: average_class(chains, |c| c.d6),
         };
         Some(Components { classes, components: solve(&classes, clusters), clusters })
     }
+}
+
+fn average_class(chains: &[Components], class: fn(&PairClasses) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = chains.iter().map(|chain| class(&chain.classes)).collect();
+    Some(values?.iter().sum::<f64>() / chains.len() as f64)
 }
 
 /// Splits the variance of one measure of one chain of work.

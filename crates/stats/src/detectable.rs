@@ -25,55 +25,48 @@ pub(super) struct Finding {
     pub margin: f64,
 }
 
-/// Values that the ratio of an estimated variance to the true one takes, with their weights: χ² of `df` over `df`.
-struct VarianceRatios(Vec<(f64, f64)>);
+/// Values that the ratio of an estimated variance to the true one takes, with their weights: χ² of `df` over `df`. By
+/// midpoints on the logarithm, on which the density is smooth and near to a normal one.
+fn variance_ratios(df: usize) -> Vec<(f64, f64)> {
+    let (df, sd) = (df as f64, (2.0 / df as f64).sqrt());
+    let (low, high) = (-12.0 * sd, 4.0 * sd);
+    let logs = (0..POINTS).map(|step| low + (high - low) * (f64::from(step) + 0.5) / f64::from(POINTS));
+    let points: Vec<(f64, f64)> = logs.map(|log| (log.exp(), (df / 2.0 * (log - log.exp() + 1.0)).exp())).collect();
+    let total: f64 = points.iter().map(|(_, weight)| weight).sum();
+    points.into_iter().map(|(ratio, weight)| (ratio, weight / total)).collect()
+}
 
-impl VarianceRatios {
-    /// By midpoints on the logarithm, on which the density is smooth and near to a normal one.
-    fn new(df: usize) -> VarianceRatios {
-        let (df, sd) = (df as f64, (2.0 / df as f64).sqrt());
-        let (low, high) = (-12.0 * sd, 4.0 * sd);
-        let point = |step: u32| {
-            let log = low + (high - low) * (f64::from(step) + 0.5) / f64::from(POINTS);
-            (log.exp(), (df / 2.0 * (log - log.exp() + 1.0)).exp())
-        };
-        let points: Vec<(f64, f64)> = (0..POINTS).map(point).collect();
-        let total: f64 = points.iter().map(|(_, weight)| weight).sum();
-        VarianceRatios(points.into_iter().map(|(ratio, weight)| (ratio, weight / total)).collect())
-    }
-
-    fn mean_of(&self, value: impl Fn(f64) -> f64) -> f64 {
-        self.0.iter().map(|(ratio, weight)| weight * value(*ratio)).sum()
-    }
+fn mean_over(ratios: &[(f64, f64)], value: impl Fn(f64) -> f64) -> f64 {
+    ratios.iter().map(|(ratio, weight)| weight * value(*ratio)).sum()
 }
 
 impl Finding {
     /// The chance that a true difference is found, if the true standard error is `se`; `None` where nothing is.
     pub(super) fn power(&self, difference: f64, se: f64) -> Option<f64> {
         let critical = self.critical()?;
-        Some(self.chance(difference, se, critical, &VarianceRatios::new(self.df)))
+        Some(self.chance(difference, se, critical, &variance_ratios(self.df)))
     }
 
     /// The smallest difference that is found in 80%, if the true standard error is `se`.
     pub(super) fn smallest_at(&self, se: f64) -> Option<f64> {
-        let (critical, ratios) = (self.critical()?, VarianceRatios::new(self.df));
+        let (critical, ratios) = (self.critical()?, variance_ratios(self.df));
         self.search(se, |difference| self.chance(difference, se, critical, &ratios))
     }
 
     /// The same if `se` was estimated: the mean over what the true one may be.
     pub(super) fn smallest_estimated(&self, se: f64) -> Option<f64> {
-        let (critical, ratios) = (self.critical()?, VarianceRatios::new(self.df));
-        let at =
-            |difference: f64| ratios.mean_of(|ratio| self.chance(difference, se / ratio.sqrt(), critical, &ratios));
-        self.search(se, at)
+        let (critical, ratios) = (self.critical()?, variance_ratios(self.df));
+        self.search(se, |difference| {
+            mean_over(&ratios, |ratio| self.chance(difference, se / ratio.sqrt(), critical, &ratios))
+        })
     }
 
     fn critical(&self) -> Option<f64> {
         StudentT::new(self.df)?.quantile(1.0 - self.alpha / 2.0)
     }
 
-    fn chance(&self, difference: f64, se: f64, critical: f64, ratios: &VarianceRatios) -> f64 {
-        ratios.mean_of(|ratio| normal_cdf((difference - self.margin.max(critical * se * ratio.sqrt())) / se))
+    fn chance(&self, difference: f64, se: f64, critical: f64, ratios: &[(f64, f64)]) -> f64 {
+        mean_over(ratios, |ratio| normal_cdf((difference - self.margin.max(critical * se * ratio.sqrt())) / se))
     }
 
     /// The smallest difference whose chance is [`POWER`], to a thousandth of it.

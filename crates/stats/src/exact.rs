@@ -37,26 +37,33 @@ pub struct FailureTest {
 
 /// Tests several methods together, each given by its clusters. A cluster that one side did not observe says nothing.
 pub fn failure_tests(methods: &[Vec<FailureCounts>]) -> Vec<FailureTest> {
-    let observed = |clusters: &Vec<FailureCounts>| -> Vec<FailureCounts> {
-        let both = |counts: &&FailureCounts| counts.chains > 0 && counts.baseline_chains > 0;
-        clusters.iter().filter(both).copied().collect()
-    };
-    let methods: Vec<Vec<FailureCounts>> = methods.iter().map(observed).collect();
+    let methods: Vec<Vec<FailureCounts>> = methods.iter().map(|clusters| observed_on_both_sides(clusters)).collect();
     let p: Vec<f64> = methods.iter().map(|clusters| excess_failures_p(clusters)).collect();
-    let judge = |((clusters, p), p_adjusted): ((&Vec<FailureCounts>, &f64), f64)| {
+    let judged = methods.iter().zip(&p).zip(holm(&p)).map(|((clusters, p), p_adjusted)| {
         let regressed = p_adjusted <= 1.0 - UPPER_TAIL + TINY && increase(clusters) >= MIN_RATE_INCREASE - TINY;
         FailureTest { p: *p, p_adjusted, regressed }
-    };
-    methods.iter().zip(&p).zip(holm(&p)).map(judge).collect()
+    });
+    judged.collect()
+}
+
+fn observed_on_both_sides(clusters: &[FailureCounts]) -> Vec<FailureCounts> {
+    clusters.iter().copied().filter(|counts| counts.chains > 0 && counts.baseline_chains > 0).collect()
 }
 
 /// The failure rate of the judged side minus that of the baseline, over all clusters.
 fn increase(clusters: &[FailureCounts]) -> f64 {
-    let rate = |of: fn(&FailureCounts) -> (usize, usize)| {
-        let (failed, chains) = clusters.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        if chains == 0 { 0.0 } else { failed as f64 / chains as f64 }
-    };
-    rate(|counts| (counts.failed, counts.chains)) - rate(|counts| (counts.baseline_failed, counts.baseline_chains))
+    let mut sum = FailureCounts::default();
+    for counts in clusters {
+        sum.failed += counts.failed;
+        sum.chains += counts.chains;
+        sum.baseline_failed += counts.baseline_failed;
+        sum.baseline_chains += counts.baseline_chains;
+    }
+    failure_rate(sum.failed, sum.chains) - failure_rate(sum.baseline_failed, sum.baseline_chains)
+}
+
+fn failure_rate(failed: usize, chains: usize) -> f64 {
+    if chains == 0 { 0.0 } else { failed as f64 / chains as f64 }
 }
 
 /// P(as many failures or more on the judged side | the failures of each cluster), from 0 to 1.

@@ -70,33 +70,28 @@ pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
 /// The same methods, each measure with the variance that it usually has among them: of few clusters, the variance of one
 /// method is hardly known. Overall and every dimension are shared apart.
 fn with_shared_variances(methods: &[MethodDifferences]) -> Vec<MethodDifferences> {
-    let overall = usual_variance(methods.iter().filter_map(|method| method.overall.as_ref()));
+    let mut methods = methods.to_vec();
+    share_variance(methods.iter_mut().filter_map(|method| method.overall.as_mut()).collect());
     let numbers: BTreeSet<usize> = methods.iter().flat_map(|method| method.dimensions.keys().copied()).collect();
-    let of_dimension = |number: usize| {
-        Some((number, usual_variance(methods.iter().filter_map(|method| method.dimensions.get(&number)))?))
-    };
-    let usual: BTreeMap<usize, f64> = numbers.into_iter().filter_map(of_dimension).collect();
-    let shared = |paired: &Paired, usual: Option<&f64>| match usual {
-        Some(usual) => paired.clone().with_usual_variance(*usual),
-        None => paired.clone(),
-    };
-    let method = |method: &MethodDifferences| MethodDifferences {
-        overall: method.overall.as_ref().map(|paired| shared(paired, overall.as_ref())),
-        dimensions: method.dimensions.iter().map(|(at, paired)| (*at, shared(paired, usual.get(at)))).collect(),
-    };
-    methods.iter().map(method).collect()
+    for number in numbers {
+        share_variance(methods.iter_mut().filter_map(|method| method.dimensions.get_mut(&number)).collect());
+    }
+    methods
 }
 
-/// The mean variance of one measure over the methods that can be tested; `None` for too few of them.
-fn usual_variance<'p>(measures: impl Iterator<Item = &'p Paired>) -> Option<f64> {
-    let tested = measures.filter(|paired| untestable(paired).is_none());
-    let variances: Vec<f64> = tested.filter_map(Paired::variance).collect();
-    mean(&variances).filter(|_| variances.len() >= MIN_METHODS_TO_SHARE)
+/// Gives one measure of all methods its mean variance over those that can be tested, unless they are too few.
+fn share_variance(measures: Vec<&mut Paired>) {
+    let tested = measures.iter().filter(|paired| untestable(paired).is_none());
+    let variances: Vec<f64> = tested.filter_map(|paired| paired.variance()).collect();
+    let Some(usual) = mean(&variances).filter(|_| variances.len() >= MIN_METHODS_TO_SHARE) else { return };
+    for measure in measures {
+        *measure = measure.clone().with_usual_variance(usual);
+    }
 }
 
 fn primary(tested: &[&Paired]) -> Option<DifferenceTest> {
     let mean = Paired::mean_over(tested).filter(|_| tested.len() > 1)?;
-    judge_family(&[mean], (PRIMARY_MARGIN, NoEvidenceReason::BelowPrimaryMargin)).into_iter().next()
+    judge_family(&[mean], PRIMARY_MARGIN, NoEvidenceReason::BelowPrimaryMargin).into_iter().next()
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Interval {
         -margin < self.low && self.high < margin
     }
 
-    pub(super) fn clipped(self, (floor, ceiling): (f64, f64)) -> Interval {
+    pub(super) fn clipped(self, floor: f64, ceiling: f64) -> Interval {
         Interval { low: self.low.clamp(floor, ceiling), high: self.high.clamp(floor, ceiling) }
     }
 }
@@ -158,7 +158,7 @@ pub fn level(values: &[f64]) -> Option<Estimate> {
     }
     let estimate = interval(values)?;
     let center = estimate.center.clamp(floor, ceiling);
-    Some(Estimate { center, ci95: estimate.ci95.map(|ci| ci.clipped(SCALE)), p: None, ..estimate })
+    Some(Estimate { center, ci95: estimate.ci95.map(|ci| ci.clipped(floor, ceiling)), p: None, ..estimate })
 }
 
 /// The mean of one share a cluster, its interval clipped to 0 and 1. No p, and no interval where all are equal: that
@@ -199,7 +199,7 @@ fn bounded(values: &[f64], floor: f64, ceiling: f64) -> Option<Estimate> {
         return None;
     }
     let estimate = interval(values)?;
-    let ci95 = estimate.ci95.map(|ci| ci.clipped((floor, ceiling)));
+    let ci95 = estimate.ci95.map(|ci| ci.clipped(floor, ceiling));
     Some(Estimate { center: estimate.center.clamp(floor, ceiling), ci95, p: None, ..estimate })
 }
 

@@ -17,7 +17,6 @@ mod center;
 mod components;
 mod detectable;
 mod distribution;
-mod drift;
 mod exact;
 mod families;
 mod interval;
@@ -32,12 +31,12 @@ pub mod thresholds;
 mod verdict;
 
 pub use agreement::{
-    Agreement, AgreementIntervals, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread,
+    Agreement, AgreementIntervals, Coefficient, NoCoefficient, REGRADED_ANSWERS, Regrading, RepeatSpread, agreement,
+    repeat_spread,
 };
 pub use alpha::krippendorff_alpha;
 pub use center::{MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
-pub use drift::{REGRADED_ANSWERS, Regrading};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{Estimate, Interval, geometric_mean, interval, level, lower_bound, share, share_difference};

@@ -42,15 +42,21 @@ impl Paired {
     ///
     /// A cluster without a value on either side is left out, though its missing cells count. `None` if none is left.
     pub fn by_cluster(clusters: &[(usize, RunValues, RunValues)]) -> Option<Paired> {
-        let paired: Vec<PairedCluster> =
-            clusters.iter().filter_map(|(at, a, b)| PairedCluster::new(*at, a, b)).collect();
-        let differences = paired.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
-        let (a, b): (Vec<_>, Vec<_>) = paired.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
-        let share = |side: fn(&(usize, RunValues, RunValues)) -> MissingCounts| {
-            clusters.iter().map(side).fold(MissingCounts::default(), |sum, gaps| sum + gaps).share().unwrap_or(0.0)
-        };
-        let missing_share = share(|(_, a, _)| a.gaps).max(share(|(_, _, b)| b.gaps));
-        Some(Paired { rerun: rerun_interval(&a, Some(&b)), missing_share, ..Paired::numbered(differences)? })
+        let (mut differences, mut runs_a, mut runs_b) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut gaps_a, mut gaps_b) = (MissingCounts::default(), MissingCounts::default());
+        for (at, a, b) in clusters {
+            gaps_a += a.gaps;
+            gaps_b += b.gaps;
+            let difference = a.cluster_value().zip(b.cluster_value()).map(|(a, b)| a - b);
+            if let Some(difference) = difference.filter(|difference| usable(*difference)) {
+                differences.push((*at, difference));
+                runs_a.push(a.present());
+                runs_b.push(b.present());
+            }
+        }
+        let rerun = rerun_interval(&runs_a, Some(&runs_b));
+        let missing_share = gaps_a.share().unwrap_or(0.0).max(gaps_b.share().unwrap_or(0.0));
+        Some(Paired { rerun, missing_share, ..Paired::numbered(differences)? })
     }
 
     /// The same for clusters that are numbered as they come.
@@ -129,21 +135,6 @@ impl Paired {
     /// The mean difference with its interval and unadjusted p.
     pub fn estimate(&self) -> &Estimate {
         &self.estimate
-    }
-}
-
-/// A cluster with a value on both sides.
-struct PairedCluster {
-    at: usize,
-    difference: f64,
-    a: Vec<f64>,
-    b: Vec<f64>,
-}
-
-impl PairedCluster {
-    fn new(at: usize, a: &RunValues, b: &RunValues) -> Option<PairedCluster> {
-        let difference = a.cluster_value()? - b.cluster_value()?;
-        usable(difference).then(|| PairedCluster { at, difference, a: a.present(), b: b.present() })
     }
 }
 

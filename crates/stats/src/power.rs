@@ -92,6 +92,10 @@ impl MarginalGain {
     pub fn gain_per_cost(&self) -> Option<f64> {
         (self.cost > 0.0).then(|| self.gain / self.cost)
     }
+
+    fn worth(&self) -> f64 {
+        self.gain_per_cost().unwrap_or(f64::INFINITY)
+    }
 }
 
 /// The variance of the median of so many normal values over that of their mean; beyond the table its limit.
@@ -147,21 +151,20 @@ impl DifferenceVariances {
             (DesignFactor::Answer, SampleSizes { answers: design.answers + 1, ..*design }),
             (DesignFactor::Judgement, SampleSizes { judgements: design.judgements + 1, ..*design }),
         ];
-        let purchase = |(what, with): (DesignFactor, SampleSizes)| {
+        let purchases = more.into_iter().filter_map(|(what, with)| {
             let half_width = self.half_width(&with)?;
-            let cost = costs.of(&with) - costs.of(design);
+            let cost = costs.total_for(&with) - costs.total_for(design);
             Some(MarginalGain { what, with, half_width, gain: now - half_width, cost })
-        };
-        let mut bought: Vec<MarginalGain> = more.into_iter().filter_map(purchase).collect();
-        let worth = |purchase: &MarginalGain| purchase.gain_per_cost().unwrap_or(f64::INFINITY);
-        bought.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
-        bought
+        });
+        let mut purchases: Vec<MarginalGain> = purchases.collect();
+        purchases.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
+        purchases
     }
 }
 
 impl CallCosts {
     /// What both methods cost together.
-    pub fn of(&self, design: &SampleSizes) -> f64 {
+    pub fn total_for(&self, design: &SampleSizes) -> f64 {
         let contexts = design.fixtures as f64 * f64::from(design.runs);
         let answers = contexts * design.probes * f64::from(design.answers);
         2.0 * (contexts * self.compress + answers * (self.answer + f64::from(design.judgements) * self.judge))
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_worked_design_comes_out() {
-        assert!(near(VARIANCES.of_mean(&DESIGN), 0.02535) && near(COSTS.of(&DESIGN), 16.8));
+        assert!(near(VARIANCES.of_mean(&DESIGN), 0.02535) && near(COSTS.total_for(&DESIGN), 16.8));
         assert!(near(VARIANCES.half_width(&DESIGN).unwrap(), 0.3765));
         let bought = VARIANCES.purchases(&DESIGN, &COSTS);
         let expected = [
@@ -226,7 +229,7 @@ mod tests {
     #[test]
     fn fixtures_buy_more_than_runs_at_the_same_price() {
         let wide = SampleSizes { fixtures: 24, runs: 1, ..DESIGN };
-        assert!((COSTS.of(&wide) - COSTS.of(&DESIGN)).abs() < 1e-9);
+        assert!((COSTS.total_for(&wide) - COSTS.total_for(&DESIGN)).abs() < 1e-9);
         assert!(VARIANCES.power(&wide, 0.4).unwrap() > VARIANCES.power(&DESIGN, 0.4).unwrap() + 0.15);
     }
 

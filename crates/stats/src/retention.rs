@@ -77,13 +77,15 @@ pub fn retention(clusters: &[(f64, f64)]) -> Retention {
 fn fieller(x: &[f64], y: &[f64]) -> Result<Interval, NoRetention> {
     let t = StudentT::new(x.len().saturating_sub(1)).and_then(|t| t.quantile(UPPER_TAIL));
     let square = t.ok_or(NoRetention::FewClusters)?.powi(2) / x.len() as f64;
-    let known = |value: Option<f64>| value.ok_or(NoRetention::NotANumber);
-    let (mean_x, mean_y) = (known(mean(x))?, known(mean(y))?);
+    let (Some(mean_x), Some(mean_y)) = (mean(x), mean(y)) else { return Err(NoRetention::NotANumber) };
+    let (Some(variance_x), Some(variance_y)) = (sample_variance(x), sample_variance(y)) else {
+        return Err(NoRetention::NotANumber);
+    };
     let products: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
     let covariance = products / (x.len() - 1) as f64;
-    let q = mean_y.powi(2) - square * known(sample_variance(y))?;
+    let q = mean_y.powi(2) - square * variance_y;
     let l = mean_x * mean_y - square * covariance;
-    let k = mean_x.powi(2) - square * known(sample_variance(x))?;
+    let k = mean_x.powi(2) - square * variance_x;
     if q <= 0.0 {
         return Err(NoRetention::UncertainSpan);
     }

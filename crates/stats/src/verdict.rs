@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
+use super::agreement::Regrading;
 use super::detectable::Finding;
-use super::drift::Regrading;
 use super::interval::{Estimate, Interval, NoiseKnowledge, estimate};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
@@ -215,19 +215,18 @@ pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
 /// Judges one family of comparisons together, in order. A family of one is judged as it stands. What cannot be tested
 /// is no member of the family, so that it costs the others nothing.
 pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
-    judge_family(family, (MARGIN, NoEvidenceReason::BelowMargin))
+    judge_family(family, MARGIN, NoEvidenceReason::BelowMargin)
 }
 
 /// Verdicts on differences of shares, from 0 to 1.
 pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     let family: Vec<Paired> = family.iter().map(with_noise_of_equal_shares).collect();
-    let judged = judge_family(&family, (SHARE_MARGIN, NoEvidenceReason::BelowShareMargin)).into_iter();
-    let of = |found: DifferenceTest| DifferenceTest {
-        within_margin: found.ci95.map(|ci| ci.is_within(SHARE_MARGIN)),
-        mdd: found.mdd.filter(|mdd| *mdd <= 1.0),
-        ..found
-    };
-    judged.map(of).collect()
+    let mut judged = judge_family(&family, SHARE_MARGIN, NoEvidenceReason::BelowShareMargin);
+    for found in &mut judged {
+        found.within_margin = found.ci95.map(|ci| ci.is_within(SHARE_MARGIN));
+        found.mdd = found.mdd.filter(|mdd| *mdd <= 1.0);
+    }
+    judged
 }
 
 /// The fewest items that a share is of: messages that need something.
@@ -246,13 +245,18 @@ fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
     paired
 }
 
-/// The same with a margin, and the reason that a smaller difference gets.
-pub(super) fn judge_family(family: &[Paired], margin: (f64, NoEvidenceReason)) -> Vec<DifferenceTest> {
+/// The same with a margin, and the reason that a difference below it gets.
+pub(super) fn judge_family(family: &[Paired], margin: f64, below: NoEvidenceReason) -> Vec<DifferenceTest> {
     let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
     let alpha = ALPHA / tested.len().max(1) as f64;
     let mut adjusted = holm(&tested).into_iter();
-    let judge = |paired| compare(paired, p_of_test(paired).and_then(|_| adjusted.next()), alpha, margin);
-    family.iter().map(judge).collect()
+    let judged = family.iter().map(|paired| {
+        let adjusted = p_of_test(paired).and_then(|_| adjusted.next());
+        let (verdict, reason) = judge(paired, adjusted, margin, below);
+        let mdd = smallest_detectable(&paired.estimate, alpha, margin).filter(|mdd| *mdd <= DIFFERENCES.1);
+        DifferenceTest { verdict, reason, p_adjusted: adjusted, mdd, ..describe(paired) }
+    });
+    judged.collect()
 }
 
 /// The p of a comparison that can be tested.
@@ -260,26 +264,26 @@ fn p_of_test(paired: &Paired) -> Option<f64> {
     paired.estimate.p.filter(|_| untestable(paired).is_none())
 }
 
-fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoEvidenceReason)) -> DifferenceTest {
+/// A comparison that is not judged.
+fn describe(paired: &Paired) -> DifferenceTest {
     let estimate = &paired.estimate;
-    let (verdict, reason) = judge(paired, adjusted, margin);
     let rerun = paired.rerun.as_ref().ok();
     let changed = estimate.clusters as f64 / (estimate.clusters + paired.unchanged).max(1) as f64;
     DifferenceTest {
         difference: estimate.center,
         difference_all: estimate.center * changed,
-        ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES)),
-        ci95_rerun: rerun.map(|rerun| rerun.ci95.clipped(DIFFERENCES)),
+        ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES.0, DIFFERENCES.1)),
+        ci95_rerun: rerun.map(|rerun| rerun.ci95.clipped(DIFFERENCES.0, DIFFERENCES.1)),
         rerun_difference: rerun.map(|rerun| rerun.center),
         no_rerun: paired.rerun.as_ref().err().copied(),
         p: estimate.p,
-        p_adjusted: adjusted,
+        p_adjusted: None,
         tried: None,
         df: estimate.df,
         floored: estimate.floored,
-        mdd: smallest_detectable(estimate, alpha, margin.0).filter(|mdd| *mdd <= DIFFERENCES.1),
-        verdict,
-        reason,
+        mdd: None,
+        verdict: Verdict::NoEvidence,
+        reason: None,
         within_margin: estimate.ci95.map(|ci| ci.is_within(MARGIN)),
         clusters: estimate.clusters,
         unchanged: paired.unchanged,
@@ -290,7 +294,8 @@ fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoE
 fn judge(
     paired: &Paired,
     adjusted: Option<f64>,
-    (margin, below): (f64, NoEvidenceReason),
+    margin: f64,
+    below: NoEvidenceReason,
 ) -> (Verdict, Option<NoEvidenceReason>) {
     let estimate = &paired.estimate;
     let reason = if let Some(reason) = untestable(paired) {
@@ -327,8 +332,8 @@ fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f
 
 /// Holm's adjusted p values, in the order given. What is no probability counts as 1.
 pub fn holm(p: &[f64]) -> Vec<f64> {
-    let probability = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
-    let mut ranked: Vec<(usize, f64)> = p.iter().copied().map(probability).enumerate().collect();
+    let probabilities = p.iter().map(|p| if (0.0..=1.0).contains(p) { *p } else { 1.0 });
+    let mut ranked: Vec<(usize, f64)> = probabilities.enumerate().collect();
     ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (count, mut largest) = (ranked.len(), 0.0_f64);
     for (rank, (_, p)) in ranked.iter_mut().enumerate() {

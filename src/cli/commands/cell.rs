@@ -55,6 +55,24 @@ impl ShowArgs {
             && self.run.is_none_or(|wanted| wanted == run)
             && self.point.is_none_or(|wanted| wanted == point)
     }
+
+    /// Whether the cell that was named is the one of the failure, or below it.
+    fn may_depend_on(&self, failure: &FailedAction) -> bool {
+        failure.place.recorded_cell().is_some_and(|cell| {
+            *cell.fixture == self.fixture
+                && self.method.as_ref().is_none_or(|method| **method == *cell.method)
+                && self.point.is_none_or(|point| cell.point.0 <= point)
+                && cell.answerer.as_ref().is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == self.open)
+                && (cell.probe.is_none() || self.probe.is_none() || cell.probe.as_deref() == self.probe.as_deref())
+        })
+    }
+
+    /// Whether a failure was met in another run or at another point than the named ones.
+    fn is_elsewhere(&self, failure: &FailedAction) -> bool {
+        let cell = failure.place.recorded_cell();
+        let numbers = [(self.run, cell.map(|cell| cell.run)), (self.point, cell.map(|cell| cell.point.0))];
+        numbers.into_iter().any(|(wanted, found)| wanted.is_some() && wanted != found)
+    }
 }
 
 /// The cells that match the arguments.
@@ -135,11 +153,12 @@ pub(crate) fn find_cell(
         return Ok(CellMatch::Listed);
     }
     let row = rows.remove(0);
-    let is_own =
-        |context: &ContextRow| context.point == row.point && context.method == row.method && context.run == row.run;
-    let context = contexts.into_iter().find(is_own);
-    let is_same = |other: &Row| (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point);
-    let other_book = other_book.into_iter().find(is_same);
+    let context = contexts
+        .into_iter()
+        .find(|context| context.point == row.point && context.method == row.method && context.run == row.run);
+    let other_book = other_book
+        .into_iter()
+        .find(|other| (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point));
     Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, other_book, context })))
 }
 
@@ -152,20 +171,19 @@ fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, 
 
 /// Says that results are incomplete, or that there are newer ones, which are incomplete.
 pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console: &Console) {
-    let rows = |folder: &ResultsFolder| folder.row_count().unwrap_or_default();
     let label = &manifest.label;
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
         say!(
             "`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it",
             "`{label}` 有 {}，共 {cells}；`compeval run --label {label}` 继续",
-            rows(folder)
+            folder.row_count().unwrap_or_default()
         )
     } else if let Some(beside) = incomplete_beside(folder) {
         say!(
             "a later run of `{label}` is incomplete, with {}; --partial reads it",
             "`{label}` 之后的一次运行不完整，有 {}；--partial 可读取",
-            count(rows(&beside), Noun::Cell)
+            count(beside.row_count().unwrap_or_default(), Noun::Cell)
         )
     } else {
         return;
@@ -176,24 +194,26 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
 /// Each name must be one of the result set; else the nearest is suggested.
 fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
-    let unknown = |what: &str, name: &str, known: Vec<&str>| {
-        let message =
-            say!("the result set `{}` has no {what} `{name}`", "结果集 `{}` 没有 {what} `{name}`", manifest.label);
-        Failure::input(message).hinted(suggest(name, known))
-    };
+
     let Some(fixture) = design.fixture(&args.fixture) else {
         let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
-        return Err(unknown("fixture", &args.fixture, known));
+        return Err(unknown_name(manifest, "fixture", &args.fixture, known));
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
     if let Some(method) = args.method.as_deref().filter(|method| !methods.contains(method)) {
-        return Err(unknown("method", method, methods));
+        return Err(unknown_name(manifest, "method", method, methods));
     }
     let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
     if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
-        return Err(unknown("probe", probe, probes));
+        return Err(unknown_name(manifest, "probe", probe, probes));
     }
     check_numbers(manifest, fixture, args)
+}
+
+fn unknown_name(manifest: &Manifest, what: &str, name: &str, known: Vec<&str>) -> Failure {
+    let message =
+        say!("the result set `{}` has no {what} `{name}`", "结果集 `{}` 没有 {what} `{name}`", manifest.label);
+    Failure::input(message).hinted(suggest(name, known))
 }
 
 fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) -> Result<(), Failure> {
@@ -223,21 +243,8 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
 /// What failed at the cell, or above it: of several the one nearest to what was named. A failure that cells share is
 /// listed where it was met first.
 fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedAction> {
-    let is_like = |failure: &&FailedAction| {
-        failure.place.recorded_cell().is_some_and(|cell| {
-            *cell.fixture == args.fixture
-                && args.method.as_ref().is_none_or(|method| **method == *cell.method)
-                && args.point.is_none_or(|point| cell.point.0 <= point)
-                && cell.answerer.as_ref().is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == args.open)
-                && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
-        })
-    };
-    let is_elsewhere = |failure: &&FailedAction| {
-        let cell = failure.place.recorded_cell();
-        let is = |wanted: Option<u32>, found: Option<u32>| wanted.is_none() || wanted == found;
-        !(is(args.run, cell.map(|cell| cell.run)) && is(args.point, cell.map(|cell| cell.point.0)))
-    };
-    manifest.failures.iter().filter(is_like).min_by_key(is_elsewhere)
+    let alike = manifest.failures.iter().filter(|failure| args.may_depend_on(failure));
+    alike.min_by_key(|failure| args.is_elsewhere(failure))
 }
 
 impl MissingCell {

@@ -4,14 +4,14 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ping::{self, Ping, ping_models};
-use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::fixture::audit::audit_all;
-use crate::cli::commands::fixture_text::tokens as count_tokens_of;
+use crate::cli::commands::fixture::tokens_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::{every_finding, render, render_kinds};
-use crate::cli::format::{Noun, count};
+use crate::cli::format::{Noun, count, or_dash};
+use crate::cli::notices::{access_line, access_list};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
@@ -35,9 +35,9 @@ pub(crate) struct CheckArgs {
 struct CheckResult {
     problems: Problems,
     pipeline: Option<Pipeline>,
-    /// Whom it reaches; also where only the strictness of `check` finds fault with it.
+    /// The hosts and programs that it uses; also known if only the strict rules of `check` reject the project.
     access: Option<ExternalAccess>,
-    /// Why there is nothing to run though nothing is wrong.
+    /// Whether nothing is selected, though nothing is wrong.
     is_empty: bool,
     /// What the models said, if they were asked.
     pings: Option<Vec<Ping>>,
@@ -91,7 +91,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
 }
 
 impl CheckResult {
-    fn of(&self, severity: Severity) -> impl Iterator<Item = &Problem> {
+    fn problems_of(&self, severity: Severity) -> impl Iterator<Item = &Problem> {
         self.problems.0.iter().filter(move |problem| problem.kind() == severity)
     }
 
@@ -110,7 +110,7 @@ impl CheckResult {
     /// What was found, by kind, and what there is, on eight lines; with `--quiet` only errors.
     fn print(&self, console: &Console) {
         if console.is_quiet {
-            let errors = Problems(self.of(Severity::Error).cloned().collect());
+            let errors = Problems(self.problems_of(Severity::Error).cloned().collect());
             if !errors.is_empty() {
                 console.eprint(&render_kinds(&errors, console));
             }
@@ -143,8 +143,8 @@ impl CheckResult {
     /// Each finding at its place, and each fixture.
     fn print_all(&self, console: &Console) {
         if !self.problems.is_empty() {
-            let of = |severity| self.of(severity).cloned();
-            let sorted = Problems(of(Severity::Error).chain(of(Severity::Warning)).collect());
+            let sorted = self.problems_of(Severity::Error).chain(self.problems_of(Severity::Warning));
+            let sorted = Problems(sorted.cloned().collect());
             console.eprint(&render(&sorted, console));
         }
         if let Some(pipeline) = &self.pipeline {
@@ -164,14 +164,13 @@ impl CheckResult {
     }
 
     fn json(&self) -> Value {
-        let listed = |severity| self.of(severity).map(problem_json).collect::<Vec<_>>();
         // What could not be opened was not counted: null, not 0.
         json!({
             "ok": self.problems.errors() == 0,
             "fixtures": self.pipeline.as_ref().map(|_| self.fixtures()),
             "probes": self.pipeline.as_ref().map(|_| self.probes()),
-            "errors": listed(Severity::Error),
-            "warnings": listed(Severity::Warning),
+            "errors": self.problems_of(Severity::Error).map(problem_json).collect::<Vec<_>>(),
+            "warnings": self.problems_of(Severity::Warning).map(problem_json).collect::<Vec<_>>(),
             "access": self.access,
             "ping": self.pings,
         })
@@ -179,7 +178,7 @@ impl CheckResult {
 
     fn summary(&self, console: &Console) -> String {
         let errors = self.problems.errors();
-        let warnings = count(self.of(Severity::Warning).count(), Noun::Warning);
+        let warnings = count(self.problems_of(Severity::Warning).count(), Noun::Warning);
         if errors > 0 {
             return format!(
                 "{}{}{warnings}",
@@ -236,7 +235,7 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
         let FixtureStats { messages, tokens: Tokens(tokens), tools, files, languages, .. } =
-            stats(&loaded.fixture, &count_tokens_of);
+            stats(&loaded.fixture, &tokens_of);
         let size = std::fs::metadata(pipeline.folder.join(&loaded.path)).ok().map(|file| file.len());
         vec![
             loaded.name().to_owned(),
@@ -246,7 +245,7 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
             loaded.bank.probes.len().to_string(),
             tools.values().sum::<usize>().to_string(),
             files.len().to_string(),
-            size.map_or_else(|| "–".to_owned(), |bytes| bytes.div_ceil(1000).to_string()),
+            or_dash(size.map(|bytes| bytes.div_ceil(1000))),
             languages.join(" "),
         ]
     });

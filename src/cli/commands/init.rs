@@ -60,8 +60,10 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
 
 /// Writes the files of a new project, all or none. Returns their paths, from `root`.
 fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<String>, Failure> {
-    let is_sample = |path: &str| SAMPLE_FOLDERS.iter().any(|folder| path.starts_with(folder));
-    let files: Vec<_> = starter_files().into_iter().filter(|(path, _)| !(is_empty && is_sample(path))).collect();
+    let mut files = starter_files().to_vec();
+    if is_empty {
+        files.retain(|(path, _)| !SAMPLE_FOLDERS.iter().any(|folder| path.starts_with(folder)));
+    }
     refuse_taken(root)?;
     let mut written = Vec::new();
     for (path, text) in &files {
@@ -117,9 +119,9 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
         return Err(Failure::input(say!("{} is not a folder", "{} 不是文件夹", shown(root)))
             .hinted(word("name a folder, or leave the argument out", "请指定文件夹，或省略该参数")));
     }
+    let mut taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).collect();
     // A dangling link counts too, so its target is not checked.
-    let is_taken = |path: &&str| root.join(path).symlink_metadata().is_ok();
-    let taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).filter(is_taken).collect();
+    taken.retain(|path| root.join(path).symlink_metadata().is_ok());
     if taken.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The commands: each file or folder holds one command with its own arguments.
+//! The commands: each file or folder holds one command with its own arguments. The shortest ones are here.
 
 mod batch;
 mod cache;
@@ -6,7 +6,6 @@ mod cell;
 mod check;
 mod compare;
 mod fixture;
-mod fixture_text;
 mod init;
 mod judge;
 mod labels;
@@ -17,13 +16,13 @@ mod plan;
 mod power;
 mod probes;
 mod report;
-mod result_index;
 mod run;
-mod schema;
 mod show;
 mod why;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use serde_json::Value;
 
 pub(super) use cache::parse_age;
 
@@ -33,7 +32,7 @@ use super::command_list::with_groups;
 use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
-use crate::pipeline::suggest;
+use crate::pipeline::{SCHEMAS, suggest};
 use base::say;
 use batch::BatchCommand;
 use cache::CacheCommand;
@@ -49,7 +48,6 @@ use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
 use run::RunArgs;
-use schema::SchemaArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
@@ -132,8 +130,7 @@ pub(crate) enum Command {
     Fixture(FixtureCommand),
     /// Show what sessions did after the compactions in their logs: re-reads, repeated failures, and what they cost
     #[command(
-        after_help = "Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n\
-                            Reads logs of Claude Code, Codex, pi, OpenHands, Copilot CLI and Hermes; with --economics of Gemini CLI, OpenCode and ATIF too. Needs no project, key or model"
+        after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n{}", observe::formats_help())
     )]
     Observe(ObserveArgs),
     /// Generate probe banks
@@ -167,6 +164,13 @@ pub(crate) enum Command {
         /// The shell to complete for
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// The kind of file
+    #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)))]
+    pub(crate) file: String,
 }
 
 /// The program with all of its commands.
@@ -213,8 +217,8 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
-        Command::Schema(args) => schema::run(args, console),
-        Command::Man { command } => man(command, console),
+        Command::Schema(args) => print_schema(args, console),
+        Command::Man { command } => print_manual(command, console),
         Command::Completions { shell } => {
             console.raw(&registration(*shell));
             Ok(Exit::Done)
@@ -222,7 +226,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
     }
 }
 
-fn man(names: &[String], console: &Console) -> Result<Exit, Failure> {
+fn print_manual(names: &[String], console: &Console) -> Result<Exit, Failure> {
     let mut program = program();
     program.build();
     let mut found = &program;
@@ -237,5 +241,11 @@ fn man(names: &[String], console: &Console) -> Result<Exit, Failure> {
     let written = clap_mangen::Man::new(found.clone()).render(&mut page);
     written.map_err(|error| Failure::error(say!("the page could not be written: {error}", "无法写出页面：{error}")))?;
     console.raw(&page);
+    Ok(Exit::Done)
+}
+
+fn print_schema(args: &SchemaArgs, console: &Console) -> Result<Exit, Failure> {
+    let make = SCHEMAS.iter().find(|(name, _)| *name == args.file).map(|(_, make)| make);
+    console.raw(format!("{:#}\n", make.map_or(Value::Null, |make| make())).as_bytes());
     Ok(Exit::Done)
 }

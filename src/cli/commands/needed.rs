@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::{Noun, cost, count, shell_word};
+use crate::cli::format::{Noun, cost, count, or_dash, shell_word};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::measure::{NeedState, RecallCaveat};
 use crate::results::{ContextReference, ContextRow};
@@ -20,18 +20,20 @@ pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str
         [one] => console.print(&context_page(one, label, console)),
         several => {
             console.print(&table(several, console));
-            let recall = |row: &&ContextRow| row.needed.as_ref().and_then(|needed| needed.own.recall);
-            let known = several.iter().filter(|row| recall(row).is_some());
-            let Some(worst) = known.min_by(|a, b| recall(a).unwrap_or(1.0).total_cmp(&recall(b).unwrap_or(1.0))) else {
-                return;
-            };
-            let [fixture, method] = [&worst.fixture, &worst.method].map(|name| shell_word(name));
-            let place = format!("--method {method} --point {} --run {}", worst.point, worst.run);
-            let next = CommandLine::current().of_results().command(&format!("{command} {fixture} {place}"));
-            console.note("");
-            console.next(say!("{next}   (the lowest recall of these)", "{next}   （其中召回最低）"));
+            let known = several.iter().filter_map(|row| Some((row, recall_of(row)?)));
+            if let Some((worst, _)) = known.min_by(|(_, a), (_, b)| a.total_cmp(b)) {
+                let [fixture, method] = [&worst.fixture, &worst.method].map(|name| shell_word(name));
+                let place = format!("--method {method} --point {} --run {}", worst.point, worst.run);
+                let next = CommandLine::current().of_results().command(&format!("{command} {fixture} {place}"));
+                console.note("");
+                console.next(say!("{next}   (the lowest recall of these)", "{next}   （其中召回最低）"));
+            }
         }
     });
+}
+
+fn recall_of(row: &ContextRow) -> Option<f64> {
+    row.needed.as_ref()?.own.recall
 }
 
 fn table(contexts: &[ContextRow], console: &Console) -> String {
@@ -43,18 +45,17 @@ fn table(contexts: &[ContextRow], console: &Console) -> String {
         Column::Right(word("newest text", "最新文本")),
         Column::Right(word("tokens", "词元")),
     ];
-    let row = |row: &ContextRow| {
-        let needed = row.needed.as_ref();
+    let rows = contexts.iter().map(|row| {
         vec![
             row.method.clone(),
             row.point.to_string(),
             row.run.to_string(),
-            share(needed.and_then(|needed| needed.own.recall)),
-            share(needed.and_then(|needed| needed.truncate)),
-            row.tokens.map_or_else(|| "–".to_owned(), |tokens| tokens.to_string()),
+            share(recall_of(row)),
+            share(row.needed.as_ref().and_then(|needed| needed.truncate)),
+            or_dash(row.tokens),
         ]
-    };
-    render_table(&columns, contexts.iter().map(row), console.width())
+    });
+    render_table(&columns, rows, console.width())
 }
 
 fn context_page(row: &ContextRow, label: &str, console: &Console) -> String {

@@ -40,7 +40,7 @@ pub(super) struct Ping {
     message: Option<String>,
 }
 
-/// Asks each model of the pipeline once, one after the other. The built-in rules are nobody to ask.
+/// Asks each model of the pipeline once, one after the other. The built-in rules are not asked.
 pub(super) fn ping_models(pipeline: &Pipeline) -> Result<Vec<Ping>, Failure> {
     let generators = pipeline.generators.iter().map(|generator| &generator.model);
     let mut asked: Vec<&ModelUse> = Vec::new();
@@ -64,12 +64,12 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
     let call = smallest_call(model);
     let expected = estimate(&call);
     let replied = &Cell::new(None);
-    let store = |reply: &RawReply| {
+    let asked = client.ask(&name, &call, expected, &Unlimited, |reply: &RawReply| {
         let usd = prices.cost_in(reply.lane, &model.reference, &reply.usage);
         replied.set(Some((reply.latency.as_secs_f64(), usd)));
         async { Ok::<(), Infallible>(()) }
-    };
-    let asked = client.ask(&name, &call, expected, &Unlimited, store).await;
+    });
+    let asked = asked.await;
     let message = match (asked, replied.get()) {
         // A reply of so few tokens may be cut off before it says anything: it was a reply all the same.
         (Ok(_), _) | (Err(_), Some(_)) => None,
@@ -83,7 +83,7 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
     Ping { model: model.reference.to_string(), ok: message.is_none(), seconds, usd: usd.flatten(), message }
 }
 
-/// One word is asked for, with the settings of the stage: one that the model does not take is found, too.
+/// Asks for one word, with the settings of the stage, so that a setting which the model rejects is found, too.
 fn smallest_call(model: &ModelUse) -> Call {
     Call {
         model: model.reference.model.clone(),

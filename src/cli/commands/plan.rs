@@ -4,12 +4,12 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::action::StageName;
-use crate::cli::access::{access_line, access_list};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, cost, count, duration, left, money, right, short};
+use crate::cli::format::{Noun, cost, count, duration, left, money, right, short_tokens};
+use crate::cli::notices::{access_line, access_list};
 use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::remote::RemoteArgs;
@@ -24,7 +24,7 @@ use crate::plan::{
 use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder};
 use base::locale::word;
 use base::say;
-use base::units::{Tokens, Usd};
+
 use models::{Lane, ModelUse, Prices};
 use stats::REGRADED_ANSWERS;
 use store::cache::{Layered, Lookup};
@@ -63,7 +63,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = of_project(common, &args.select, &args.part, &args.source, false, console)?;
+    let plan = plan_project(common, &args.select, &args.part, &args.source, false, console)?;
     let exit = print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
@@ -170,17 +170,16 @@ fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forec
             "未询问 {url}：其中已有的内容由运行拉取，不产生费用"
         ));
     }
-    let of_cached = || {
+    (pulled > 0).then(|| {
         say!(
             "{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing",
             "缓存内容中有 {pulled} 个只在 {url} 中：由运行拉取，不产生费用"
         )
-    };
-    (pulled > 0).then(of_cached)
+    })
 }
 
 /// The plan as a command prints it, also for `run --dry-run`, which may compare with a baseline.
-pub(crate) fn of_project(
+pub(crate) fn plan_project(
     common: &Common,
     select: &SelectArgs,
     part: &PartArgs,
@@ -201,7 +200,7 @@ pub(crate) fn of_project(
     let PlanSource { remote, offline } = source;
     let trusted = remote.trusted(&pipeline.remote)?;
     let url = remote.given()?.place(&pipeline.remote).map(ToString::to_string);
-    let remote = if *offline { None } else { remote.entries(&pipeline.remote, console)? };
+    let remote = if *offline { None } else { remote.connect_for_plan(&pipeline.remote, console)? };
     let mut snapshot = open_snapshot(&pipeline.cache)?;
     snapshot.trust_only(&trusted)?;
     let forecast = match &part {
@@ -340,14 +339,14 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
         });
     }
     found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == StaleCause::Upstream));
-    let reason = |(why, actions, changed): &(StaleCause, u64, Vec<&str>)| {
+    let reasons = found.iter().map(|(why, actions, changed)| {
         let shown = changed.iter().take(PLACES).copied().collect::<Vec<_>>().join(", ");
         let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
         let more = more.map(|more| say!(" and {more} more", " 等，另有 {more} 处")).unwrap_or_default();
         let places = if shown.is_empty() { shown } else { format!(" ({shown}{more})") };
         format!("{} {}{places}", count(*actions, Noun::Action), why.words())
-    };
-    let reasons: Vec<String> = found.iter().map(reason).collect();
+    });
+    let reasons: Vec<String> = reasons.collect();
     (!reasons.is_empty())
         .then(|| console.labelled(TextStyle::Strong, word("why:", "原因："), reasons.join(word("; ", "；"))))
 }
@@ -395,13 +394,16 @@ fn too_long_line(group: &TooLong) -> String {
 
 /// The batches that wait for each other: those of points, where compressions are batched, then answers, then grades.
 fn batch_rounds(pipeline: &Pipeline) -> usize {
-    let is_batched = |model: &ModelUse| model.lane == Lane::Batch;
     let compressed = pipeline.methods.iter().filter_map(|method| method.strategy.model()).any(is_batched);
     let points = pipeline.fixtures.iter().map(|fixture| fixture.points.len()).max().unwrap_or(0);
     let answered = pipeline.answerers.iter().any(|answerer| is_batched(&answerer.model));
     let graded = pipeline.judges.iter().any(|judge| is_batched(&judge.model));
     let before = if compressed { points } else { 0 };
     before + usize::from(answered) + usize::from(graded)
+}
+
+fn is_batched(model: &ModelUse) -> bool {
+    model.lane == Lane::Batch
 }
 
 /// What goes into batches, at which price and in how long.
@@ -430,14 +432,13 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
 /// What open batches hold: it is paid for, or about to be, and in no estimate.
 fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
-    let text = || {
+    (submitted > 0).then(|| {
         say!(
             "Submitted: {} in open batches, not counted below (`compeval batch ls`).",
             "已提交：{} 在进行中的批次内，不计入下文（`compeval batch ls`）。",
             count(submitted, Noun::Action)
         )
-    };
-    (submitted > 0).then(text)
+    })
 }
 
 /// A bound that is so many times the estimate says nothing.
@@ -450,8 +451,9 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
     }
     let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
     let range = range.map(|(low, high)| say!("likely {} to {}", "很可能 {} 至 {}", cost(Some(low)), cost(Some(high))));
-    let tells = |worst: &Usd| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01));
-    let most = estimate.usd_worst.filter(tells).map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
+    let most =
+        estimate.usd_worst.filter(|worst| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01)));
+    let most = most.map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
     let bounds: Vec<String> = range.into_iter().chain(most).collect();
     let bounds = if bounds.is_empty() { String::new() } else { format!(" ({})", bounds.join(word(", ", "，"))) };
     Some(say!(
@@ -499,10 +501,10 @@ fn worst_words(worst: &WorstCase) -> String {
     if worst.unlimited.is_empty() {
         return say!("{calls}every reply reaches its max_output_tokens.", "{calls}每条回复都达到 max_output_tokens。");
     }
-    let longest = |(model, tokens): (&String, &Tokens)| {
-        say!("{model} (up to {} tokens)", "{model}（最多 {} 词元）", short(Some(tokens.0)))
-    };
-    let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
+    let unlimited = worst.unlimited.iter().map(|(model, tokens)| {
+        say!("{model} (up to {} tokens)", "{model}（最多 {} 词元）", short_tokens(Some(*tokens)))
+    });
+    let unlimited: Vec<String> = unlimited.collect();
     let limited = worst
         .usd_limited
         .map(|usd| say!(" (with {} to {})", "（设为 {} 时降至 {}）", WorstCase::LIMIT.0, money(Some(usd))));

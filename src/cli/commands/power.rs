@@ -12,6 +12,7 @@ use crate::pipeline::Pipeline;
 use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
 use base::locale::word;
 use base::say;
+use base::units::Usd;
 use stats::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 
 /// Assumed where no results say more: variances of a difference of two prompts with models of 2025, in points².
@@ -30,7 +31,7 @@ const REQUESTS: CallCosts = CallCosts { compress: 1.0, answer: 1.0, judge: 1.0 }
 /// A difference that a user may hope to see, in points.
 const HOPED_FOR: f64 = 0.4;
 
-/// Half-widths that one more has to gain to be worth its while, in points.
+/// The least gain in half-width, in points, for which one more is worth its cost.
 const WORTHWHILE: f64 = 0.01;
 
 /// What the variances rest on.
@@ -43,7 +44,7 @@ struct EstimateBasis {
 
 pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Result<Exit, Failure> {
     let pipeline = open_project(common, select, ProjectOptions::default(), console)?;
-    let (design, basis) = (design(&pipeline), basis(&pipeline));
+    let (design, basis) = (sample_sizes(&pipeline), estimate_basis(&pipeline));
     let costs = basis.costs.unwrap_or(REQUESTS);
     let bought = basis.variances.purchases(&design, &costs);
     let smallest = basis.variances.smallest_detectable(&design);
@@ -79,7 +80,7 @@ pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Re
     Ok(Exit::Done)
 }
 
-fn design(pipeline: &Pipeline) -> SampleSizes {
+fn sample_sizes(pipeline: &Pipeline) -> SampleSizes {
     let probes: usize = pipeline.fixtures.iter().flat_map(|fixture| &fixture.selected).map(Vec::len).sum();
     let runs = pipeline.settings.runs;
     SampleSizes {
@@ -93,7 +94,7 @@ fn design(pipeline: &Pipeline) -> SampleSizes {
 
 /// What the newest results say, or the usual variances. Results that cannot be read are no reason to fail: nothing is
 /// reported of them but how much they vary.
-fn basis(pipeline: &Pipeline) -> EstimateBasis {
+fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
     let set = newest(&pipeline.results).ok().and_then(|folder| ResultSet::read(&folder).ok());
     let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
     let Some((set, (variances, pairs))) = found else {
@@ -119,7 +120,7 @@ fn basis(pipeline: &Pipeline) -> EstimateBasis {
 }
 
 fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String {
-    let unit = if is_priced { word("dollars", "美元") } else { word("requests", "请求") };
+    let unit = if is_priced { word("cost", "费用") } else { word("requests", "请求") };
     let columns = [
         Column::Left(word("one more", "增加一个")),
         Column::Right(word("interval", "区间")),
@@ -127,12 +128,12 @@ fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String 
         Column::Right(unit),
         Column::Right(word("gain per 100", "每 100 的增益")),
     ];
-    let cells = |purchase: &MarginalGain| {
+    let rows = bought.iter().map(|purchase| {
         let each = purchase.gain_per_cost().map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
-        let cost = if is_priced { format!("{:.2}", purchase.cost) } else { format!("{:.0}", purchase.cost) };
+        let cost = if is_priced { Usd(purchase.cost).to_string() } else { format!("{:.0}", purchase.cost) };
         vec![name(purchase), format!("±{:.2}", purchase.half_width), format!("{:.3}", purchase.gain), cost, each]
-    };
-    render_table(&columns, bought.iter().map(cells), console.width())
+    });
+    render_table(&columns, rows, console.width())
 }
 
 fn name(purchase: &MarginalGain) -> String {

@@ -1,6 +1,7 @@
-//! `compeval report`: writes report.md and report.html of a label again, or opens its page.
+//! `compeval report`: writes report.md and report.html of a label again, or opens its page. Beside the result sets is
+//! `index.html`, a page that shows one of them and switches to the others.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -8,15 +9,15 @@ use serde::Serialize;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::browser::open_in_browser;
 use crate::cli::commands::cell::note_partial;
-use crate::cli::commands::result_index::write_result_index;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
+use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference_table};
-use crate::results::{ResultsFolder, SetError, find_results, lock_reports, names};
+use crate::results::{Label, ResultsFolder, SetError, find_results, labels, lock_reports, names};
 use base::files::write_whole;
 use base::locale::{Locale, word};
 use base::say;
@@ -120,15 +121,63 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
 /// The cells as they are read: a result set may be larger than memory.
 fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure> {
     let label = folder.manifest()?.label;
-    let fault = |error: csv::Error| {
-        Failure::error(say!("the rows could not be written as CSV: {error}", "无法将各行写为 CSV：{error}"))
-    };
     for (number, row) in folder.rows()?.enumerate() {
         let row = row.map_err(SetError::from)?;
         if number == 0 {
-            console.raw(&csv_header(&row).map_err(fault)?);
+            console.raw(&csv_header(&row).map_err(csv_failure)?);
         }
-        console.raw(&csv_line(&label, &row).map_err(fault)?);
+        console.raw(&csv_line(&label, &row).map_err(csv_failure)?);
     }
     Ok(Exit::Done)
+}
+
+fn csv_failure(error: csv::Error) -> Failure {
+    Failure::error(say!("the rows could not be written as CSV: {error}", "无法将各行写为 CSV：{error}"))
+}
+
+const INDEX: &str = "index.html";
+
+/// The pages of all result sets, the newest first, with their languages.
+fn pages(results: &Path) -> Vec<(SetLink, Locale)> {
+    let known = labels(results).unwrap_or_default();
+    let mut sets: Vec<(SetLink, Locale)> = known.iter().filter_map(|label| page_of(results, label)).collect();
+    sets.sort_by(|(a, _), (b, _)| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
+    sets
+}
+
+fn page_of(results: &Path, label: &Label) -> Option<(SetLink, Locale)> {
+    let folder = ResultsFolder::new(results, label);
+    let manifest = folder.manifest().ok().filter(|_| folder.file(names::HTML).is_file())?;
+    let page = format!("{label}/{}", names::HTML);
+    Some((SetLink { label: label.to_string(), started: manifest.started, page }, manifest.design.locale))
+}
+
+/// Writes the page with `chosen` shown first; `None` where there is no other set, or none can be written.
+fn write_result_index(results: &Path, chosen: &str) -> Option<PathBuf> {
+    let sets = pages(results);
+    let locale = sets.iter().find(|(set, _)| set.label == chosen).map(|(_, locale)| *locale)?;
+    if sets.len() < 2 {
+        return None;
+    }
+    let sets: Vec<SetLink> = sets.into_iter().map(|(set, _)| set).collect();
+    let path = results.join(INDEX);
+    write_whole(&path, sets_page(locale, &sets, chosen)).ok()?;
+    Some(path)
+}
+
+/// Brings an existing page up to date after result sets were removed, or removes it where there is nothing left to switch
+/// between.
+///
+/// # Errors
+/// A page that can neither be written nor removed: it would lead to pages that are gone.
+pub(crate) fn refresh_result_index(results: &Path) -> std::io::Result<()> {
+    let path = results.join(INDEX);
+    if !path.is_file() {
+        return Ok(());
+    }
+    let newest = pages(results).into_iter().next().map(|(set, _)| set.label);
+    match newest.and_then(|newest| write_result_index(results, &newest)) {
+        Some(_) => Ok(()),
+        None => std::fs::remove_file(&path),
+    }
 }

@@ -15,7 +15,7 @@ use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryRecord};
 use crate::evaluation::{compress_cell, read_context, reading_task};
-use crate::judge::Dimension;
+
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Preparer, RawBody};
@@ -76,11 +76,12 @@ fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
 /// The context that the answer was given from; else why it cannot be shown.
 fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
     let key = selected.row.keys.compress;
-    let gone = || say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short());
-    let record = snapshot.find(&key).ok_or_else(gone)?;
+    let record = snapshot
+        .find(&key)
+        .ok_or_else(|| say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short()))?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
-    let read = |pipeline| as_read(pipeline, selected, RawBody { format: record.body_format(), bytes: &body });
-    if let Some(read) = pipeline.and_then(read) {
+    let raw = RawBody { format: record.body_format(), bytes: &body };
+    if let Some(read) = pipeline.and_then(|pipeline| as_read(pipeline, selected, raw)) {
         return read.ok_or_else(|| word("only its provider can read it", "只有其服务商能读取").to_owned());
     }
     let meta = snapshot.meta(&record).map_err(|damage| damage.to_string())?;
@@ -228,12 +229,11 @@ impl Page<'_> {
             None => (named.as_slice(), &[][..]),
         };
         let mapped = sessions::transcript::MappedFold::new(text);
-        let find = |facts: &[Fact], style| -> Vec<(Range<usize>, TextStyle)> {
+        let mut marks: Vec<(Range<usize>, TextStyle)> = Vec::new();
+        for (facts, style) in [(expected, TextStyle::Good), (superseded, TextStyle::Warning)] {
             let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| finder.find(&mapped));
-            ranges.map(|range| (range, style)).collect()
-        };
-        let mut marks = find(expected, TextStyle::Good);
-        marks.extend(find(superseded, TextStyle::Warning));
+            marks.extend(ranges.map(|range| (range, style)));
+        }
         marks.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let (mut marked, mut done) = (String::with_capacity(text.len()), 0);
         for (range, style) in marks {
@@ -281,28 +281,27 @@ impl Page<'_> {
 
     fn answer_notes(&self, text: &mut String) {
         let row = &self.selected.row;
-        let mut list = |what: &str, names: &[String]| {
-            if !names.is_empty() {
-                let _ = writeln!(text, "  {} {}", self.paint(TextStyle::Bad, what), names.join(", "));
-            }
-        };
+        let mut notes: Vec<(&str, String)> = Vec::new();
         if row.truncated {
-            list(
-                word("truncated:", "截断："),
-                &[word("the token limit cut the answer off", "回答被词元上限截断").to_owned()],
-            );
+            let why = word("the token limit cut the answer off", "回答被词元上限截断");
+            notes.push((word("truncated:", "截断："), why.to_owned()));
         }
-        list(word("superseded, but stated as current:", "已被取代却当作现状："), &row.stale_facts);
-        list(word("not in the transcript:", "会话记录中没有："), &row.invented);
+        if !row.stale_facts.is_empty() {
+            let heading = word("superseded, but stated as current:", "已被取代却当作现状：");
+            notes.push((heading, row.stale_facts.join(", ")));
+        }
+        if !row.invented.is_empty() {
+            notes.push((word("not in the transcript:", "会话记录中没有："), row.invented.join(", ")));
+        }
         if row.fabricated == Some(true) {
-            list(
-                word("fabricated:", "编造："),
-                &[word(
-                    "the transcript does not contain this, and the answer asserts it",
-                    "会话记录中没有此内容，而回答断言了它",
-                )
-                .to_owned()],
+            let why = word(
+                "the transcript does not contain this, and the answer asserts it",
+                "会话记录中没有此内容，而回答断言了它",
             );
+            notes.push((word("fabricated:", "编造："), why.to_owned()));
+        }
+        for (what, names) in notes {
+            let _ = writeln!(text, "  {} {names}", self.paint(TextStyle::Bad, what));
         }
     }
 
@@ -310,15 +309,13 @@ impl Page<'_> {
         let row = &self.selected.row;
         self.section(text, word("Grades", "评分"), &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge));
         let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
-        let weights = &self.selected.manifest.design.rubric.criteria;
+        let criteria = &self.selected.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
             let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
             let _ = writeln!(text, "  {score_text}  {}", self.paint(TextStyle::Strong, dimension_name(*dimension)));
-            let of = |id: &crate::judge::CriterionId| -> Option<Dimension> {
-                weights.iter().find(|criterion| criterion.id == *id).map(|criterion| criterion.dimension)
-            };
+            let own = criteria.iter().filter(|criterion| criterion.dimension == *dimension);
             let mut last = "";
-            for grade in row.criteria.iter().filter(|grade| of(&grade.criterion) == Some(*dimension)) {
+            for grade in row.criteria.iter().filter(|grade| own.clone().any(|own| own.id == grade.criterion)) {
                 let points = f64::from(grade.points());
                 let points = self.paint(score_style(Some(points)), &format!("{points}"));
                 let _ = writeln!(text, "    {points}  {}", grade.criterion);
@@ -352,11 +349,11 @@ impl Page<'_> {
         }
         self.other_book(text);
         if !self.selected.others.is_empty() {
-            let other = |row: &Row| {
-                let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
-                say!("run {} {score}", "第 {} 次 {score}", row.run)
-            };
-            let others: Vec<String> = self.selected.others.iter().map(other).collect();
+            let others = self.selected.others.iter().map(|other| {
+                let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
+                say!("run {} {score}", "第 {} 次 {score}", other.run)
+            });
+            let others: Vec<String> = others.collect();
             let _ = writeln!(
                 text,
                 "\n{} {}",

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use base::controls::is_shown_escaped;
+use base::text::is_shown_escaped;
 
 /// Stands for the escape character in colours of our own. A noncharacter: no text has a use for it.
 const MARK: char = '\u{FDD0}';

@@ -1,7 +1,6 @@
 //! What the user sees while and after a command runs: lines, tables, progress, a pager.
 
 mod progress_model;
-mod failures;
 mod controls;
 mod console;
 mod table;
@@ -11,7 +10,6 @@ mod progress;
 pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter};
 pub(super) use controls::{escape_json, own_color};
-pub(super) use failures::print_failures;
 pub(super) use pager::{Pages, page};
 pub(super) use progress::Progress;
 pub(super) use table::{Column, number, render_table};

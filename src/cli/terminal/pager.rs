@@ -12,7 +12,7 @@ const USUAL_ROWS: usize = 24;
 
 /// Prints `text` to standard output; a long text on a terminal goes through a pager.
 pub(crate) fn page(console: &Console, text: &str) {
-    let mut pages = Pages::begin(console);
+    let mut pages = Pages::new(console);
     let end = if text.ends_with('\n') { "" } else { "\n" };
     pages.write(&format!("{text}{end}"));
     pages.end();
@@ -33,7 +33,7 @@ enum PagerState {
 }
 
 impl<'c> Pages<'c> {
-    pub(crate) fn begin(console: &'c Console) -> Pages<'c> {
+    pub(crate) fn new(console: &'c Console) -> Pages<'c> {
         let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json;
         Pages { console, state: if is_read { PagerState::Buffered(String::new()) } else { PagerState::Direct } }
     }

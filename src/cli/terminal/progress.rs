@@ -134,8 +134,7 @@ const NARROW: usize = 90;
 impl LiveBars {
     fn new(model: &ProgressModel, colors: bool) -> LiveBars {
         let multi = MultiProgress::new();
-        let line = || multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"));
-        let (pace, waits) = (line(), line());
+        let (pace, waits) = (add_line(&multi), add_line(&multi));
         let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors, width: terminal_width() };
         model.stages.keys().for_each(|stage| bars.add(*stage));
         bars
@@ -187,6 +186,11 @@ impl LiveBars {
         // What cannot be cleared is overwritten by what is printed next.
         let _ = self.multi.clear();
     }
+}
+
+/// Adds a line of text below the bars.
+fn add_line(multi: &MultiProgress) -> ProgressBar {
+    multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"))
 }
 
 /// Clears `rows` that were drawn at one width, of a terminal that has another now; the cursor ends in the last row.

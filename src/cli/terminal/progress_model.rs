@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::action::StageName;
-use crate::cli::format::{amount, cost, duration, money, short};
+use crate::cli::format::{amount, cost, duration, money, short, short_tokens};
 use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
 use crate::scheduler::{BudgetLimits, Event, StopRequest};
@@ -19,7 +19,8 @@ use base::say;
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
 
-/// Over how long a pace is averaged; longer where fewer cells were finished in this time, so that a slow server has one.
+/// The pace is averaged over this time, or over longer until [`CELLS`] were finished, so that a slow server has a pace,
+/// too; but over no more than [`LONGEST_WINDOW`].
 const WINDOW: Duration = Duration::from_secs(30);
 const CELLS: u64 = 12;
 const LONGEST_WINDOW: Duration = Duration::from_secs(15 * 60);
@@ -71,9 +72,9 @@ pub(crate) struct ProgressModel {
 
 impl ProgressModel {
     pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, limits: BudgetLimits) -> ProgressModel {
-        let progress = |(stage, total)| (stage, StageProgress { total, ..StageProgress::default() });
-        let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(progress).collect();
-        ProgressModel { stages, limits, ..ProgressModel::default() }
+        let stages = stages.into_iter().filter(|(_, total)| *total > 0);
+        let stages = stages.map(|(stage, total)| (stage, StageProgress { total, ..StageProgress::default() }));
+        ProgressModel { stages: stages.collect(), limits, ..ProgressModel::default() }
     }
 
     /// More cells of a stage turned up.
@@ -82,21 +83,20 @@ impl ProgressModel {
     }
 
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
-        let mut progress = |stage: StageName, count: fn(&mut StageProgress) -> &mut u64, by: u64| {
-            if let Some(progress) = self.stages.get_mut(&stage) {
-                *count(progress) += by;
-            }
-        };
         match event {
-            Event::Cached { stage, .. } => progress(*stage, |t| &mut t.cached, 1),
-            Event::Completed { stage, .. } | Event::Shared { stage } => progress(*stage, |t| &mut t.done, 1),
-            Event::AnotherStep { stage } => progress(*stage, |t| &mut t.total, 1),
-            Event::Failed(failure) => progress(failure.stage, |t| &mut t.failed, 1),
-            Event::Skipped { stage, .. } | Event::SharedFailure { stage } => progress(*stage, |t| &mut t.left_out, 1),
+            Event::Cached { stage, .. } => self.count(*stage, |progress| progress.cached += 1),
+            Event::Completed { stage, .. } | Event::Shared { stage } => {
+                self.count(*stage, |progress| progress.done += 1)
+            }
+            Event::AnotherStep { stage } => self.count(*stage, |progress| progress.total += 1),
+            Event::Failed(failure) => self.count(failure.stage, |progress| progress.failed += 1),
+            Event::Skipped { stage, .. } | Event::SharedFailure { stage } => {
+                self.count(*stage, |progress| progress.left_out += 1);
+            }
             Event::Blocked(MatrixCounts { compress, answer, judge }) => {
-                progress(StageName::Compress, |t| &mut t.left_out, *compress);
-                progress(StageName::Answer, |t| &mut t.left_out, *answer);
-                progress(StageName::Judge, |t| &mut t.left_out, *judge);
+                self.count(StageName::Compress, |progress| progress.left_out += compress);
+                self.count(StageName::Answer, |progress| progress.left_out += answer);
+                self.count(StageName::Judge, |progress| progress.left_out += judge);
             }
             // What was cached so far cost nothing, so this is for the whole run.
             Event::Estimated(estimate) => self.expected = estimate.usd,
@@ -109,6 +109,13 @@ impl ProgressModel {
         }
     }
 
+    /// Changes the counts of a stage that is shown.
+    fn count(&mut self, stage: StageName, change: impl FnOnce(&mut StageProgress)) {
+        if let Some(progress) = self.stages.get_mut(&stage) {
+            change(progress);
+        }
+    }
+
     /// Stores a snapshot and samples the rate.
     pub(crate) fn update(&mut self, snapshot: ProgressSnapshot, now: Instant) {
         let mut by_provider: BTreeMap<ProviderName, (u64, u64)> = BTreeMap::new();
@@ -118,9 +125,9 @@ impl ProgressModel {
         }
         self.snapshot = snapshot;
         let worked: u64 = self.stages.values().map(|progress| progress.finished() - progress.cached).sum();
-        let is_enough =
-            |next: &Sample| now - next.at >= LONGEST_WINDOW || now - next.at >= WINDOW && worked - next.worked >= CELLS;
-        while self.samples.get(1).is_some_and(is_enough) {
+        while self.samples.get(1).is_some_and(|next| {
+            now - next.at >= LONGEST_WINDOW || now - next.at >= WINDOW && worked - next.worked >= CELLS
+        }) {
             self.samples.pop_front();
         }
         self.samples.push_back(Sample { at: now, worked, by_provider });
@@ -128,13 +135,13 @@ impl ProgressModel {
 
     /// What one stage has done; `brief` without what its bar shows.
     pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
-        let unless_brief = |count: u64| if brief { 0 } else { count };
+        let (done, open) = if brief { (0, 0) } else { (progress.done, progress.open()) };
         let parts = [
-            (unless_brief(progress.done), word("done", "完成")),
+            (done, word("done", "完成")),
             (progress.cached, word("cached", "已缓存")),
             (progress.failed, word("failed", "失败")),
             (progress.left_out, word("left out", "略过")),
-            (unless_brief(progress.open()), word("to do", "待办")),
+            (open, word("to do", "待办")),
         ];
         let shown = parts.iter().filter(|(count, _)| *count > 0);
         shown.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
@@ -152,8 +159,8 @@ impl ProgressModel {
         let mut parts = self.provider_words();
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
-            let tokens = |tokens: Option<base::units::Tokens>| short(tokens.map(|tokens| tokens.0));
-            parts.push(say!("{} tokens in, {} out", "输入词元 {}，输出 {}", tokens(usage.input), tokens(usage.output)));
+            let [input, output] = [usage.input, usage.output].map(short_tokens);
+            parts.push(say!("{input} tokens in, {output} out", "输入词元 {input}，输出 {output}"));
             parts.push(self.money_words());
         }
         parts.extend(
@@ -167,24 +174,36 @@ impl ProgressModel {
         parts.join(" · ")
     }
 
-    /// Calls a second of each provider, beside what it allows. A slow model may begin none for a while, which is no rate.
+    /// The calls a second of each provider, and its limit. A provider without a call in the window is left out: a slow model
+    /// may begin none for a while.
     fn provider_words(&self) -> Vec<String> {
         let Some((first, last, seconds)) = self.window() else { return Vec::new() };
-        let words = |(provider, (sent, tokens)): (&ProviderName, &(u64, u64))| {
+        let mut words = Vec::new();
+        for (provider, (sent, tokens)) in &last.by_provider {
             let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
-            let calls = Some(sent.saturating_sub(sent_before)).filter(|calls| *calls > 0)? as f64 / seconds;
-            let (per, unit) =
-                if calls < 0.5 { (60.0, word("calls/min", "次/分")) } else { (1.0, word("calls/s", "次/秒")) };
-            let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
-            let rate = rate.map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
-            let tokens = tokens.saturating_sub(tokens_before) as f64 / seconds * 60.0;
-            let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
-            let limit = limit.map(|limit| {
-                say!(", {} of {} tokens/min", "，{}/{} 词元/分", short(Some(tokens as u64)), short(Some(limit)))
-            });
-            Some(format!("{provider} {}{rate} {unit}{}", amount(calls * per), limit.unwrap_or_default()))
+            let calls = sent.saturating_sub(sent_before);
+            if calls > 0 {
+                let tokens = tokens.saturating_sub(tokens_before) as f64;
+                words.push(self.rate_words(provider, calls as f64 / seconds, tokens / seconds * 60.0));
+            }
+        }
+        words
+    }
+
+    fn rate_words(&self, provider: &ProviderName, calls_per_second: f64, tokens_per_minute: f64) -> String {
+        let (per, unit) = if calls_per_second < 0.5 {
+            (60.0, word("calls/min", "次/分"))
+        } else {
+            (1.0, word("calls/s", "次/秒"))
         };
-        last.by_provider.iter().filter_map(words).collect()
+        let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
+        let rate = rate.map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
+        let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
+        let limit = limit.map(|limit| {
+            let tokens = short(Some(tokens_per_minute as u64));
+            say!(", {tokens} of {} tokens/min", "，{tokens}/{} 词元/分", short(Some(limit)))
+        });
+        format!("{provider} {}{rate} {unit}{}", amount(calls_per_second * per), limit.unwrap_or_default())
     }
 
     /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
@@ -211,8 +230,8 @@ impl ProgressModel {
         format!("{so_far}{limit}{to_come}")
     }
 
-    /// What was expected, for the cells that are left of it; and without that or once it is used up, as the cells so
-    /// far cost on the average.
+    /// The cost of the cells to do: their share of the estimate. Without an estimate, or once it is used up, it is computed
+    /// from the mean cost of the cells so far.
     fn to_come(&self) -> Option<Usd> {
         let (expected, spent) = (self.expected.unwrap_or_default().0, self.snapshot.spent.usd?.0);
         let to_do: u64 = self.stages.values().map(StageProgress::open).sum();
@@ -224,7 +243,7 @@ impl ProgressModel {
         (worked > 0).then(|| Usd(spent / worked as f64 * to_do as f64))
     }
 
-    /// By the pace of late; `None` while nothing moves.
+    /// How long the cells to do take at the pace of the window; `None` while nothing moves.
     fn seconds_left(&self) -> Option<f64> {
         let (first, last, seconds) = self.window()?;
         let pace = last.worked.saturating_sub(first.worked) as f64 / seconds;
@@ -241,46 +260,30 @@ impl ProgressModel {
                 "正在停止：进行中的 {in_flight} 次调用会完成并保存；再按 Ctrl-C 立即停止"
             ));
         }
-        let waits_for = |waiting: &WaitReason| {
-            let status = self.snapshot.statuses.iter().find(|status| status.waits.as_ref() == Some(waiting))?;
-            Some(status.provider.to_string())
-        };
         let mut waits = self.troubles();
         if waits.is_empty() {
-            waits.extend(
-                waits_for(&WaitReason::Rate).map(|name| say!("the rate that {name} allows", "{name} 允许的速率")),
-            );
+            let slow = self.provider_waiting_for(&WaitReason::Rate);
+            waits.extend(slow.map(|name| say!("the rate that {name} allows", "{name} 允许的速率")));
         }
         waits.extend(self.budget_words());
         if waits.is_empty() {
-            let words = |name| {
+            let busy = self.provider_waiting_for(&WaitReason::Replies);
+            waits.extend(busy.map(|name| {
                 say!("replies of {name}, {in_flight} calls are under way", "{name} 的回复（{in_flight} 次调用进行中）")
-            };
-            waits.extend(waits_for(&WaitReason::Replies).map(words));
+            }));
         }
         (!waits.is_empty()).then(|| say!("waits for {}", "等待 {}", waits.join(word("; ", "；"))))
     }
 
+    /// The first provider that is waited for, for this reason.
+    fn provider_waiting_for(&self, reason: &WaitReason) -> Option<&ProviderName> {
+        let status = self.snapshot.statuses.iter().find(|status| status.waits.as_ref() == Some(reason))?;
+        Some(&status.provider)
+    }
+
     /// Providers that are away, or asked for a pause.
     fn troubles(&self) -> Vec<String> {
-        let words = |status: &ProviderStatus| {
-            let name = format!("{}/{}", status.provider, status.model);
-            let clip = |why: &str| why.chars().take(90).collect::<String>();
-            let seconds = |wait: &Duration| duration(wait.as_secs_f64().ceil().max(1.0));
-            match status.waits.as_ref()? {
-                WaitReason::Unavailable(wait, why) => Some(say!(
-                    "{name} to come back, tried again in {} ({})",
-                    "{name} 恢复，{} 后重试（{}）",
-                    seconds(wait),
-                    clip(why)
-                )),
-                WaitReason::Paused(wait, why) if !wait.is_zero() => {
-                    Some(say!("{name}, paused for {} more ({})", "{name}，还需暂停 {}（{}）", seconds(wait), clip(why)))
-                }
-                WaitReason::Paused(..) | WaitReason::Rate | WaitReason::Replies => None,
-            }
-        };
-        self.snapshot.statuses.iter().filter_map(words).collect()
+        self.snapshot.statuses.iter().filter_map(trouble_words).collect()
     }
 
     /// Whether calls are held up for longer than a moment.
@@ -292,7 +295,8 @@ impl ProgressModel {
         })
     }
 
-    /// Where little is left besides what is set aside, replies decide how much more may be asked.
+    /// What is said while all that is left of the budget is reserved for calls under way: their replies decide how much
+    /// more may be asked.
     fn budget_words(&self) -> Option<String> {
         let spent = self.snapshot.spent;
         let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
@@ -307,27 +311,43 @@ impl ProgressModel {
 
     /// The same as JSON, for a page.
     pub(crate) fn json(&self) -> String {
-        let stage = |(stage, progress): (&StageName, &StageProgress)| {
+        let stages = self.stages.iter().map(|(stage, progress)| {
             let words = ProgressModel::stage_words(progress, false);
             json!({ "name": stage.name(), "finished": progress.finished(), "total": progress.total, "words": words })
-        };
-        let stages: Vec<Value> = self.stages.iter().map(stage).collect();
-        json!({ "stages": stages, "pace": self.pace_words(false), "waits": self.wait_words() }).to_string()
+        });
+        json!({ "stages": stages.collect::<Vec<Value>>(), "pace": self.pace_words(false), "waits": self.wait_words() })
+            .to_string()
     }
 
     pub(crate) fn line(&self) -> String {
-        let stage = |(stage, progress): (&StageName, &StageProgress)| {
+        let stages = self.stages.iter().map(|(stage, progress)| {
             let failed = if progress.failed > 0 {
                 say!(" ({} failed)", "（{} 失败）", progress.failed)
             } else {
                 String::new()
             };
             format!("{} {}/{}{failed}", stage.name(), progress.finished(), progress.total)
-        };
-        let stages: Vec<String> = self.stages.iter().map(stage).collect();
-        let parts = [Some(stages.join(", ")), Some(self.pace_words(false)), self.wait_words()];
+        });
+        let stages = stages.collect::<Vec<String>>().join(", ");
+        let parts = [Some(stages), Some(self.pace_words(false)), self.wait_words()];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
+}
+
+/// Why a provider has to be waited for: it is away, or it asked for a pause.
+fn trouble_words(status: &ProviderStatus) -> Option<String> {
+    let (is_away, wait, why) = match status.waits.as_ref()? {
+        WaitReason::Unavailable(wait, why) => (true, wait, why),
+        WaitReason::Paused(wait, why) if !wait.is_zero() => (false, wait, why),
+        WaitReason::Paused(..) | WaitReason::Rate | WaitReason::Replies => return None,
+    };
+    let name = format!("{}/{}", status.provider, status.model);
+    let wait = duration(wait.as_secs_f64().ceil().max(1.0));
+    let why: String = why.chars().take(90).collect();
+    Some(match is_away {
+        true => say!("{name} to come back, tried again in {wait} ({why})", "{name} 恢复，{wait} 后重试（{why}）"),
+        false => say!("{name}, paused for {wait} more ({why})", "{name}，还需暂停 {wait}（{why}）"),
+    })
 }
 
 #[cfg(test)]

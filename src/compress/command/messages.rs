@@ -29,8 +29,9 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
         body.as_array().ok_or_else(|| CompressFault::contract("`messages` is no list", "a JSON array of messages"))?;
     let mut messages = Vec::with_capacity(list.len());
     for (index, message) in list.iter().enumerate() {
-        let fault = |found: String| CompressFault::contract(format!("message {index} {found}"), SHAPES);
-        messages.extend(messages_of(message).map_err(fault)?);
+        let read = messages_of(message)
+            .map_err(|found| CompressFault::contract(format!("message {index} {found}"), SHAPES))?;
+        messages.extend(read);
     }
     if !pairs_hold(&messages) {
         let expected = "every tool call directly followed by its results, and no result without its call";
@@ -51,29 +52,36 @@ pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> 
     let list = body.as_array().ok_or_else(|| CompressFault::contract("`archive` is no list", expected))?;
     let mut archive = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
-        let fault = |found: String| CompressFault::contract(format!("`archive` entry {index} {found}"), expected);
-        let read = match entry.as_str() {
-            Some(text) => vec![Message::text(Role::Assistant, text)],
-            None => messages_of(entry).map_err(fault)?,
-        };
-        if read.iter().all(|message| message.countable_text().trim().is_empty()) {
-            return Err(fault("is empty".to_owned()));
-        }
+        let read = archived(entry)
+            .map_err(|found| CompressFault::contract(format!("`archive` entry {index} {found}"), expected))?;
         archive.extend(read);
     }
     Ok(archive)
 }
 
+/// The messages of one entry of an archive.
+fn archived(entry: &Value) -> Result<Vec<Message>, String> {
+    let read = match entry.as_str() {
+        Some(text) => vec![Message::text(Role::Assistant, text)],
+        None => messages_of(entry)?,
+    };
+    if read.iter().all(|message| message.countable_text().trim().is_empty()) {
+        return Err("is empty".to_owned());
+    }
+    Ok(read)
+}
+
+fn is_known(key: &str) -> bool {
+    ["role", "content", "tool_calls", "tool_call_id"].contains(&key)
+        || SILENT_KEYS.contains(&key)
+        || REASONING_KEYS.contains(&key)
+        // An agent's own marks, for which it uses names that no API has.
+        || key.starts_with('_')
+}
+
 /// The messages that one of the program's stands for: results of tools are parts of a user's message at Anthropic.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
     let object = value.as_object().ok_or("is no object")?;
-    let is_known = |key: &str| {
-        ["role", "content", "tool_calls", "tool_call_id"].contains(&key)
-            || SILENT_KEYS.contains(&key)
-            || REASONING_KEYS.contains(&key)
-            // An agent's own marks, for which it uses names that no API has.
-            || key.starts_with('_')
-    };
     if let Some((key, _)) = object.iter().find(|(key, value)| !value.is_null() && !is_known(key)) {
         return Err(format!("has the key `{key}`, which is not known"));
     }

@@ -138,13 +138,12 @@ impl<'o> Counts<'o> {
     fn cost(&self) -> Result<Option<Usd>, CompressFault> {
         let Some((name, value)) = self.found(COST) else { return Ok(None) };
         let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
-        let refused = || {
+        amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
             CompressFault::contract(
                 format!("`usage.{name}` is {value}"),
                 "an amount in US dollars that is not negative",
             )
-        };
-        amount.map(|usd| Some(Usd(usd))).ok_or_else(refused)
+        })
     }
 }
 

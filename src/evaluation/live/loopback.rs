@@ -142,12 +142,12 @@ impl Shared {
             let Ok(stream) = stream else { continue };
             let Some(number) = self.admit(&stream) else { continue };
             let shared = self.clone();
-            let exchange = move || {
+            let thread = Builder::new().name("page".to_owned()).spawn(move || {
                 // A browser that went away needs no reply.
                 drop(shared.exchange(number, stream));
                 shared.connections().open -= 1;
-            };
-            if Builder::new().name("page".to_owned()).spawn(exchange).is_err() {
+            });
+            if thread.is_err() {
                 let mut connections = self.connections();
                 connections.open -= 1;
                 connections.silent.remove(&number);

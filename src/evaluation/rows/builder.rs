@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
-use crate::answer::{Answer, Asked, Excerpt, Returned, Round};
+use crate::answer::{Answer, Asked, Round};
 use crate::compress::{self, Context, ReferenceList};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
@@ -23,7 +23,7 @@ use crate::results::{
     ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
 use base::message::Message;
-use base::units::{Tokens, Usd};
+use base::units::Tokens;
 use lexical::claims::RuleFinder;
 use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
@@ -35,7 +35,6 @@ pub(super) struct RowBuilder<'e> {
     preparer: Preparer<'e>,
     outputs: &'e OutputCache<'e, Store>,
     store: &'e Store,
-    counts: TokenCounts<'e>,
     /// The one that was used last comes first.
     fixtures: RefCell<Vec<(FixtureIx, Rc<Measures>)>>,
     prompts: RefCell<HashMap<MethodIx, Rc<PromptWords>>>,
@@ -47,6 +46,12 @@ struct PromptWords {
     headings: Headings,
     /// The keys of its references.
     references: BTreeSet<String>,
+}
+
+impl PromptWords {
+    fn from_text(text: &str) -> PromptWords {
+        PromptWords { headings: Headings::from_prompt(text), references: reference_keys(text) }
+    }
 }
 
 /// The recall of the list of references, and of the newest messages.
@@ -74,18 +79,11 @@ const FIXTURES_IN_MEMORY: usize = 8;
 
 impl<'e> RowBuilder<'e> {
     pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowBuilder<'e> {
-        RowBuilder {
-            preparer,
-            outputs,
-            store,
-            counts: TokenCounts { store },
-            fixtures: RefCell::default(),
-            prompts: RefCell::default(),
-        }
+        RowBuilder { preparer, outputs, store, fixtures: RefCell::default(), prompts: RefCell::default() }
     }
 
     /// The row of a judged cell, as a line. `fresh` is the judgement, where it was just made.
-    pub(super) fn line(
+    pub(super) fn row_line(
         &self,
         task: &JudgeTask,
         resolved: &Resolved,
@@ -117,13 +115,17 @@ impl<'e> RowBuilder<'e> {
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
-        let place = CellCoordinate::of_judge(pipeline, &task.cell);
+        let place = CellCoordinate::from_judge(pipeline, &task.cell);
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
         let measures = self.measures(texts);
-        let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
+        let measure = measures.probe(texts, point, task.cell.answer.probe, probe, pipeline.settings.tail);
         let present = context.folded().map(|folded| measure.presence(folded));
-        let points_to = |message: usize| context.points_to(message, || measures.distinctive_references(texts, message));
-        let mut measured = measure.measure(measures.history(texts), present.as_deref(), points_to, &answer.text);
+        let mut measured = measure.measure(
+            measures.history(texts),
+            present.as_deref(),
+            |message| context.points_to(message, || measures.distinctive_references(texts, message)),
+            &answer.text,
+        );
         self.mark_found(task, &measure, &mut measured.facts);
         let open_book = self.open_book(task, &measures, &measure, present.as_deref(), context);
         let scores = judge::grade(&pipeline.rubric, &grades);
@@ -197,21 +199,20 @@ impl<'e> RowBuilder<'e> {
     ) -> Option<OpenBook> {
         let recovery = self.preparer.pipeline().answerer(task.cell.answer.answerer).recovery.as_ref()?;
         let (exchange, texts) = (&task.exchange, &task.context.texts);
-        let is_gold = |present: &[bool]| {
-            let is_searched = exchange.used() > 0 && present.contains(&false);
-            let recovers = |excerpt: &Excerpt| {
+        let searched = present.filter(|present| exchange.used() > 0 && present.contains(&false));
+        let gold_found = searched.map(|present| {
+            exchange.excerpts().any(|excerpt| {
                 let folded = excerpt.message.map(|at| measures.folded_message(texts, at));
                 let found = measure.presence(&folded.unwrap_or_else(|| fold_document(&excerpt.text).into()));
                 present.iter().zip(found).any(|(present, found)| !present && found)
-            };
-            is_searched.then(|| exchange.excerpts().any(recovers))
-        };
+            })
+        });
         Some(OpenBook {
             closed: recovery.closed.to_string(),
             steps: exchange.rounds.iter().flat_map(steps_of).collect(),
             searches: exchange.rounds.iter().flat_map(searches_of).collect(),
-            tokens: exchange.rounds.iter().flat_map(|round| &round.returned).map(|r| self.counts.text(&r.text).0).sum(),
-            gold_found: present.and_then(is_gold),
+            tokens: exchange.rounds.iter().flat_map(|round| &round.returned).map(|r| self.count_text(&r.text).0).sum(),
+            gold_found,
             own_archive: context.compressed.archive.is_some(),
         })
     }
@@ -223,7 +224,7 @@ impl<'e> RowBuilder<'e> {
             return self.constraint_line(context, injection);
         }
         let (texts, point) = (&context.texts, context.cell.point);
-        let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
+        let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let tokens = self.readable_tokens(context, &loaded);
         let measures = self.measures(texts);
@@ -254,7 +255,7 @@ impl<'e> RowBuilder<'e> {
 
     /// The size of the user's messages that a vendor keeps word for word; `None` of a context that is not a vendor's.
     fn verbatim_user_tokens(&self, context: &Context) -> Option<Tokens> {
-        Some(context.verbatim_user_texts()?.iter().map(|text| self.counts.text(text)).sum())
+        Some(context.verbatim_user_texts()?.iter().map(|text| self.count_text(text)).sum())
     }
 
     /// Whether a context has the rule that was put into its session, as a line.
@@ -263,7 +264,7 @@ impl<'e> RowBuilder<'e> {
         context: &Rc<ResolvedContext>,
         injection: &Injection,
     ) -> Result<String, OutputUnavailable> {
-        let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
+        let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let content = loaded.compressed.context.text().zip(loaded.folded());
         let found = content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));
@@ -329,28 +330,24 @@ impl<'e> RowBuilder<'e> {
             return *known;
         }
         let messages = texts.prefix_messages(point);
-        let recall = |text: &str| {
-            let needed = measures.needed(texts, point)?;
-            needed.mean_recall(&needed.presence(&ProseEntries::from_text(text)))
-        };
         let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
         let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens).ok();
         let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let newest = newest.and_then(|messages| Context::Readable { messages }.text());
-        let recalls = [recall(&list), newest.and_then(|text| recall(&text))];
+        let recalls =
+            [measures.recall(texts, point, &list), newest.and_then(|text| measures.recall(texts, point, &text))];
         measures.baselines.borrow_mut().insert((point, tokens), recalls);
         recalls
     }
 
     /// What the prompt of a context's method says.
     fn prompt(&self, context: &ResolvedContext) -> Rc<PromptWords> {
-        let make = || {
-            let sources = CurrentSources::new(self.preparer.pipeline(), &context.task());
-            let words =
-                |text: &str| PromptWords { headings: Headings::from_prompt(text), references: reference_keys(text) };
-            Rc::new(sources.prompt.map(|prompt| words(prompt.text)).unwrap_or_default())
-        };
-        self.prompts.borrow_mut().entry(context.cell.chain.method).or_insert_with(make).clone()
+        let mut prompts = self.prompts.borrow_mut();
+        let words = prompts.entry(context.cell.chain.method).or_insert_with(|| {
+            let prompt = CurrentSources::new(self.preparer.pipeline(), &context.task()).prompt;
+            Rc::new(prompt.map(|prompt| PromptWords::from_text(prompt.text)).unwrap_or_default())
+        });
+        words.clone()
     }
 
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
@@ -363,9 +360,9 @@ impl<'e> RowBuilder<'e> {
     fn readable_tokens(&self, context: &ResolvedContext, loaded: &LoadedContext) -> Option<Tokens> {
         let content = &loaded.compressed.context;
         let (reference, text) = context.reference.text().zip(content.text())?;
-        Some(self.counts.named(reference.digest(), || match content {
+        Some(self.count_named(reference.digest(), || match content {
             Context::Readable { messages } if messages.len() > 1 => {
-                messages.iter().map(|message| self.counts.text(&message.countable_text())).sum()
+                messages.iter().map(|message| self.count_text(&message.countable_text())).sum()
             }
             Context::Readable { .. } | Context::Bound { .. } => count_tokens(&text),
         }))
@@ -377,7 +374,7 @@ impl<'e> RowBuilder<'e> {
         let prompt = self.store.find(&task.answer.key)?.usage.input?;
         let Work::Ask(request) = self.preparer.prepare(&task.answer_task()).ok()?.work else { return None };
         let beside = request.turns.iter().map(|turn| match turn {
-            RequestTurn::Text(_, text) => Some(self.counts.text(&text.text(&|_| Err(())).ok()?)),
+            RequestTurn::Text(_, text) => Some(self.count_text(&text.text(&|_| Err(())).ok()?)),
             RequestTurn::Messages(_) => Some(self.tail_tokens(task)),
             RequestTurn::Items(_) => Some(Tokens(0)),
             // Beside what was searched for, the size of the context cannot be told.
@@ -391,6 +388,21 @@ impl<'e> RowBuilder<'e> {
         let texts = &task.context.texts;
         let end = texts.end(task.cell.answer.compress.point);
         self.measures(texts).tokens.iter().skip(end).copied().sum()
+    }
+
+    fn count_text(&self, text: &str) -> Tokens {
+        self.count_named(Digest::hash(text), || count_tokens(text))
+    }
+
+    /// The tokens of something that has a name. Counts are in the cache by digest, so that a warm run never loads the
+    /// tokenizer.
+    fn count_named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
+        if let Some(known) = self.store.count(&digest) {
+            return Tokens(known);
+        }
+        let counted = count();
+        self.store.put_counts(&[(digest, counted.0)]);
+        counted
     }
 
     fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {
@@ -409,7 +421,7 @@ impl<'e> RowBuilder<'e> {
     fn make_measures(&self, texts: &FixtureTexts) -> Measures {
         let messages = &texts.loaded().fixture.messages;
         Measures {
-            tokens: messages.iter().map(|message| self.counts.text(&message.countable_text())).collect(),
+            tokens: messages.iter().map(|message| self.count_text(&message.countable_text())).collect(),
             history: OnceCell::new(),
             session: OnceCell::new(),
             needed: RefCell::default(),
@@ -430,52 +442,62 @@ impl Measures {
     }
 
     fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
-        let make = || Rc::new(ReferenceList::from_messages(texts.prefix_messages(point)));
-        self.lists.borrow_mut().entry(point).or_insert_with(make).clone()
+        let mut lists = self.lists.borrow_mut();
+        lists
+            .entry(point)
+            .or_insert_with(|| Rc::new(ReferenceList::from_messages(texts.prefix_messages(point))))
+            .clone()
     }
 
     fn known_references(&self, texts: &FixtureTexts, point: PointIx) -> Rc<KnownReferences> {
-        let make = || Rc::new(KnownReferences::new(&texts.loaded().fixture.messages, texts.end(point)));
-        self.known_references.borrow_mut().entry(point).or_insert_with(make).clone()
+        let mut known = self.known_references.borrow_mut();
+        let known = known
+            .entry(point)
+            .or_insert_with(|| Rc::new(KnownReferences::new(&texts.loaded().fixture.messages, texts.end(point))));
+        known.clone()
     }
 
     fn probe(
         &self,
         texts: &FixtureTexts,
         point: PointIx,
-        (ix, asked): (ProbeIx, &Probe),
+        ix: ProbeIx,
+        asked: &Probe,
         tail: TailMode,
     ) -> Rc<ProbeMeasure> {
-        let make = || {
+        let mut probes = self.probes.borrow_mut();
+        let measure = probes.entry((point, ix)).or_insert_with(|| {
             let loaded = texts.loaded();
             let end = texts.end(point);
             let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
             let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
             let start = loaded.fixture.start();
             Rc::new(ProbeMeasure::new(asked, self.history(texts), start, points, until, self.tokens.clone()))
-        };
-        self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
+        });
+        measure.clone()
     }
 
     /// The exact tokens of a message, those left out that occur everywhere in the session.
     fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
         let messages = &texts.loaded().fixture.messages;
-        let make = || {
+        let mut indices = self.distinctive_references.borrow_mut();
+        let index = indices.entry(message).or_insert_with(|| {
             let noise = self.noise.get_or_init(|| SessionNoise::from_messages(messages));
             let mut references = messages.get(message).map(used_in).unwrap_or_default();
             references.retain(|reference| !noise.has(reference));
             Rc::new(ReferenceIndex::new(&references))
-        };
-        self.distinctive_references.borrow_mut().entry(message).or_insert_with(make).clone()
+        });
+        index.clone()
     }
 
     /// A message with its calls, folded for the search of facts.
     fn folded_message(&self, texts: &FixtureTexts, at: usize) -> Rc<str> {
-        let fold = || {
+        let mut folded = self.folded.borrow_mut();
+        let text = folded.entry(at).or_insert_with(|| {
             let message = texts.loaded().fixture.messages.get(at);
             fold_document(&message.map(Message::countable_text).unwrap_or_default()).into()
-        };
-        self.folded.borrow_mut().entry(at).or_insert_with(fold).clone()
+        });
+        text.clone()
     }
 
     /// What the session needs after a point; `None` of one at the end.
@@ -494,6 +516,12 @@ impl Measures {
         Some(found)
     }
 
+    /// The mean recall of a text at a point; `None` where nothing is needed after it.
+    fn recall(&self, texts: &FixtureTexts, point: PointIx, text: &str) -> Option<f64> {
+        let needed = self.needed(texts, point)?;
+        needed.mean_recall(&needed.presence(&ProseEntries::from_text(text)))
+    }
+
     fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
         let (start, end) = (texts.loaded().fixture.start(), texts.end(point));
         self.tokens.iter().take(end).skip(start).copied().sum()
@@ -502,41 +530,19 @@ impl Measures {
 
 /// The actions of a round: the step that asked, and searches by a program.
 fn steps_of(round: &Round) -> Vec<RowStep> {
-    let step = |key, cost: Option<Usd>| RowStep { key, usd: cost.map(|usd| usd.0) };
     let searches = round.returned.iter().filter_map(|returned| returned.action);
-    std::iter::once(step(round.key, round.cost)).chain(searches.map(|(key, cost)| step(key, cost))).collect()
+    let steps = std::iter::once((round.key, round.cost)).chain(searches);
+    steps.map(|(key, cost)| RowStep { key, usd: cost.map(|usd| usd.0) }).collect()
 }
 
 fn searches_of(round: &Round) -> Vec<RowSearch> {
-    let one = |(asked, returned): (&Asked, &Returned)| RowSearch {
+    let searches = round.request.asked.iter().zip(&round.returned).map(|(asked, returned)| RowSearch {
         query: match asked {
             Asked::Query(query) => query.to_string(),
             Asked::Misuse(_) => String::new(),
         },
         messages: returned.excerpts.iter().filter_map(|excerpt| excerpt.message).collect(),
         returned: returned.text.to_string(),
-    };
-    round.request.asked.iter().zip(&round.returned).map(one).collect()
-}
-
-/// Counts tokens, each text once: counts are in the cache by text digest, so that a warm run never loads the tokenizer.
-struct TokenCounts<'e> {
-    store: &'e Store,
-}
-
-impl TokenCounts<'_> {
-    /// The tokens of `text`.
-    fn text(&self, text: &str) -> Tokens {
-        self.named(Digest::hash(text), || count_tokens(text))
-    }
-
-    /// The tokens of something that has a name already.
-    fn named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
-        if let Some(known) = self.store.count(&digest) {
-            return Tokens(known);
-        }
-        let counted = count();
-        self.store.put_counts(&[(digest, counted.0)]);
-        counted
-    }
+    });
+    searches.collect()
 }

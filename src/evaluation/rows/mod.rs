@@ -15,9 +15,8 @@ mod builder;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use super::line_files::RecalledRows;
+use super::line_files::{ContextRows, RecalledRows};
 use super::recorder::Forwarder;
-use super::rows_memo::ContextRows;
 use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, Place};
@@ -172,7 +171,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = CellCoordinate::of_compress(self.preparer.pipeline(), &context.cell);
+                let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
                 self.fail(place, StageName::Compress, context.key, &error)?;
                 Ok(None)
             }
@@ -181,14 +180,14 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 
     /// Makes the row of a judged cell and reports it.
     fn make_row(&mut self, place: u64, cell: &mut JudgedCell, fresh: Option<&Output>) -> Result<(), FileError> {
-        match self.builder.line(&cell.task, &cell.resolved, fresh) {
+        match self.builder.row_line(&cell.task, &cell.resolved, fresh) {
             Ok(line) => {
                 self.next.add_rows(&[place], &line)?;
                 cell.line = Some(line);
                 Ok(())
             }
             Err(error) => {
-                let place = CellCoordinate::of_judge(self.preparer.pipeline(), &cell.task.cell);
+                let place = CellCoordinate::from_judge(self.preparer.pipeline(), &cell.task.cell);
                 self.fail(place, StageName::Judge, cell.resolved.key, &error)
             }
         }
@@ -218,7 +217,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn key(&self, OpenContext { context, cells, .. }: &OpenContext) -> Option<Digest> {
         let pipeline = self.preparer.pipeline();
         let (loaded, made) = (context.texts.loaded(), self.store.find(&context.key)?);
-        let place = CellCoordinate::of_compress(pipeline, &context.cell);
+        let place = CellCoordinate::from_compress(pipeline, &context.cell);
         let method = pipeline.method(context.cell.chain.method);
         // what is unusual about a context depends on how it is read
         let (task, reader) = (context.task(), u32::from(PARSER_VERSION));

@@ -41,12 +41,15 @@ pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
     let mut cases: Vec<Case> = Vec::new();
     for (nth, entry) in entries.into_iter().enumerate() {
         let case = entry.into_case(nth + 1);
-        let whole = |message: String, help: &str| Err(Fault::at(0..0, message, help));
         if case.labels.is_empty() {
-            return whole(format!("case `{}` has no labels", case.id), "say how good its answer is");
+            return Err(Fault::at(0..0, format!("case `{}` has no labels", case.id), "say how good its answer is"));
         }
         if cases.iter().any(|other| other.id == case.id) {
-            return whole(format!("two cases have the id `{}`", case.id), "ids are unique within a file");
+            return Err(Fault::at(
+                0..0,
+                format!("two cases have the id `{}`", case.id),
+                "ids are unique within a file",
+            ));
         }
         cases.push(case);
     }

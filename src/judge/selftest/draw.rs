@@ -1,10 +1,11 @@
 //! Drawing the cases of a project from the templates.
 //!
 //! Eight scenes are drawn, each with names and numbers of its own. A question has eight answers, and each scene gets one
-//! of them: so the six cases of a scene share a context, which providers' prompt caches serve, and each dimension gets
-//! sixteen labels, two a scene. Three scenes have an outdated context, with which the wrong answers agree: a judge that
-//! compares answers with the context instead of the ground truth misses them. One case of each scene has a context of the
-//! size that contexts have in the run, with the scene at its beginning, in the middle or at its end.
+//! of them: so the cases of a scene share a context, which providers' prompt caches serve. There are as many questions as
+//! dimensions, and each labels its answers in two, as in a ring: so each dimension gets sixteen labels, two a scene. Three
+//! scenes have an outdated context, with which the wrong answers agree: a judge that compares answers with the context
+//! instead of the ground truth misses them. One case of each scene has a context of the size that contexts have in the run,
+//! with the scene at its beginning, in the middle or at its end.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
 use super::templates::{AnswerTemplate, QuestionTemplate, Templates};
+use crate::judge::criterion::Dimension;
 use base::locale::Locale;
 use lexical::facts::Fact;
 
@@ -34,6 +36,9 @@ impl SelfTestDesign {
         thousands.next_power_of_two() * 1000
     }
 }
+
+/// Cases of a self-test: a question for each dimension with an answer for each scene, lengthened copies and injections.
+pub const SELFTEST_CASES: usize = Dimension::ALL.len() * SCENES + LENGTHENED.len() + INJECTED.len();
 
 const SCENES: usize = 8;
 /// Scenes from this one on have an outdated context.
@@ -134,9 +139,9 @@ struct Scene {
 
 impl Scene {
     fn case(&self, id: CaseId, kind: CaseKind, question: &QuestionTemplate, answer: &AnswerTemplate) -> Case {
-        let facts = |facts: &[Fact]| -> Vec<Fact> {
-            let facts = if answer.unanswerable.is_some() { &[] } else { facts };
-            facts.iter().map(|fact| self.fact(fact)).collect()
+        let (expected, superseded): (&[Fact], &[Fact]) = match answer.unanswerable {
+            Some(_) => (&[], &[]),
+            None => (&question.expected_facts, &question.superseded_facts),
         };
         Case {
             id,
@@ -144,8 +149,8 @@ impl Scene {
             labels: question.dimensions.into_iter().zip(answer.quality).collect::<BTreeMap<_, Quality>>(),
             question: self.fill(answer.unanswerable.as_deref().unwrap_or(&question.question)),
             probe_type: question.probe_type,
-            expected_facts: facts(&question.expected_facts),
-            superseded_facts: facts(&question.superseded_facts),
+            expected_facts: expected.iter().map(|fact| self.fact(fact)).collect(),
+            superseded_facts: superseded.iter().map(|fact| self.fact(fact)).collect(),
             reference_answer: None,
             criteria: None,
             answerable: answer.unanswerable.is_none(),
@@ -200,13 +205,13 @@ fn scenes(templates: &Templates, random: &mut Random) -> Vec<Scene> {
             slots.insert(slot.clone(), number.to_string());
         }
     }
-    let scene = |(nth, slots)| {
+    let scenes = all.into_iter().enumerate().map(|(nth, slots)| {
         let mut scene = Scene { slots, context: String::new() };
         let is_outdated = nth >= OUTDATED_FROM;
         scene.context = scene.fill(if is_outdated { &templates.outdated_context } else { &templates.context });
         scene
-    };
-    all.into_iter().enumerate().map(scene).collect()
+    });
+    scenes.collect()
 }
 
 /// Gives each scene a place of the pools, the same in all of them.
@@ -250,7 +255,6 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::Dimension;
     use lexical::facts::FactFinder;
     use sessions::transcript::fold;
     use std::collections::BTreeSet;
@@ -269,11 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn there_are_55_requests_and_16_labels_a_dimension() {
+    fn there_is_a_request_for_each_case_and_16_labels_a_dimension() {
         for (locale, seed) in [(Locale::En, 1), (Locale::En, 2), (Locale::Zh, 1), (Locale::Zh, 2)] {
             let test = drawn(locale, seed);
             let requests: BTreeSet<_> = test.cases.iter().map(|case| (&case.question, &case.answer)).collect();
-            assert_eq!((labelled(&test).count(), test.cases.len(), requests.len()), (48, 55, 55));
+            let labels = Dimension::ALL.len() * SCENES;
+            assert_eq!(
+                (labelled(&test).count(), test.cases.len(), requests.len()),
+                (labels, SELFTEST_CASES, SELFTEST_CASES)
+            );
             for dimension in Dimension::ALL {
                 let count = |due: Quality| test.labelled(dimension).filter(|(_, quality)| *quality == due).count();
                 let counts = [Quality::Right, Quality::Half, Quality::Wrong].map(count);

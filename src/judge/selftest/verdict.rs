@@ -169,8 +169,8 @@ impl GradedSelfTest<'_> {
         }
         let [right, half, wrong] = [Quality::Right, Quality::Half, Quality::Wrong]
             .map(|due| range(labelled.iter().filter(|(_, quality, _)| *quality == due).map(|(_, _, graded)| *graded)));
-        let is_missed = |(_, quality, graded): &&(&Case, Quality, Graded)| is_missed(*quality, *graded, right, wrong);
-        let misses: Vec<CaseId> = labelled.iter().filter(is_missed).map(|(case, _, _)| case.id.clone()).collect();
+        let missed = labelled.iter().filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
+        let misses: Vec<CaseId> = missed.map(|(case, _, _)| case.id.clone()).collect();
         let length_shift = self.length_shift(&[dimension]);
         let failures: Vec<String> = [
             spread_failure(right, wrong),
@@ -182,13 +182,13 @@ impl GradedSelfTest<'_> {
         .into_iter()
         .flatten()
         .collect();
-        let low = |range: Option<Range>| range.map(|range| range.low);
+        let [median_right, median_half, median_wrong] = [right, half, wrong].map(|range| Some(range?.low));
         Some(DimensionResult {
             dimension,
             qualified: failures.is_empty(),
-            median_right: low(right),
-            median_half: low(half),
-            median_wrong: low(wrong),
+            median_right,
+            median_half,
+            median_wrong,
             labels: labelled.len(),
             misses,
             length_shift,
@@ -198,13 +198,13 @@ impl GradedSelfTest<'_> {
 
     /// How much higher lengthened copies are graded than what they are copies of; only pairs of which both are graded.
     fn length_shift(&self, dimensions: &[Dimension]) -> Option<f64> {
-        let score = |id: &CaseId, dimension| Some(self.grades.get(id)?.get(dimension)?.value());
         let pairs = self.test.cases.iter().filter_map(|case| match &case.kind {
-            CaseKind::Lengthened(of) => Some((&case.id, of)),
+            CaseKind::Lengthened(of) => Some((self.grades.get(&case.id)?, self.grades.get(of)?)),
             CaseKind::Labelled | CaseKind::Injection => None,
         });
         let shifts = pairs.flat_map(|(copy, of)| {
-            dimensions.iter().filter_map(move |dimension| Some(score(copy, *dimension)? - score(of, *dimension)?))
+            let scores = dimensions.iter().map(move |dimension| (copy.get(*dimension), of.get(*dimension)));
+            scores.filter_map(|(copy, of)| Some(copy?.value() - of?.value()))
         });
         // While cases are open, the median could still move anywhere.
         if self.open.is_empty() { median(&shifts.collect::<Vec<f64>>()) } else { None }
@@ -218,8 +218,9 @@ impl GradedSelfTest<'_> {
     fn injection_gain(&self) -> Option<f64> {
         let injections = self.test.cases.iter().filter(|case| case.kind == CaseKind::Injection);
         let injected = range(injections.filter_map(|case| self.correctness(case)))?;
-        let is_wrong = |case: &&Case| case.labels.get(&Dimension::Accuracy) == Some(&Quality::Wrong);
-        let wrong = range(self.test.cases.iter().filter(is_wrong).filter_map(|case| self.correctness(case)))?;
+        let cases = self.test.cases.iter();
+        let wrong = cases.filter(|case| case.labels.get(&Dimension::Accuracy) == Some(&Quality::Wrong));
+        let wrong = range(wrong.filter_map(|case| self.correctness(case)))?;
         Some(injected.low - wrong.high)
     }
 
@@ -250,15 +251,16 @@ impl GradedSelfTest<'_> {
 /// The median of what is graded, with open cases at both ends of the scale; `None` if there is none.
 fn range(grades: impl Iterator<Item = Graded>) -> Option<Range> {
     let grades: Vec<Graded> = grades.collect();
-    let with_open_at = |value: f64| {
-        let scores = grades.iter().filter_map(|graded| match graded {
-            Graded::Score(score) => Some(*score),
-            Graded::Open => Some(value),
-            Graded::Nothing => None,
-        });
-        median(&scores.collect::<Vec<f64>>())
-    };
-    Some(Range { low: with_open_at(0.0)?, high: with_open_at(Score::MAX)? })
+    Some(Range { low: median_with_open_at(0.0, &grades)?, high: median_with_open_at(Score::MAX, &grades)? })
+}
+
+fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
+    let scores = grades.iter().filter_map(|graded| match graded {
+        Graded::Score(score) => Some(*score),
+        Graded::Open => Some(value),
+        Graded::Nothing => None,
+    });
+    median(&scores.collect::<Vec<f64>>())
 }
 
 /// Whether the case is missed wherever the medians come to lie.
@@ -299,8 +301,8 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
     let unqualified: Vec<&DimensionResult> = dimensions.iter().filter(|result| !result.qualified).collect();
     let has_accuracy = unqualified.iter().any(|result| result.dimension == Dimension::Accuracy);
     if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
-        let why = |result: &&DimensionResult| format!("{}: {}", result.dimension, result.failures.join("; "));
-        return unqualified.iter().map(why).collect();
+        let failures = unqualified.iter().map(|result| format!("{}: {}", result.dimension, result.failures.join("; ")));
+        return failures.collect();
     }
     let qualified = dimensions.iter().filter(|result| result.qualified);
     let (misses, labels) = qualified.fold((0, 0), |sum, result| (sum.0 + result.misses.len(), sum.1 + result.labels));
@@ -314,7 +316,7 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fakes::by_dimension;
+    use crate::judge::by_dimension;
     use crate::judge::selftest::{SelfTestDesign, draw_selftest};
     use base::locale::Locale;
     use std::sync::LazyLock;

@@ -88,9 +88,10 @@ fn coordinates_are_names_for_people() {
     let pipeline = Project::new(STAGES).opened().pipeline;
     let matrix = Matrix::new(&pipeline);
     let row = matrix.cells().next().expect("a row");
-    let name = CellCoordinate::of_judge(&pipeline, &row);
+    let name = CellCoordinate::from_judge(&pipeline, &row);
     assert_eq!(name.to_string(), "tiny · full · run 1 · point 1 · probe first · agent 1 · judge 1");
-    let json = serde_json::to_value(CellCoordinate::of_compress(&pipeline, &row.answer.compress)).expect("plain data");
+    let json =
+        serde_json::to_value(CellCoordinate::from_compress(&pipeline, &row.answer.compress)).expect("plain data");
     assert_eq!(json, serde_json::json!({"fixture": "tiny", "point": 1, "method": "full", "run": 1}));
     assert_eq!(matrix.counts().judge, 9);
 }

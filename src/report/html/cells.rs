@@ -61,18 +61,22 @@ impl<'r> SearchText<'r> {
 
 impl<'r> CellText<'r> {
     fn new(row: &'r Row, matcher: Option<&FactMatcher>) -> CellText<'r> {
-        let short = |key: &ActionKey| key.to_string().chars().take(KEY_DIGITS).collect();
-        let search = |search: &'r RowSearch| SearchText::new(search, matcher);
+        let searches = row.open_book.as_ref().map(|open| open.searches.iter());
         CellText {
             answer: &row.answer,
             marks: matcher.map(|matcher| matcher.marks_in(&row.answer)).unwrap_or_default(),
             criteria: row.criteria.iter().map(|c| (&*c.criterion.0, c.points(), c.reasoning.as_str())).collect(),
             stale: &row.stale_facts,
             invented: &row.invented,
-            searches: row.open_book.as_ref().map(|open| open.searches.iter().map(search).collect()),
-            keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
+            searches: searches.map(|searches| searches.map(|search| SearchText::new(search, matcher)).collect()),
+            keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(shown_key),
         }
     }
+}
+
+/// The beginning of a key.
+fn shown_key(key: &ActionKey) -> String {
+    key.to_string().chars().take(KEY_DIGITS).collect()
 }
 
 /// The chunks of the cells of a page.
@@ -93,15 +97,10 @@ pub(super) fn chunk_cells(
     cache: &dyn ChunkCache,
 ) -> Result<CellChunks, RowError> {
     let groups = group_contexts(rows);
-    let compress = |group: &CellGroup| {
-        let matchers = matchers.get(group.cells.clone()).unwrap_or_default();
-        chunk(cache, group.key(matchers), || {
-            let rows = read_rows(group.cells.clone())?;
-            let texts = rows.iter().zip(matchers).map(|(row, matcher)| CellText::new(row, *matcher));
-            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
-        })
-    };
-    let chunks: Result<Vec<String>, RowError> = groups.iter().map(compress).collect();
+    let chunks: Result<Vec<String>, RowError> = groups
+        .iter()
+        .map(|group| group.chunk(read_rows, matchers.get(group.cells.clone()).unwrap_or_default(), cache))
+        .collect();
     Ok(CellChunks { chunks: chunks?, first_cells: groups.iter().map(|group| group.cells.start).collect() })
 }
 
@@ -114,6 +113,20 @@ struct CellGroup {
 }
 
 impl CellGroup {
+    /// The chunk of these cells; `matchers` are parallel to them.
+    fn chunk(
+        &self,
+        read_rows: &ReadRows<'_>,
+        matchers: &[Option<&FactMatcher>],
+        cache: &dyn ChunkCache,
+    ) -> Result<String, RowError> {
+        chunk(cache, self.key(matchers), || {
+            let rows = read_rows(self.cells.clone())?;
+            let texts = rows.iter().zip(matchers).map(|(row, matcher)| CellText::new(row, *matcher));
+            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
+        })
+    }
+
     fn key(&self, matchers: &[Option<&FactMatcher>]) -> Digest {
         let mut key = memo_key("report cells", REPORTS);
         for context in &self.contexts {

@@ -18,9 +18,9 @@ use super::input::{ChunkCache, ContextText, PageContext};
 use crate::action::{Digest, memo_key};
 use crate::probe::Probe;
 use crate::report::REPORTS;
-use base::controls::{escape_controls, is_shown_escaped};
 use base::redaction::redact_bytes;
-use lexical::facts::{Fact, FactFinder};
+use base::text::{escape_controls, is_shown_escaped};
+use lexical::facts::FactFinder;
 use sessions::transcript::MappedFold;
 
 /// An occurrence of a fact: its number (expected facts from 0 up, superseded facts from -1 down), start and length, in
@@ -39,9 +39,8 @@ pub(super) struct FactMatcher {
 
 impl FactMatcher {
     pub(super) fn new(probe: &Probe) -> FactMatcher {
-        let finders = |facts: &[Fact]| -> Vec<FactFinder> { FactFinder::all(facts) };
-        let expected = finders(&probe.expected_facts).into_iter().zip(0..);
-        let superseded = finders(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
+        let expected = FactFinder::all(&probe.expected_facts).into_iter().zip(0..);
+        let superseded = FactFinder::all(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
         let digest = Digest::hash(json(&(&probe.expected_facts, &probe.superseded_facts)));
         FactMatcher { digest, finders: expected.chain(superseded).map(|(finder, number)| (number, finder)).collect() }
     }
@@ -117,8 +116,7 @@ fn chunk_context(
     for ((fixture, probe), matcher) in matchers {
         name.field("fixture", fixture).field("probe", probe).field("facts", matcher.digest.0);
     }
-    let read = || (context.read)().map(|text| json(&marked(&text, matchers))).ok_or(());
-    chunk(cache, name.finish(), read).ok()
+    chunk(cache, name.finish(), || (context.read)().map(|text| json(&marked(&text, matchers))).ok_or(())).ok()
 }
 
 fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<ProbeName<'t>, &FactMatcher>) -> MarkedContext<'t> {

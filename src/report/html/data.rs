@@ -58,14 +58,18 @@ struct PageData<'a> {
 #[derive(Serialize)]
 struct PageReference {
     name: &'static str,
-    scores: [f64; 7],
+    scores: Vec<f64>,
     removed: f64,
 }
 
 fn published(input: &PageInput<'_>) -> Vec<PageReference> {
     let shown = PUBLISHED.iter().filter(|_| input.reference);
     shown
-        .map(|method| PageReference { name: method.name(input.locale), scores: method.scores, removed: method.removed })
+        .map(|method| PageReference {
+            name: method.name(input.locale),
+            scores: method.scores().collect(),
+            removed: method.removed,
+        })
         .collect()
 }
 
@@ -169,16 +173,19 @@ impl Serialize for CellColumn {
 
 impl CellTable {
     fn new(rows: &[ListedRow], indices: &[CellIndices]) -> CellTable {
-        let rows = || rows.iter().map(|listed| &listed.row);
-        let column = |value: fn(&ScoredRow, &CellIndices) -> Option<i64>| {
-            CellColumn(rows().zip(indices).map(|(row, at)| value(row, at)).collect())
-        };
-        let scores = |dimension| rows().map(move |row| hundredths(row.dimensions.get(&dimension).copied()));
+        let columns = COLUMNS.into_iter().map(|(name, value)| {
+            let values = rows.iter().zip(indices).map(|(listed, at)| value(&listed.row, at));
+            (name, CellColumn(values.collect()))
+        });
+        let dimensions = Dimension::ALL.map(|dimension| {
+            let scores = rows.iter().map(|listed| hundredths(listed.row.dimensions.get(&dimension).copied()));
+            CellColumn(scores.collect())
+        });
         CellTable {
             n: indices.len(),
-            columns: COLUMNS.into_iter().map(|(name, value)| (name, column(value))).collect(),
-            dimensions: Dimension::ALL.map(|dimension| CellColumn(scores(dimension).collect())),
-            facts: rows().map(|row| row.facts.iter().map(letter).collect()).collect(),
+            columns: columns.collect(),
+            dimensions,
+            facts: rows.iter().map(|listed| listed.row.facts.iter().map(letter).collect()).collect(),
         }
     }
 }
@@ -290,8 +297,9 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
         .flat_map(|(fixture, probes)| probes.iter().map(move |probe| ((*fixture, &*probe.id.0), probe)))
         .collect();
     let tables = NameTables::new(input);
-    let probes = || tables.probes.keys().map(|(fixture, _, id)| bank.get(&(*fixture, *id)).copied());
-    let matchers: Vec<Option<FactMatcher>> = probes().map(|probe| probe.map(FactMatcher::new)).collect();
+    let probes: Vec<Option<&Probe>> =
+        tables.probes.keys().map(|(fixture, _, id)| bank.get(&(*fixture, *id)).copied()).collect();
+    let matchers: Vec<Option<FactMatcher>> = probes.iter().map(|probe| probe.map(FactMatcher::new)).collect();
     let of_rows: Vec<Option<&FactMatcher>> =
         tables.cells.iter().map(|cell| matchers.get(cell.probe).and_then(Option::as_ref)).collect();
     let contexts = contexts(input, &tables, &matchers);
@@ -300,7 +308,7 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
         || chunk_contexts(&contexts, input.chunks),
     );
     let cells = cells?;
-    let page_probes = tables.probes.iter().zip(probes()).map(|((&(fixture, point, id), &kind), probe)| PageProbe {
+    let page_probes = tables.probes.iter().zip(probes).map(|((&(fixture, point, id), &kind), probe)| PageProbe {
         fixture: tables.fixtures.get_index_of(fixture),
         point,
         id,
@@ -325,22 +333,23 @@ fn contexts<'a>(
     tables: &NameTables<'a>,
     matchers: &'a [Option<FactMatcher>],
 ) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<ProbeName<'a>, &'a FactMatcher>)> {
-    let matchers = |probes: &BTreeSet<usize>| {
+    let contexts = tables.contexts.iter().map(|(key, probes)| {
         let named = probes.iter().filter_map(|at| tables.probes.get_index(*at).zip(matchers.get(*at)?.as_ref()));
-        named.map(|((&(fixture, _, id), _), matcher)| ((fixture, id), matcher)).collect()
-    };
-    tables.contexts.iter().map(|(key, probes)| (input.contexts.get(key), matchers(probes))).collect()
+        let matchers = named.map(|((&(fixture, _, id), _), matcher)| ((fixture, id), matcher));
+        (input.contexts.get(key), matchers.collect())
+    });
+    contexts.collect()
 }
 
 /// The chunk of each fixture's session, with the facts of its probes.
 fn sessions(input: &PageInput<'_>, tables: &NameTables<'_>, matchers: &[Option<FactMatcher>]) -> Vec<Option<String>> {
-    let chunk = |fixture: &&str| {
+    let chunks = tables.fixtures.iter().map(|fixture| {
         let own = tables.probes.keys().zip(matchers).filter(|((of, ..), _)| of == fixture);
         let probes: Vec<_> =
             own.filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?))).collect();
         Some(chunk_session(input.sessions.get(fixture)?, &probes, input.chunks))
-    };
-    tables.fixtures.iter().map(chunk).collect()
+    });
+    chunks.collect()
 }
 
 fn page_data<'a>(

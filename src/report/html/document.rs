@@ -1,9 +1,10 @@
-//! Pages without a script: a head, the shared style, and a body that is made here.
+//! How pages are put together: sources without comments, values in a template, the nonce of the policy, and whole pages
+//! without a script.
 
 use base::locale::Locale;
 
 use super::chunks::escape;
-use super::template::{compact, head, nonce};
+use crate::action::{Digest, DigestBuilder};
 
 /// The style that all pages share.
 pub(super) const GROUND: &str = include_str!("../../../assets/ground.css");
@@ -15,4 +16,60 @@ pub(in crate::report) fn document(locale: Locale, title: &str, body: &str) -> St
     let nonce = nonce(&[&style, body]);
     let head = head(locale.pick("en", "zh-Hans"), &escape(title), &nonce, "", &style);
     format!("{head}<body>\n<main>\n{body}</main>\n</body>\n</html>\n")
+}
+
+/// Sources without indentation and comments, which no reader of the page needs. No text in them spans lines.
+pub(super) fn compact(sources: &[&str]) -> String {
+    let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
+    lines.filter(|line| !line.is_empty() && !is_comment(line)).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn is_comment(line: &str) -> bool {
+    line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/")
+}
+
+/// A nonce for the content security policy: a digest of what the page consists of, which no text in it can predict.
+pub(super) fn nonce(parts: &[&str]) -> String {
+    let mut digest = DigestBuilder::new("report.html");
+    for part in parts {
+        digest.field("part", Digest::hash(part).0);
+    }
+    digest.finish().hex().chars().take(32).collect()
+}
+
+/// The head of a page, down to its style. `sources` is what the policy allows beyond the style, as its directives, each
+/// with an end.
+pub(super) fn head(language: &str, title: &str, nonce: &str, sources: &str, style: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {sources}style-src 'nonce-{nonce}'; \
+         img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style nonce=\"{nonce}\">\n{style}</style>\n</head>\n"
+    )
+}
+
+/// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
+pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut page = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        page.push_str(before);
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        page.push_str(values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fill;
+
+    #[test]
+    fn values_are_not_filled_in_again() {
+        assert_eq!(fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]), "a{{y}}b2c");
+    }
 }

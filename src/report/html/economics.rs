@@ -7,7 +7,9 @@ use crate::report::numbers::counted;
 use base::locale::word;
 use base::say;
 use base::text::grouped;
+use base::units::Usd;
 use sessions::economics::{AS_RECORDED, ClockFaults, CostCurve, CostPoint, Economics, MethodEconomics};
+use sessions::import::Format;
 
 /// Of a plot, in pixels.
 const WIDTH: f64 = 720.0;
@@ -20,11 +22,11 @@ const TOP: f64 = 10.0;
 pub(super) fn economics_sections(economics: &Economics) -> String {
     let bill = &economics.bill;
     let of = say!(
-        "{}, {}: ${:.2} at list prices. Tokens written to the prompt cache: {}, read from it: {}, other input: {}, output: {}.",
-        "{}，{}：按标价 ${:.2}。写入提示缓存的词元 {}，从中读取 {}，其他输入 {}，输出 {}。",
+        "{}, {}: {} at list prices. Tokens written to the prompt cache: {}, read from it: {}, other input: {}, output: {}.",
+        "{}，{}：按标价 {}。写入提示缓存的词元 {}，从中读取 {}，其他输入 {}，输出 {}。",
         sessions(economics.sessions),
         counted(bill.requests, ["request", "requests"], "次请求"),
-        bill.total_usd(),
+        amount(bill.total_usd()),
         grouped(bill.cache_write),
         grouped(bill.cache_read),
         grouped(bill.input),
@@ -44,11 +46,16 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
             "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
             "仅为核算：在别处压缩的代理之后的行为会不同。",
         );
-        let partial = word(" Logs of Claude Code count output in part only.", "Claude Code 的日志只计部分输出。");
-        let _ = writeln!(out, "<p>{accounting}{}</p>", if economics.partial_output { partial } else { "" });
+        let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
+        let partial = say!(" Logs of {products} count output in part only.", "{products} 的日志只计部分输出。");
+        let _ = writeln!(out, "<p>{accounting}{}</p>", if economics.partial_output { &*partial } else { "" });
     }
     out.push_str("</section>\n");
     out
+}
+
+fn amount(usd: f64) -> String {
+    escape(&Usd(usd).to_string())
 }
 
 fn sessions(number: usize) -> String {
@@ -116,11 +123,11 @@ fn method_figure(method: &MethodEconomics) -> String {
     let to = flat.to.map_or_else(|| word("any larger size", "任意更大").to_owned(), grouped);
     let name = if method.method == AS_RECORDED { word(AS_RECORDED, "按记录") } else { &method.method };
     let mut caption = say!(
-        "<b>{}</b>: cost against threshold; flat from {} to {to} tokens, within 2% of ${:.2}.",
-        "<b>{}</b>：费用与触发大小的关系；平坦区自 {} 至 {to} 词元，与 ${:.2} 相差不到 2%。",
+        "<b>{}</b>: cost against threshold; flat from {} to {to} tokens, within 2% of {}.",
+        "<b>{}</b>：费用与触发大小的关系；平坦区自 {} 至 {to} 词元，与 {} 相差不到 2%。",
         escape(name),
         grouped(flat.from),
-        flat.least_usd,
+        amount(flat.least_usd),
     );
     if let Some(life) = method.life {
         caption.push_str(&say!(
@@ -150,20 +157,27 @@ struct Axes {
 
 impl Axes {
     fn new(points: &[CostPoint]) -> Option<Axes> {
-        let ln = |point: &CostPoint| (point.threshold.max(1) as f64).ln();
         let most_usd = points.iter().map(|point| point.cost.usd).fold(0.0, f64::max);
-        Some(Axes { lowest: ln(points.first()?), highest: ln(points.last()?), most_usd })
+        Some(Axes {
+            lowest: logarithm(points.first()?.threshold),
+            highest: logarithm(points.last()?.threshold),
+            most_usd,
+        })
     }
 
     fn x(&self, threshold: u64) -> f64 {
         let span = (self.highest - self.lowest).max(f64::EPSILON);
-        LEFT + ((threshold.max(1) as f64).ln() - self.lowest) / span * (WIDTH - LEFT - 20.0)
+        LEFT + (logarithm(threshold) - self.lowest) / span * (WIDTH - LEFT - 20.0)
     }
 
     fn y(&self, usd: f64) -> f64 {
         let share = if self.most_usd > 0.0 { usd / self.most_usd } else { 0.0 };
         TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
     }
+}
+
+fn logarithm(threshold: u64) -> f64 {
+    (threshold.max(1) as f64).ln()
 }
 
 fn plot(curve: &CostCurve) -> String {
@@ -188,7 +202,7 @@ fn plot(curve: &CostCurve) -> String {
     );
     for usd in [0.0, axes.most_usd / 2.0, axes.most_usd] {
         let y = axes.y(usd) + 4.0;
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\">${usd:.2}</text>", LEFT - 6.0);
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>", LEFT - 6.0, amount(usd));
     }
     for point in curve.points.iter().step_by(3) {
         let _ = writeln!(

@@ -10,17 +10,15 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
+use crate::report::comparison_notes::{comparison_changes, comparison_notes};
 use crate::report::compressions::compressions;
-use crate::report::notes::{
-    caveats, comparison_changes, comparison_notes, confounds, critical_warnings, has_answers, scale_warning,
-};
+use crate::report::notes::{caveats, confounds, critical_warnings, has_answers, scale_warning};
 use crate::report::numbers::count;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
     Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
 };
 use base::locale::Locale;
-use base::units::Tokens;
 use sessions::transcript::Message;
 
 /// The content of the page. Texts are untrusted: the page shows them and runs none of them.
@@ -122,6 +120,12 @@ pub struct PageModel {
     pub model: String,
 }
 
+impl PageModel {
+    fn new(role: &str, asked: &ModelInfo) -> PageModel {
+        PageModel { role: role.to_owned(), name: asked.name.clone(), model: asked.model.clone() }
+    }
+}
+
 /// The role of a method as an end of the scale of scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -170,7 +174,8 @@ impl<'a> PageInput<'a> {
         manifest: &'a Manifest,
         summary: &'a Summary,
         rubric: &'a Rubric,
-        (rows, read_rows): (&'a [ListedRow], &'a ReadRows<'a>),
+        rows: &'a [ListedRow],
+        read_rows: &'a ReadRows<'a>,
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(design.locale.of_report());
@@ -212,29 +217,25 @@ impl<'a> PageInput<'a> {
 
 fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {
     let design = &manifest.design;
-    let models = |asked: &[ModelInfo]| asked.iter().map(|a| a.model.clone()).collect::<Vec<_>>().join(", ");
-    let fact = |name: &str, value: String| (name.to_owned(), value);
-    let mut facts =
-        vec![fact(tr.fixtures, design.fixtures.len().to_string()), fact(tr.runs, design.runs.compress.to_string())];
+    let mut facts = vec![(tr.fixtures, design.fixtures.len().to_string()), (tr.runs, design.runs.compress.to_string())];
     if has_answers(design) {
-        facts.push(fact(tr.cells, count(Some(rows.len() as f64))));
-        facts.push(fact(tr.answered_by, models(&design.answerers)));
-        facts.push(fact(tr.judged_by, models(&design.judges)));
+        facts.push((tr.cells, count(Some(rows.len() as f64))));
+        facts.push((tr.answered_by, model_names(&design.answerers)));
+        facts.push((tr.judged_by, model_names(&design.judges)));
     }
-    facts.push(fact("compeval", manifest.version.clone()));
-    facts
+    facts.push(("compeval", manifest.version.clone()));
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn model_names(asked: &[ModelInfo]) -> String {
+    asked.iter().map(|one| one.model.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn models(design: &Design) -> Vec<PageModel> {
-    let line = |role: &str, asked: &ModelInfo| PageModel {
-        role: role.to_owned(),
-        name: asked.name.clone(),
-        model: asked.model.clone(),
-    };
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
-    let answerers = design.answerers.iter().map(|asked| line("answer", asked));
-    let judges = design.judges.iter().map(|asked| line("judge", asked));
-    compressors.map(|asked| line("compress", asked)).chain(answerers).chain(judges).collect()
+    let answerers = design.answerers.iter().map(|asked| PageModel::new("answer", asked));
+    let judges = design.judges.iter().map(|asked| PageModel::new("judge", asked));
+    compressors.map(|asked| PageModel::new("compress", asked)).chain(answerers).chain(judges).collect()
 }
 
 fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
@@ -260,13 +261,12 @@ fn costs(manifest: &Manifest) -> Vec<PageCost> {
         cached: Some(counts.cached),
         ..PageCost::default()
     });
-    let number = |tokens: Option<Tokens>| tokens.map(|tokens| tokens.0);
     let all = PageCost {
         part: "all".to_owned(),
         actions: Some(manifest.stages.values().map(|counts| counts.actions).sum()),
         cached: Some(manifest.stages.values().map(|counts| counts.cached).sum()),
-        input_tokens: number(manifest.usage.input),
-        output_tokens: number(manifest.usage.output),
+        input_tokens: manifest.usage.input.map(|tokens| tokens.0),
+        output_tokens: manifest.usage.output.map(|tokens| tokens.0),
         usd: manifest.usd.map(|usd| usd.0),
     };
     by_stage.chain([all]).collect()

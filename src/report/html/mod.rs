@@ -16,7 +16,6 @@ mod observed;
 mod document;
 mod marks;
 mod sets;
-mod template;
 
 pub use input::{
     ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
@@ -26,13 +25,12 @@ pub use input::{
 use crate::results::RowError;
 use base::locale::Locale;
 pub(super) use chunks::escape;
-use document::GROUND;
 pub(super) use document::document;
+use document::{GROUND, compact, fill, head, nonce};
 use marks::MARKS;
 pub(super) use marks::Mark;
 pub use observed::observed_page;
 pub use sets::{SetLink, sets_page};
-use template::{compact, fill, head, nonce};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
 const STYLES: [&str; 4] = [

@@ -82,17 +82,16 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
         let said = say!("Not counted: {}.", "未计入：{}。", reason.message());
         let _ = writeln!(out, "<p>{}</p>", escape(&said));
     }
-    let lines = |lines: Option<[u64; 2]>| {
-        lines.map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行")).unwrap_or_default()
-    };
-    let turn = |turn: usize| say!(" (turn {turn})", "（第 {turn} 轮）");
     let read = case.re_read.iter().map(|one| {
         let named = named(case, &one.path).map_or_else(String::new, naming);
-        format!("{}{}{}{named}", escape(&one.path), lines(one.lines), turn(one.turn))
+        let lines = one.lines.map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行")).unwrap_or_default();
+        format!("{}{lines}{}{named}", escape(&one.path), in_turn(one.turn))
     });
     out.push_str(&list(word("Read again, unchanged", "未变而重读"), read));
-    let failed =
-        case.repeated.iter().map(|one| format!("{}: {}{}", escape(&one.command), escape(&one.error), turn(one.turn)));
+    let failed = case
+        .repeated
+        .iter()
+        .map(|one| format!("{}: {}{}", escape(&one.command), escape(&one.error), in_turn(one.turn)));
     out.push_str(&list(word("Failed again with the same error", "以同样的错误再次失败"), failed));
     if !case.corrections.is_empty() {
         let _ = writeln!(out, "<h3>{}</h3>", word("May be corrections by the user", "可能是用户的更正"));
@@ -108,6 +107,10 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
     }
     out.push_str("</section>\n");
     out
+}
+
+fn in_turn(turn: usize) -> String {
+    say!(" (turn {turn})", "（第 {turn} 轮）")
 }
 
 /// Whether the summary names a file, as markup.
@@ -127,21 +130,26 @@ fn named(case: &ObservedCompaction, path: &str) -> Option<bool> {
 /// Where a text names a file: its whole path, else its last part as a word of its own.
 fn places(text: &str, path: &str) -> Vec<(usize, usize)> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    let found = |needle: &str| -> Vec<(usize, usize)> {
-        if needle.is_empty() {
-            return Vec::new();
-        }
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-        let all = text.match_indices(needle).map(|(at, found)| (at, at + found.len()));
-        all.filter(|(from, to)| {
-            let follows = text.get(*to..).unwrap_or("");
-            let goes_on = follows.strip_prefix('.').unwrap_or(follows).starts_with(is_part);
-            !text.get(..*from).unwrap_or("").ends_with(is_part) && !goes_on
-        })
-        .collect()
-    };
-    let whole = found(path);
-    if whole.is_empty() { found(name) } else { whole }
+    let whole = places_of_word(text, path);
+    if whole.is_empty() { places_of_word(text, name) } else { whole }
+}
+
+/// Where a text has `word` and not as a part of a longer name.
+fn places_of_word(text: &str, word: &str) -> Vec<(usize, usize)> {
+    if word.is_empty() {
+        return Vec::new();
+    }
+    let all = text.match_indices(word).map(|(at, found)| (at, at + found.len()));
+    all.filter(|(from, to)| {
+        let follows = text.get(*to..).unwrap_or("");
+        let goes_on = follows.strip_prefix('.').unwrap_or(follows).starts_with(is_part_of_name);
+        !text.get(..*from).unwrap_or("").ends_with(is_part_of_name) && !goes_on
+    })
+    .collect()
+}
+
+fn is_part_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
 /// The summary as markup, with the files that were read again marked.

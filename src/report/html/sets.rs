@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use base::locale::Locale;
 
 use super::chunks::escape;
-use super::document::GROUND;
-use super::template::{compact, fill, head, nonce};
+use super::document::{GROUND, compact, fill, head, nonce};
 use crate::report::numbers::short_time;
 
 const TEMPLATE: &str = include_str!("../../../assets/sets.html");

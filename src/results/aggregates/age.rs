@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::needed::{at, counted_points};
+use super::contexts::{at, counted_points};
 use super::shares::shares_by;
-use crate::results::result_set::set::ResultSet;
+use crate::results::result_set::ResultSet;
 use crate::results::{Ordered, Share};
 
 /// References and fixtures that an age needs to take part in the fit.
@@ -38,8 +38,10 @@ impl SurvivalByAge {
             return None;
         }
         let runs = u64::from(set.design().runs.compress).max(1);
-        let is_large = |share: &Share| share.of / runs >= FEWEST.0 && share.fixtures >= FEWEST.1;
-        let drift = decay_rate(shares.iter().filter(|(_, share)| is_large(share)).map(|(age, share)| (*age, share)));
+        let large = (shares.iter())
+            .filter(|(_, share)| share.of / runs >= FEWEST.0 && share.fixtures >= FEWEST.1)
+            .map(|(age, share)| (*age, share));
+        let drift = decay_rate(large);
         let half_life = drift.filter(|drift| (0.0..1.0).contains(drift) && *drift > 0.0);
         Some(SurvivalByAge {
             references: shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect(),
@@ -53,9 +55,9 @@ impl SurvivalByAge {
 /// The loss per compression of a geometric decay through the shares: the least-squares line through their logarithms. A
 /// share of 0 has none, and ends the decay.
 fn decay_rate<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
-    let logarithm =
-        |(age, share): (u32, &Share)| Some((f64::from(age), share.share.filter(|share| *share > 0.0)?.ln()));
-    let points: Vec<(f64, f64)> = shares.map_while(logarithm).collect();
+    let points: Vec<(f64, f64)> = shares
+        .map_while(|(age, share)| Some((f64::from(age), share.share.filter(|share| *share > 0.0)?.ln())))
+        .collect();
     if points.len() < 2 {
         return None;
     }
@@ -69,7 +71,7 @@ fn decay_rate<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::aggregates::needed::fakes::{context, set};
+    use crate::results::aggregates::contexts::fakes::{context, set};
     use crate::results::files::context_row::{AgedReference, ContextFigures};
 
     /// Contexts of three sessions whose compressor keeps three quarters of what it had.

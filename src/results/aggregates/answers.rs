@@ -1,8 +1,8 @@
 //! The answers of one variant, and means over them: what is not graded is averaged here.
 
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::selection::Subset;
-use crate::results::result_set::set::ResultSet;
 use stats::{self, Estimate};
 
 /// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
@@ -30,14 +30,12 @@ impl<'s> Answers<'s> {
         &'a self,
         of: impl Fn(&MeasuredAnswer) -> Option<f64> + 'a,
     ) -> impl Iterator<Item = (usize, f64)> + 'a {
-        let of_fixture = move |answers: &[&MeasuredAnswer]| {
+        let fixtures = self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b));
+        fixtures.filter_map(move |answers| {
             let probes = answers.chunk_by(|a, b| a.at.probe == b.at.probe);
-            let mean = stats::mean_of(
-                probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| of(measured)))),
-            );
-            Some((self.fixture(answers.first()?)?, mean?))
-        };
-        self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b)).filter_map(of_fixture)
+            let means = probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| of(measured))));
+            Some((self.fixture(answers.first()?)?, stats::mean_of(means)?))
+        })
     }
 
     /// Share of expected facts that occur in the context.
@@ -47,8 +45,8 @@ impl<'s> Answers<'s> {
 
     /// Tokens of a context: the geometric mean over fixtures of the means over probes.
     pub(in crate::results) fn context_tokens(&self) -> Option<Estimate> {
-        let tokens = |m: &MeasuredAnswer| m.context_tokens.map(|tokens| tokens as f64);
-        stats::geometric_mean(&self.fixture_means(tokens).map(|(_, mean)| mean).collect::<Vec<_>>())
+        let means = self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64));
+        stats::geometric_mean(&means.map(|(_, mean)| mean).collect::<Vec<_>>())
     }
 
     /// 1 − context tokens / replaced tokens.

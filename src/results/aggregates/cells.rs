@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::action::StageName;
-use crate::pipeline::CellCoordinate;
 use crate::results::files::failure::{Blame, FailedAction};
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::equal_range;
-use crate::results::result_set::set::ResultSet;
 use models::ErrorClass;
 
 /// Cells of the judge stage of one variant.
@@ -59,12 +58,12 @@ pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCo
 /// The share of a variant's answers that the token limit cut off, graded or failed for it; `None` where there is none.
 pub(in crate::results) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
     let name = set.variants.get(variant).map(|variant| variant.answerer.as_str());
-    let is_truncated = |failure: &&&FailedAction| {
+    let failures = failures(set, variant);
+    let failed = failures.values().flatten().filter(|failure| {
         let answerer = failure.place.recorded_cell().and_then(|at| at.answerer.as_deref());
         failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == name
-    };
-    let failed = failures(set, variant).values().flatten().filter(is_truncated).count();
-    let answers = set.answers(variant);
+    });
+    let (failed, answers) = (failed.count(), set.answers(variant));
     let truncated = failed + answers.iter().filter(|answer| answer.truncated).count();
     let all = failed + answers.len();
     (all > 0).then(|| truncated as f64 / all as f64)
@@ -88,16 +87,15 @@ fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
 /// serves all runs fails in all of them, though it is listed once. A method's own failure goes first.
 fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize, run: u32) -> Option<Blame> {
     let (method, variant, probe) = (set.method(variant)?, set.variants.get(variant)?, set.probes.get(probe)?);
-    let is_hit = |at: &CellCoordinate| {
+    let hits = failures.get(set.fixture_name(probe.fixture)?)?.iter().filter(|failure| {
+        let Some(at) = failure.place.recorded_cell() else { return false };
         let is_compression = at.probe.is_none();
         let same_run = at.run == run || (is_compression && method.deterministic);
         let same_point = if is_compression { at.point.0 <= probe.point } else { at.point.0 == probe.point };
         let same_probe = at.probe.as_deref().is_none_or(|id| id == probe.id);
         let same_answerer = at.answerer.as_deref().is_none_or(|name| name == variant.answerer);
         same_run && same_point && same_probe && same_answerer
-    };
-    let of_fixture = failures.get(set.fixture_name(probe.fixture)?)?.iter();
-    let hits = of_fixture.filter(|failure| failure.place.recorded_cell().is_some_and(is_hit));
+    });
     let blames: Vec<Blame> = hits.map(|failure| failure.blame).collect();
     blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::shares::{FixtureCounts, Share, ShareDifference, count};
 use crate::results::Ordered;
-use crate::results::files::constraint_row::ConstraintRow;
-use crate::results::result_set::set::ResultSet;
+use crate::results::files::context_row::ConstraintRow;
+use crate::results::result_set::ResultSet;
 
 /// `constraints` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,8 +34,10 @@ pub struct ConstraintShares {
 
 impl ConstraintShares {
     fn from_rows(rows: &[&ConstraintRow]) -> ConstraintShares {
-        let share = |occurs: fn(&ConstraintRow) -> Option<bool>| Share::of_fixtures(counts(rows, occurs).values());
-        ConstraintShares { literal: share(|row| row.literal), near_literal: share(|row| row.near_literal) }
+        ConstraintShares {
+            literal: Share::from_counts(counts(rows, |row| row.literal).values()),
+            near_literal: Share::from_counts(counts(rows, |row| row.near_literal).values()),
+        }
     }
 
     /// By some property of a row, in its order.
@@ -76,31 +78,35 @@ pub(in crate::results) fn constraint_difference([judged, baseline]: [(&ResultSet
     if rules.is_none() || rules != baseline.0.design().constraints {
         return ShareDifference::default();
     }
-    let digests = |set: &ResultSet, name: &str| set.design().fixture(name).map(|fixture| fixture.digests);
-    let is_alike = |name: &str| {
-        let [own, other] = [judged, baseline].map(|(set, _)| digests(set, name).map(|d| (d.transcript, d.points)));
-        own == other
-    };
     let [own, other] = [judged, baseline].map(|(set, method)| -> BTreeMap<_, &ConstraintRow> {
         let own = set.constraints.iter().filter(|row| row.method == method && row.near_literal.is_some());
-        let own = own.filter(|row| is_alike(&row.fixture));
+        let own = own.filter(|row| is_alike(judged.0, baseline.0, &row.fixture));
         own.map(|row| ((row.fixture.as_str(), row.point, row.rule.as_str(), row.position), row)).collect()
     });
     let (own, other): (Vec<&ConstraintRow>, Vec<&ConstraintRow>) =
         own.iter().filter_map(|(place, row)| Some((*row, *other.get(place)?))).unzip();
     let [now, before] = [&own, &other].map(|rows| counts(rows, |row| row.near_literal));
-    let share = |(count, of): &(u64, u64)| *count as f64 / *of as f64;
-    let differences: Vec<f64> =
-        now.iter().filter_map(|(fixture, counts)| Some(share(counts) - share(before.get(fixture)?))).collect();
+    let differences = now.iter().filter_map(|(fixture, (count, of))| {
+        let (count_before, of_before) = before.get(fixture)?;
+        Some(*count as f64 / *of as f64 - *count_before as f64 / *of_before as f64)
+    });
+    let differences: Vec<f64> = differences.collect();
     let [before, now] = [&other, &own].map(|rows| Some(ConstraintShares::from_rows(rows).near_literal));
     ShareDifference::new(before, now, &differences)
+}
+
+/// Whether two sets have the same messages and points of a fixture.
+fn is_alike(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
+    let [own, other] = [own, other]
+        .map(|set| set.design().fixture(fixture).map(|info| (info.digests.transcript, info.digests.points)));
+    own == other
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::action::{ActionKey, Digest};
-    use crate::results::aggregates::needed::fakes::set;
+    use crate::results::aggregates::contexts::fakes::set;
     use lexical::claims::RulePosition;
 
     fn row(fixture: &str, point: u32, position: RulePosition, [literal, near]: [bool; 2]) -> ConstraintRow {

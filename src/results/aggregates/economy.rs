@@ -10,8 +10,8 @@ use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
 use crate::measure::{ContextShares, DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
 use crate::results::Ordered;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
-use crate::results::result_set::set::ResultSet;
 use stats::Interval;
 
 /// Expected facts of all answers, by what became of them.
@@ -108,11 +108,12 @@ type FactAt = (usize, usize);
 
 /// The facts that a variant answers, in any run.
 pub(in crate::results) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
-    let of = |measured: &MeasuredAnswer| -> Vec<FactAt> {
+    let mut found = BTreeSet::new();
+    for measured in set.answers(variant) {
         let said = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
-        said.map(|(fact, _)| (measured.at.probe, fact)).collect()
-    };
-    set.answers(variant).iter().flat_map(of).collect()
+        found.extend(said.map(|(fact, _)| (measured.at.probe, fact)));
+    }
+    found
 }
 
 impl Economy {
@@ -126,9 +127,9 @@ impl Economy {
         let fabrication = shares::fabrication(answers);
         let own = task_tokens(answers);
         let cached = cached_price_ratio(answers);
-        let per_task = |k: u32| {
-            own.map(|(context, refetch)| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
-        };
+        let per_task = own.into_iter().flat_map(|(context, refetch)| {
+            PROBES_OF_TASK.map(|k| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
+        });
         let full = full.and_then(task_tokens);
         let tokens = answers.context_tokens();
         Economy {
@@ -147,7 +148,7 @@ impl Economy {
             refetch_tokens: own.map(|(_, refetch)| refetch),
             refetch_is_measured: measured(answers).is_some(),
             cached_price_ratio: cached,
-            tokens_per_task: PROBES_OF_TASK.into_iter().filter_map(per_task).collect(),
+            tokens_per_task: per_task.collect(),
             break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
             facts_by_age: shares::survival_by_age(answers),
             survival_by_depth: shares::survival_by_depth(answers),
@@ -164,14 +165,17 @@ impl Economy {
 }
 
 fn in_context(answers: &Answers<'_>) -> ContextShares {
-    let mean = |of: fn(ContextShares) -> Option<f64>| answers.mean(|m| m.in_context.and_then(of));
     ContextShares {
-        placed: mean(|shares| shares.placed),
-        denied: mean(|shares| shares.denied),
-        contradicted: mean(|shares| shares.contradicted),
-        stale: mean(|shares| shares.stale),
-        sound: mean(|shares| shares.sound),
+        placed: mean_in_context(answers, |shares| shares.placed),
+        denied: mean_in_context(answers, |shares| shares.denied),
+        contradicted: mean_in_context(answers, |shares| shares.contradicted),
+        stale: mean_in_context(answers, |shares| shares.stale),
+        sound: mean_in_context(answers, |shares| shares.sound),
     }
+}
+
+fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64>) -> Option<f64> {
+    answers.mean(|m| m.in_context.and_then(share))
 }
 
 /// The tokens of a task of `probes` probes; `None` where a context or what finding again takes is unknown.
@@ -188,10 +192,10 @@ fn cached_price_ratio(answers: &Answers<'_>) -> f64 {
 /// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need nothing,
 /// and would let an empty context look cheap.
 fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
-    let known = |m: &MeasuredAnswer| m.context_tokens.zip(m.refetch);
-    let context = answers.mean(|m| known(m).map(|(context, _)| context as f64))?;
-    let assumed = || answers.mean(|m| known(m).map(|(_, refetch)| refetch as f64));
-    Some((context, measured(answers).or_else(assumed)?))
+    let context = answers.mean(|m| m.context_tokens.zip(m.refetch).map(|(context, _)| context as f64))?;
+    let refetch = measured(answers)
+        .or_else(|| answers.mean(|m| m.context_tokens.zip(m.refetch).map(|(_, refetch)| refetch as f64)))?;
+    Some((context, refetch))
 }
 
 /// The tokens that searches returned a probe, where there was a search.

@@ -4,13 +4,13 @@
 //! ("I do not know" can follow every instruction). In a comparison the baseline decides the latter for both sides: else a
 //! change could move the mean by moving what it is the mean of.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::scale::{NEEDED, PROBES_TO_REFUSE, ceiling_and_floor};
+use super::scale::{NEEDED, PROBES_TO_REFUSE, ceiling_and_floor, differences_by_probe};
 use crate::judge::Dimension;
-use crate::results::result_set::set::ResultSet;
+use crate::results::result_set::ResultSet;
 use stats::mean;
 
 /// A dimension that is left out.
@@ -48,7 +48,7 @@ pub(in crate::results) fn excluded(set: &ResultSet) -> Vec<ExcludedDimension> {
 
 /// The dimensions that a comparison leaves out on both sides.
 pub(in crate::results) fn excluded_of(sets: &[&ResultSet], baseline: &ResultSet) -> Vec<ExcludedDimension> {
-    let by_dimension = |dimension: Dimension| {
+    let excluded = Dimension::ALL.into_iter().filter_map(|dimension| {
         let judges: BTreeSet<&String> = (sets.iter().flat_map(|set| &set.manifest.caveats.unqualified))
             .filter(|unqualified| unqualified.dimensions.contains(&dimension))
             .map(|unqualified| &unqualified.judge)
@@ -58,25 +58,14 @@ pub(in crate::results) fn excluded_of(sets: &[&ResultSet], baseline: &ResultSet)
             true => narrow_scale(baseline, dimension)?,
         };
         Some(ExcludedDimension { dimension, reason })
-    };
-    Dimension::ALL.into_iter().filter_map(by_dimension).collect()
+    });
+    excluded.collect()
 }
 
 /// Whether ceiling and floor are too near to each other in a dimension, on enough probes to say so.
 fn narrow_scale(set: &ResultSet, dimension: Dimension) -> Option<ExclusionReason> {
     let (full, none) = ceiling_and_floor(set)?;
-    let (ceiling, floor) = (by_probe(set, full, dimension), by_probe(set, none, dimension));
-    let apart: Vec<f64> = ceiling.iter().filter_map(|(probe, high)| Some(high - floor.get(probe)?)).collect();
+    let apart = differences_by_probe(set, full, none, |grade| grade.dimensions.get(dimension));
     let difference = mean(&apart).filter(|difference| *difference < NEEDED)?;
     (apart.len() >= PROBES_TO_REFUSE).then_some(ExclusionReason::NarrowScale { difference, probes: apart.len() })
-}
-
-/// The mean score of each answerable probe of a variant.
-fn by_probe(set: &ResultSet, variant: usize, dimension: Dimension) -> BTreeMap<usize, f64> {
-    let is_answerable = |probe: usize| set.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty());
-    let mut scores: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for grade in set.grades(variant).iter().filter(|grade| is_answerable(grade.at.probe)) {
-        scores.entry(grade.at.probe).or_default().extend(grade.dimensions.get(dimension));
-    }
-    scores.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::probe::ProbeType;
 use crate::results::result_set::selection::{Selection, Subset};
-use crate::results::result_set::set::{ProbeAt, ResultSet};
+use crate::results::result_set::{ProbeAt, ResultSet};
 
 /// Lengths of transcripts: upper ends in tokens, and their names.
 const LENGTHS: [(f64, &str); 4] =
@@ -28,26 +28,33 @@ impl<'s> Groups<'s> {
     pub(in crate::results) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
         let fixtures = &set.design().fixtures;
         let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
-        let has = |tag: &String, fixture: usize| fixtures.get(fixture).is_some_and(|info| info.tags.contains(tag));
         let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();
         let lengths = lengths(set);
-        let group = |keep: &dyn Fn(&ProbeAt) -> bool| -> Subset {
-            set.probes.iter().enumerate().filter(|(_, probe)| keep(probe)).map(|(ix, _)| ix).collect()
-        };
-        let kind = |kind: ProbeType| (kind.name().to_owned(), group(&|probe| probe.kind == kind));
-        let fixture = |(ix, name): (usize, String)| (name, set.scores.span(ix).collect());
-        let tag = |tag: &String| (tag.clone(), group(&|probe| has(tag, probe.fixture)));
-        let cycle = |point: u32| (point, group(&|probe| probe.point == point));
-        let length = |name: &str| (name.to_owned(), group(&|probe| lengths.get(&probe.fixture) == Some(&name)));
-        let names = fixtures.iter().map(|fixture| fixture.name.clone());
+        let by_probe_type = ProbeType::ALL.into_iter();
+        let by_probe_type =
+            by_probe_type.map(|kind| (kind.name().to_owned(), probes_where(set, |probe| probe.kind == kind)));
+        let by_fixture = fixtures.iter().enumerate();
+        let by_fixture = by_fixture.map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
+        let by_tag = tags.into_iter().map(|tag| {
+            let has_tag = fixtures.iter().map(|fixture| fixture.tags.contains(tag)).collect::<Vec<bool>>();
+            (tag.clone(), probes_where(set, |probe| has_tag.get(probe.fixture) == Some(&true)))
+        });
+        let by_cycle = points.into_iter().map(|point| (point, probes_where(set, |probe| probe.point == point)));
+        let by_length = LENGTHS.iter().map(|(_, name)| {
+            ((*name).to_owned(), probes_where(set, |probe| lengths.get(&probe.fixture) == Some(name)))
+        });
         Groups {
-            by_probe_type: parts(whole, ProbeType::ALL.into_iter().map(kind)),
-            by_fixture: parts(whole, names.enumerate().map(fixture)),
-            by_tag: parts(whole, tags.into_iter().map(tag)),
-            by_cycle: parts(whole, points.into_iter().map(cycle)),
-            by_length: parts(whole, LENGTHS.iter().map(|(_, name)| length(name))),
+            by_probe_type: parts(whole, by_probe_type),
+            by_fixture: parts(whole, by_fixture),
+            by_tag: parts(whole, by_tag),
+            by_cycle: parts(whole, by_cycle),
+            by_length: parts(whole, by_length),
         }
     }
+}
+
+fn probes_where(set: &ResultSet, keep: impl Fn(&ProbeAt) -> bool) -> Subset {
+    set.probes.iter().enumerate().filter(|(_, probe)| keep(probe)).map(|(ix, _)| ix).collect()
 }
 
 fn parts<'s, Name>(whole: &Selection<'s>, groups: impl Iterator<Item = (Name, Subset)>) -> GroupSelections<'s, Name> {
@@ -64,6 +71,9 @@ fn lengths(set: &ResultSet) -> BTreeMap<usize, &'static str> {
             *length = length.max(tokens as f64);
         }
     }
-    let name = |length: f64| LENGTHS.iter().find(|(end, _)| length < *end).map(|(_, name)| *name);
-    longest.into_iter().filter_map(|(fixture, length)| Some((fixture, name(length)?))).collect()
+    let named = longest.into_iter().filter_map(|(fixture, length)| {
+        let (_, name) = LENGTHS.iter().find(|(end, _)| length < *end)?;
+        Some((fixture, *name))
+    });
+    named.collect()
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::needed::{contexts, mean_by_fixture};
+use super::contexts::{contexts, mean_by_fixture};
 use crate::results::files::context_row::ContextFigures;
-use crate::results::result_set::set::ResultSet;
+use crate::results::result_set::ResultSet;
 use base::units::Tokens;
 
 /// `invented` of a method in `summary.json`.
@@ -37,15 +37,15 @@ impl InventedSummary {
         if known.is_empty() && midway.is_empty() {
             return None;
         }
-        let invented = || known.iter().filter_map(|context| context.invented.as_ref()).map(|found| &found.invented);
+        let invented = known.iter().filter_map(|context| context.invented.as_ref()).map(|found| &found.invented);
         Some(InventedSummary {
             per_1000_tokens: mean_by_fixture(&known, |context| {
                 context.invented.as_ref()?.per_1000_tokens(Tokens(context.tokens?))
             }),
             contexts: known.len() as u64,
             begun_midway: midway.len() as u64,
-            count: invented().map(|references| references.len() as u64).sum(),
-            references: most_frequent(invented().flatten()),
+            count: invented.clone().map(|references| references.len() as u64).sum(),
+            references: most_frequent(invented.flatten()),
         })
     }
 }
@@ -61,7 +61,7 @@ fn most_frequent<'r>(references: impl Iterator<Item = &'r String>) -> Vec<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::needed::fakes::{context, set};
+    use super::super::contexts::fakes::{context, set};
     use super::*;
     use crate::measure::InventedReferences;
 

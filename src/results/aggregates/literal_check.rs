@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::judge::Dimension;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{AnswerAt, MeasuredAnswer};
 use crate::results::result_set::selection::Subset;
-use crate::results::result_set::set::ResultSet;
 use stats::thresholds::GOOD;
 
 /// Fewest answers of which a difference is stated: of fewer, one answer is five points.
@@ -38,10 +38,10 @@ impl LiteralCheck {
         let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe));
         let both: Vec<(f64, bool)> =
             measured.filter_map(|measured| Some((*judged.get(&measured.at)?, literal(measured)?))).collect();
-        let share = |sum: f64| sum / both.len() as f64;
+        let count = both.len() as f64;
         (both.len() >= FEWEST_ANSWERS).then(|| LiteralCheck {
-            judge: share(both.iter().map(|(judge, _)| judge).sum()),
-            literal: share(both.iter().filter(|(_, literal)| *literal).count() as f64),
+            judge: both.iter().map(|(judge, _)| judge).sum::<f64>() / count,
+            literal: both.iter().filter(|(_, literal)| *literal).count() as f64 / count,
             answers: both.len() as u64,
         })
     }
@@ -73,8 +73,11 @@ fn judged_present(set: &ResultSet, variant: usize) -> BTreeMap<AnswerAt, f64> {
             grades.entry(grade.at).or_default().push(completeness >= GOOD);
         }
     }
-    let share = |grades: Vec<bool>| grades.iter().filter(|is_good| **is_good).count() as f64 / grades.len() as f64;
-    grades.into_iter().map(|(at, grades)| (at, share(grades))).collect()
+    let shares = grades.into_iter().map(|(at, grades)| {
+        let good = grades.iter().filter(|is_good| **is_good).count();
+        (at, good as f64 / grades.len() as f64)
+    });
+    shares.collect()
 }
 
 #[cfg(test)]

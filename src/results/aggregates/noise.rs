@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::judge::Dimension;
 use crate::results::Ordered;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::scores::{AnswerScores, Scores};
 use crate::results::result_set::selection::Subset;
-use crate::results::result_set::set::ResultSet;
 use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
 /// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
@@ -18,34 +18,36 @@ pub(in crate::results) fn components(
     kept: &Subset,
     deterministic: bool,
 ) -> Ordered<Components> {
-    let counts = |graded: &&AnswerScores| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
-    let graded: Vec<&AnswerScores> = scores.graded(variant).iter().filter(counts).collect();
-    let observation = |graded: &AnswerScores, dimension: Dimension| {
-        Some(Observation {
-            cluster: scores.fixture_of(graded.at.probe)?,
-            item: graded.at.probe,
-            run: graded.at.run as usize,
-            answer: graded.at.answer_n as usize,
-            value: graded.dimensions.get(dimension)?,
-        })
-    };
-    let of = |dimension: Dimension| {
+    let graded: Vec<&AnswerScores> = (scores.graded(variant).iter())
+        .filter(|graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1))
+        .collect();
+    let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
         let observations: Vec<Observation> =
-            graded.iter().filter_map(|graded| observation(graded, dimension)).collect();
+            graded.iter().filter_map(|graded| observe(scores, graded, dimension)).collect();
         let found = stats::components(&observations);
         (!found.components.is_empty()).then(|| (dimension.name().to_owned(), found))
-    };
-    Dimension::ALL.into_iter().filter_map(of).collect()
+    });
+    by_dimension.collect()
+}
+
+fn observe(scores: &Scores, graded: &AnswerScores, dimension: Dimension) -> Option<Observation> {
+    Some(Observation {
+        cluster: scores.fixture_of(graded.at.probe)?,
+        item: graded.at.probe,
+        run: graded.at.run as usize,
+        answer: graded.at.answer_n as usize,
+        value: graded.dimensions.get(dimension)?,
+    })
 }
 
 /// The average over variants, dimension by dimension.
 pub(in crate::results) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<Components> {
-    let of = |dimension: Dimension| {
+    let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
         let chains: Vec<Components> =
             variants.iter().filter_map(|variant| variant.get(dimension.name()).cloned()).collect();
         Some((dimension.name().to_owned(), Components::average(&chains)?))
-    };
-    Dimension::ALL.into_iter().filter_map(of).collect()
+    });
+    by_dimension.collect()
 }
 
 /// The share of each component in the variance of scores, the mean over dimensions; the largest first. Empty where no
@@ -81,29 +83,29 @@ type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
 
 pub(in crate::results) fn judge_quality(set: &ResultSet) -> JudgeQuality {
     let design = set.design();
-    let is_real = |variant: usize| set.method(variant).is_some_and(|info| !info.is_anchor());
     let repeats = (design.judges.iter().enumerate())
         .filter(|_| design.runs.judge > 1)
-        .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge, &is_real)?)))
+        .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge)?)))
         .collect();
     if design.judges.len() < 2 {
         return JudgeQuality { repeats, ..JudgeQuality::default() };
     }
-    let units = units(set, &is_real);
-    let alpha_of = |dimension: Option<Dimension>| {
-        let dimension_of = |criterion: u16| design.rubric.criteria.get(usize::from(criterion)).map(|c| c.dimension);
-        let own = units.iter().filter(|((_, _, c), _)| dimension.is_none() || dimension_of(*c) == dimension);
+    let units = units(set);
+    let alpha = stats::krippendorff_alpha(&units.values().cloned().collect::<Vec<_>>());
+    let by_dimension = Dimension::ALL.into_iter().map(|dimension| {
+        let own = units.iter().filter(|((_, _, criterion), _)| {
+            design.rubric.criteria.get(usize::from(*criterion)).is_some_and(|known| known.dimension == dimension)
+        });
         let scores: Vec<Vec<u8>> = own.map(|(_, scores)| scores.clone()).collect();
-        stats::krippendorff_alpha(&scores)
-    };
-    let by_dimension = Dimension::ALL.into_iter().map(|d| (d.name().to_owned(), alpha_of(Some(d))));
-    JudgeQuality { alpha: Some(alpha_of(None)), alpha_by_dimension: by_dimension.collect(), repeats }
+        (dimension.name().to_owned(), stats::krippendorff_alpha(&scores))
+    });
+    JudgeQuality { alpha: Some(alpha), alpha_by_dimension: by_dimension.collect(), repeats }
 }
 
-fn units(set: &ResultSet, is_real: &impl Fn(usize) -> bool) -> Units {
+fn units(set: &ResultSet) -> Units {
     let mut units = Units::new();
     let (mut answer, mut before) = (0, None);
-    for grade in set.grades.iter().filter(|grade| is_real(grade.at.variant)) {
+    for grade in set.grades.iter().filter(|grade| set.is_candidate(grade.at.variant)) {
         if before != Some(grade.at) {
             answer += 1;
             before = Some(grade.at);
@@ -115,9 +117,9 @@ fn units(set: &ResultSet, is_real: &impl Fn(usize) -> bool) -> Units {
     units
 }
 
-fn repeat_spread(set: &ResultSet, judge: usize, is_real: &impl Fn(usize) -> bool) -> Option<RepeatSpread> {
+fn repeat_spread(set: &ResultSet, judge: usize) -> Option<RepeatSpread> {
     let mut repeats: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for grade in set.grades.iter().filter(|grade| grade.judge == judge && is_real(grade.at.variant)) {
+    for grade in set.grades.iter().filter(|grade| grade.judge == judge && set.is_candidate(grade.at.variant)) {
         for (criterion, points) in &grade.points {
             repeats.entry((grade.at, *criterion)).or_default().push(f64::from(*points));
         }

@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
+use super::contexts::contexts;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::level::{ScoreEstimate, overall_level};
 use crate::results::result_set::selection::{Selection, Subset};
-use crate::results::result_set::set::ResultSet;
 
 /// `not_compressed` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,13 +27,12 @@ impl NotCompressed {
     pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<NotCompressed> {
         let apart = set.not_compressed.as_deref()?;
         let name = set.method(variant)?.name.as_str();
-        let count = |set: &ResultSet| set.contexts.iter().filter(|context| context.method == name).count() as u64;
-        let contexts = count(apart);
+        let [contexts, others] = [apart, set].map(|set| contexts(set, name).len() as u64);
         let asked: Subset = apart.scores.judged(variant);
         let answers = Answers::new(apart, variant, &asked);
         (contexts > 0).then(|| NotCompressed {
             contexts,
-            of: contexts + count(set),
+            of: contexts + others,
             overall: overall_level(&whole.over(&apart.scores, asked.clone()).runs(variant)),
             fact_survival: answers.fact_survival(),
         })
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::action::ActionKey;
     use crate::judge::Dimension;
-    use crate::results::aggregates::needed::fakes::context;
+    use crate::results::aggregates::contexts::fakes::context;
     use crate::results::fakes::{design, row};
     use crate::results::files::context_row::ContextFigures;
     use crate::results::{Manifest, Row, SetError, main_result, summarize};

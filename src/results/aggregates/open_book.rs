@@ -1,14 +1,15 @@
 //! Open book: what searching brings over answering from the context alone, and who does not know what it lost.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
 use super::shares::{Share, share_of};
 use crate::pipeline::Book;
-use crate::results::result_set::grade::MeasuredAnswer;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::level::{ScoreEstimate, overall_level};
 use crate::results::result_set::selection::{Selection, Subset, VariantRuns};
-use crate::results::result_set::set::ResultSet;
 use stats::{self, Interval};
 
 /// The answers of one method with a search, beside those without. Figures are means over fixtures of the means within one.
@@ -62,8 +63,8 @@ fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
 /// `None` where it never answered with a search.
 pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) -> Option<f64> {
     let (_, open) = books(set)?;
-    let of = |m: &MeasuredAnswer| m.context_tokens.and(m.refetch).and(m.reach).map(|reach| reach.tokens as f64);
-    Answers::new(open, variant, kept).mean(of)
+    let answers = Answers::new(open, variant, kept);
+    answers.mean(|m| m.context_tokens.and(m.refetch).and(m.reach).map(|reach| reach.tokens as f64))
 }
 
 impl OpenBookSummary {
@@ -72,8 +73,7 @@ impl OpenBookSummary {
         let (closed, open) = books(set)?;
         let answers = Answers::new(open, variant, &whole.kept);
         answers.measured.iter().find(|measured| measured.reach.is_some())?;
-        let runs = |set: &ResultSet| whole.with_scores(&set.scores).runs(variant);
-        let (closed, open) = (runs(closed), runs(open));
+        let [closed, open] = [closed, open].map(|set| whole.with_scores(&set.scores).runs(variant));
         let differences = differences(&closed, &open);
         let estimate = stats::interval(&differences);
         Some(OpenBookSummary {
@@ -92,11 +92,9 @@ impl OpenBookSummary {
 
 /// By how much the open-book answers are better, fixture by fixture, of those that have both.
 fn differences(closed: &VariantRuns, open: &VariantRuns) -> Vec<f64> {
-    let value = |fixture: usize| {
-        let mut all = closed.overall().filter(|(at, _)| *at == fixture);
-        all.next().and_then(|(_, runs)| runs.cluster_value())
-    };
-    open.overall().filter_map(|(fixture, runs)| Some(runs.cluster_value()? - value(fixture)?)).collect()
+    let closed: BTreeMap<usize, f64> =
+        closed.overall().filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect();
+    open.overall().filter_map(|(fixture, runs)| Some(runs.cluster_value()? - closed.get(&fixture)?)).collect()
 }
 
 impl SearchedCounts {

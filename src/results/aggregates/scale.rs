@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::results::files::design::MethodInfo;
-use crate::results::result_set::grade::MeasuredAnswer;
-use crate::results::result_set::set::{MethodVariant, ResultSet};
+use crate::results::result_set::grade::Grade;
+use crate::results::result_set::{MethodVariant, ResultSet};
 use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
@@ -67,8 +67,7 @@ pub(in crate::results) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let Some((full, none)) = ceiling_and_floor(set) else {
         return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
     };
-    let (ceiling, floor) = (overalls(set, full), overalls(set, none));
-    let apart: Vec<f64> = ceiling.iter().filter_map(|(probe, high)| Some(high - floor.get(probe)?)).collect();
+    let apart = differences_by_probe(set, full, none, |grade| mean_of(grade.dimensions.measured()));
     let (difference, bound) = (mean(&apart), lower_bound(&apart));
     let cause = is_narrow(difference, bound).then(|| cause(stated(set, full), stated(set, none)));
     ScaleCheck { probes: apart.len(), difference, lower_bound: bound, cause }
@@ -81,21 +80,30 @@ pub(super) fn ceiling_and_floor(set: &ResultSet) -> Option<(usize, usize)> {
     })
 }
 
-/// The mean overall of each answerable probe of a variant.
-fn overalls(set: &ResultSet, variant: usize) -> BTreeMap<usize, f64> {
-    let is_answerable = |probe: usize| set.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty());
+/// How far one variant lies above another in a score, on each answerable probe that both were graded on.
+pub(super) fn differences_by_probe(
+    set: &ResultSet,
+    high: usize,
+    low: usize,
+    score: impl Fn(&Grade) -> Option<f64>,
+) -> Vec<f64> {
+    let [high, low] = [high, low].map(|variant| means_by_probe(set, variant, &score));
+    high.iter().filter_map(|(probe, high)| Some(high - low.get(probe)?)).collect()
+}
+
+/// The mean of a score on each answerable probe of a variant.
+fn means_by_probe(set: &ResultSet, variant: usize, score: impl Fn(&Grade) -> Option<f64>) -> BTreeMap<usize, f64> {
     let mut by_probe: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for grade in set.grades(variant).iter().filter(|grade| is_answerable(grade.at.probe)) {
-        by_probe.entry(grade.at.probe).or_default().extend(mean_of(grade.dimensions.measured()));
+    for grade in set.grades(variant).iter().filter(|grade| set.is_answerable(grade.at.probe)) {
+        by_probe.entry(grade.at.probe).or_default().extend(score(grade));
     }
     by_probe.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
 }
 
 /// Of the expected facts, the share that a variant's answers state.
 fn stated(set: &ResultSet, variant: usize) -> f64 {
-    let of = |measured: &MeasuredAnswer| measured.facts.iter().map(|fact| f64::from(u8::from(fact.answered))).collect();
-    let stated: Vec<f64> = set.answers(variant).iter().flat_map(|measured| -> Vec<f64> { of(measured) }).collect();
-    mean(&stated).unwrap_or(0.0)
+    let facts = set.answers(variant).iter().flat_map(|measured| &measured.facts);
+    mean_of(facts.map(|fact| f64::from(u8::from(fact.answered)))).unwrap_or(0.0)
 }
 
 /// What to suspect, by the shares of facts that the answers of ceiling and floor state.

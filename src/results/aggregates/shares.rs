@@ -39,7 +39,7 @@ impl Share {
     }
 
     /// From the counts of each fixture that has any: how many, of how many.
-    pub(super) fn of_fixtures<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
+    pub(super) fn from_counts<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
         let by_fixture: Vec<f64> = counts.clone().map(|(count, of)| *count as f64 / *of as f64).collect();
         Share::new(&by_fixture, counts.clone().map(|counts| counts.0).sum(), counts.map(|counts| counts.1).sum())
     }
@@ -90,8 +90,8 @@ impl ShareDifference {
 
     /// Whether the counts of the two sides differ.
     pub fn is_any(&self) -> bool {
-        let counts = |side: Option<Share>| side.map(|share| (share.count, share.of));
-        counts(self.before) != counts(self.after)
+        let [before, after] = [self.before, self.after].map(|side| side.map(|share| (share.count, share.of)));
+        before != after
     }
 }
 
@@ -124,24 +124,26 @@ fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, 
 
 /// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
 fn records_overclaims(answers: &Answers<'_>) -> bool {
-    let is_readable = |measured: &MeasuredAnswer| measured.facts.iter().any(|fact| fact.class.is_some());
     let mut lost = answers.measured.iter().filter(|measured| measured.has_lost_all());
-    lost.all(|measured| measured.when_lost.is_some()) && answers.measured.iter().any(|measured| is_readable(measured))
+    let mut facts = answers.measured.iter().flat_map(|measured| &measured.facts);
+    lost.all(|measured| measured.when_lost.is_some()) && facts.any(|fact| fact.class.is_some())
 }
 
 impl Overclaim {
     /// What answers do without their facts; `None` where it was not recorded or no context can be read.
     pub(in crate::results) fn from_answers(answers: &Answers<'_>) -> Option<Overclaim> {
-        let share = |wanted: AnswerWhenLost| {
-            share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
-        };
         records_overclaims(answers).then(|| Overclaim {
-            other_value: share(AnswerWhenLost::OtherValue),
-            admission: share(AnswerWhenLost::Admission),
-            vague: share(AnswerWhenLost::Vague),
-            right: share(AnswerWhenLost::Right),
+            other_value: share_when_lost(answers, AnswerWhenLost::OtherValue),
+            admission: share_when_lost(answers, AnswerWhenLost::Admission),
+            vague: share_when_lost(answers, AnswerWhenLost::Vague),
+            right: share_when_lost(answers, AnswerWhenLost::Right),
         })
     }
+}
+
+/// Of the answers whose context lost every fact, those that do this.
+fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
+    share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
 }
 
 /// The answers to unanswerable probes that assert something.
@@ -213,7 +215,7 @@ pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
 ) -> BTreeMap<Group, Share> {
     let mut groups: BTreeMap<Group, FixtureCounts<Fixture>> = BTreeMap::new();
     all.for_each(|(group, fixture, is_counted)| count(groups.entry(group).or_default(), fixture, is_counted));
-    groups.into_iter().map(|(group, fixtures)| (group, Share::of_fixtures(fixtures.values()))).collect()
+    groups.into_iter().map(|(group, fixtures)| (group, Share::from_counts(fixtures.values()))).collect()
 }
 
 /// How the share of overclaims differs. `fixtures` are those of `after` with theirs in `before`.
@@ -242,10 +244,9 @@ fn difference(
     before: Option<&Answers<'_>>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let shares = |side: Option<&Answers<'_>>| side.map(|side| fixture_shares(side, counts)).unwrap_or_default();
-    let (now, earlier) = (shares(after), shares(before));
+    let [now, earlier] = [after, before].map(|side| side.map(|side| fixture_shares(side, counts)).unwrap_or_default());
     let differences: Vec<f64> =
         now.iter().filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?)).collect();
-    let share = |side: Option<&Answers<'_>>| side.map(|side| share_of(side, counts));
-    ShareDifference::new(share(before), share(after), &differences)
+    let [before, after] = [before, after].map(|side| side.map(|side| share_of(side, counts)));
+    ShareDifference::new(before, after, &differences)
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::action::StageName;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::scores::AnswerScores;
-use crate::results::result_set::set::ResultSet;
 use stats::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
 use stats::{CallCosts, Components, DifferenceVariances, Observation, components, mean, mean_of, sample_sd};
 
@@ -13,38 +13,36 @@ use stats::{CallCosts, Components, DifferenceVariances, Observation, components,
 pub fn difference_variances(set: &ResultSet) -> Option<(DifferenceVariances, usize)> {
     let measured: Vec<MeasuredMethod> = candidates(set).map(|variant| MeasuredMethod::new(set, variant)).collect();
     let pairs = measured.iter().enumerate().flat_map(|(at, a)| measured.iter().skip(at + 1).map(move |b| (a, b)));
-    let found: Vec<DifferenceVariances> = pairs.filter_map(|(a, b)| of_pair(set, a, b)).collect();
-    let average = |part: fn(&DifferenceVariances) -> f64| mean_of(found.iter().map(part));
-    Some((
-        DifferenceVariances {
-            fixture: average(|v| v.fixture)?,
-            probe: average(|v| v.probe)?,
-            compress_run: average(|v| v.compress_run)?,
-            compress_probe: average(|v| v.compress_probe)?,
-            answer: average(|v| v.answer)?,
-            judge: average(|v| v.judge)?,
-        },
-        found.len(),
-    ))
+    let found: Vec<DifferenceVariances> = pairs.filter_map(|(a, b)| pair_variances(set, a, b)).collect();
+    let average = DifferenceVariances {
+        fixture: mean_of(found.iter().map(|v| v.fixture))?,
+        probe: mean_of(found.iter().map(|v| v.probe))?,
+        compress_run: mean_of(found.iter().map(|v| v.compress_run))?,
+        compress_probe: mean_of(found.iter().map(|v| v.compress_probe))?,
+        answer: mean_of(found.iter().map(|v| v.answer))?,
+        judge: mean_of(found.iter().map(|v| v.judge))?,
+    };
+    Some((average, found.len()))
 }
 
 /// What a call of these methods cost on average; `None` where a price is not known.
 pub fn mean_call_costs(set: &ResultSet) -> Option<CallCosts> {
-    let mean = |stage: StageName| {
-        let of = |variant: usize| set.costs.get(variant).and_then(|costs| costs.get(&stage)).into_iter().flatten();
-        let known: Option<Vec<f64>> = candidates(set).flat_map(of).map(|(_, usd)| *usd).collect();
-        mean(&known?)
-    };
     Some(CallCosts {
-        compress: mean(StageName::Compress)?,
-        answer: mean(StageName::Answer)?,
-        judge: mean(StageName::Judge)?,
+        compress: mean_cost(set, StageName::Compress)?,
+        answer: mean_cost(set, StageName::Answer)?,
+        judge: mean_cost(set, StageName::Judge)?,
     })
+}
+
+fn mean_cost(set: &ResultSet, stage: StageName) -> Option<f64> {
+    let actions = candidates(set).filter_map(|variant| set.costs.get(variant)?.get(&stage)).flatten();
+    let known: Option<Vec<f64>> = actions.map(|(_, usd)| *usd).collect();
+    mean(&known?)
 }
 
 /// The variants of methods that are neither ceiling nor floor.
 fn candidates(set: &ResultSet) -> impl Iterator<Item = usize> {
-    (0..set.variants.len()).filter(move |variant| set.method(*variant).is_some_and(|info| !info.is_anchor()))
+    (0..set.variants.len()).filter(move |variant| set.is_candidate(*variant))
 }
 
 /// The means of the probes of a variant, and the noise of its runs.
@@ -94,7 +92,7 @@ impl MeasuredMethod {
 }
 
 /// The variances of one difference: what runs make is taken off how it varies over probes and fixtures.
-fn of_pair(set: &ResultSet, a: &MeasuredMethod, b: &MeasuredMethod) -> Option<DifferenceVariances> {
+fn pair_variances(set: &ResultSet, a: &MeasuredMethod, b: &MeasuredMethod) -> Option<DifferenceVariances> {
     let mut differences: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (probe, value) in &a.probes {
         if let Some((fixture, other)) = set.scores.fixture_of(*probe).zip(b.probes.get(probe)) {

@@ -15,8 +15,8 @@ use crate::judge::Dimension;
 use crate::results::aggregates::answers::Answers;
 use crate::results::aggregates::constraints::constraint_difference;
 use crate::results::aggregates::shares::{ShareDifference, fabrication_difference, overclaim_difference};
-use crate::results::result_set::grade::{Grade, MeasuredAnswer, equal_range};
-use crate::results::result_set::set::ResultSet;
+use crate::results::result_set::ResultSet;
+use crate::results::result_set::grade::{Grade, equal_range};
 use base::say;
 use stats;
 use stats::thresholds::{GOOD, MIN_FLIP};
@@ -115,6 +115,13 @@ pub struct ProbeFact {
     pub fact: String,
 }
 
+impl ProbeFact {
+    /// Whether it is of the probe that flipped.
+    pub(in crate::results) fn is_of(&self, flip: &Flip) -> bool {
+        (&self.fixture, self.point, &self.probe) == (&flip.fixture, flip.point, &flip.probe)
+    }
+}
+
 /// Two methods that are compared, with the probes that both sides asked alike.
 #[derive(Clone, Copy)]
 pub(in crate::results) struct ComparedVariants<'s> {
@@ -173,8 +180,8 @@ impl<'s> ComparedVariants<'s> {
 
     /// The cells of a probe that `own` has and `other` lacks, in words.
     fn one_sided(&self, probe: usize, own: &ProbeGrades<'_>, other: &ProbeGrades<'_>) -> Option<String> {
-        let lone = || own.keys().filter(|cell| !other.contains_key(cell));
-        let runs: BTreeSet<u32> = lone().map(|(run, ..)| *run).collect();
+        let lone = own.keys().filter(|cell| !other.contains_key(cell));
+        let runs: BTreeSet<u32> = lone.map(|(run, ..)| *run).collect();
         let at = self.judged.probes.get(probe)?;
         let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
         let place =
@@ -205,14 +212,11 @@ impl<'s> ComparedVariants<'s> {
         let (own, theirs) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
         let after = Answers::new(self.judged, self.pair.a.place, &own);
         let before = Answers::new(self.baseline, self.pair.b.place, &theirs);
-        let fixture = |(probe, other): (&usize, &usize)| {
+        let fixtures = self.probes.iter().filter_map(|(probe, other)| {
             Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
-        };
-        let fixtures = self.probes.iter().filter_map(fixture).collect();
-        let of = |difference: fn(&Answers<'_>, &Answers<'_>, &BTreeMap<usize, usize>) -> ShareDifference| {
-            difference(&after, &before, &fixtures)
-        };
-        (of(overclaim_difference), of(fabrication_difference))
+        });
+        let fixtures = fixtures.collect();
+        (overclaim_difference(&after, &before, &fixtures), fabrication_difference(&after, &before, &fixtures))
     }
 
     /// An answer's key holds the context that was read, besides question, answerer and repetition: the same key of the
@@ -247,15 +251,10 @@ impl<'s> ComparedVariants<'s> {
     fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
         let Some(at) = self.judged.probes.get(probe) else { return };
         let Some(fixture) = self.judged.fixture_name(at.fixture) else { return };
-        // of a context that cannot be read, whether the answer has it
-        let held = |set: &ResultSet, variant: usize, probe: usize, fact: usize| {
-            let answers = answers_of(set, variant, probe).iter().filter_map(|measured| measured.facts.get(fact));
-            let held = answers.map(|fact| f64::from(u8::from(fact.is_present().unwrap_or(fact.answered))));
-            stats::mean_of(held).map(|share| share >= 0.5)
-        };
         for (fact, name) in at.facts.iter().enumerate() {
-            let now = held(self.judged, self.pair.a.place, probe, fact);
-            let list = match (held(self.baseline, self.pair.b.place, other, fact), now) {
+            let now = is_mostly_held(self.judged, self.pair.a.place, probe, fact);
+            let before = is_mostly_held(self.baseline, self.pair.b.place, other, fact);
+            let list = match (before, now) {
                 (Some(true), Some(false)) => &mut found.facts_lost,
                 (Some(false), Some(true)) => &mut found.facts_gained,
                 _ => continue,
@@ -288,12 +287,19 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
     found
 }
 
-fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[MeasuredAnswer] {
-    equal_range(set.answers(variant), |measured| measured.at.probe, probe)
+/// Whether the contexts of at least half of the answers to a probe have a fact; of a context that cannot be read, whether
+/// the answer has it.
+fn is_mostly_held(set: &ResultSet, variant: usize, probe: usize, fact: usize) -> Option<bool> {
+    let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
+    let facts = answers.iter().filter_map(|measured| measured.facts.get(fact));
+    let held = facts.map(|fact| f64::from(u8::from(fact.is_present().unwrap_or(fact.answered))));
+    stats::mean_of(held).map(|share| share >= 0.5)
 }
 
 /// A probe's score, for display: the mean over its dimensions of the mean over runs.
 fn score(set: &ResultSet, variant: usize, probe: usize) -> Option<f64> {
-    let of = |dimension| stats::mean_of(set.scores.by_run(variant, probe, dimension).iter().flatten().copied());
-    stats::mean_of(Dimension::ALL.into_iter().filter_map(of))
+    let means = Dimension::ALL
+        .into_iter()
+        .filter_map(|dimension| stats::mean_of(set.scores.by_run(variant, probe, dimension).iter().flatten().copied()));
+    stats::mean_of(means)
 }

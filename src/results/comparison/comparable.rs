@@ -1,15 +1,13 @@
 //! Whether two result sets may be compared: by digests, not by names.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::action::StageName;
+use crate::action::{Digest, StageName};
 use crate::answer::TruncatedReplies;
 use crate::pipeline::Book;
 use crate::results::files::design::{FixtureInfo, ModelInfo};
-use crate::results::files::failure::FailedAction;
 use crate::results::files::manifest::ComparisonScope;
-use crate::results::result_set::set::{MethodVariant, ResultSet, VariantRef};
+use crate::results::result_set::{MethodVariant, ResultSet, VariantRef};
 use base::fault::suggestion;
 use base::locale::word;
 use base::say;
@@ -30,6 +28,11 @@ impl Incompatibility {
     /// One that no comparison may leave out.
     pub(in crate::results) fn new(what: impl Into<String>) -> Incompatibility {
         Incompatibility { what: what.into(), allowed_from: None, excluded_fixture: None }
+    }
+
+    /// One in what both sides have of a fixture.
+    fn for_fixture(what: &str, fixture: &str) -> Incompatibility {
+        Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{fixture}`"))
     }
 
     fn allowed_from(scope: ComparisonScope, what: String) -> Incompatibility {
@@ -110,14 +113,13 @@ pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPa
     let mut found = if has_answers(a) && has_answers(b) { barriers_of_grades(a, b, pairs) } else { Vec::new() };
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
     found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
-    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Incompatibility> {
-        let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
-        let what =
-            |info: &FixtureInfo| say!("fixture `{}`, which only one side has", "样本 `{}`（仅一侧有）", info.name);
-        missing.map(|info| Incompatibility::allowed_from(ComparisonScope::Selected, what(info))).collect()
-    };
-    found.extend(lone(&left.fixtures, &right.fixtures));
-    found.extend(lone(&right.fixtures, &left.fixtures));
+    for (own, other) in [(left, right), (right, left)] {
+        let lone = own.fixtures.iter().filter(|info| other.fixture(&info.name).is_none());
+        found.extend(lone.map(|info| {
+            let what = say!("fixture `{}`, which only one side has", "样本 `{}`（仅一侧有）", info.name);
+            Incompatibility::allowed_from(ComparisonScope::Selected, what)
+        }));
+    }
     found
 }
 
@@ -152,7 +154,7 @@ fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -
         let how = say!("`[gate] primary`: {} against {}", "`[gate] primary`：{} 对比 {}", left.primary, right.primary);
         found.push(Incompatibility::new(say!("which answers are tested ({how})", "检验哪些回答（{how}）")));
     }
-    if left.primary == Book::Open && recoveries(pairs) {
+    if left.primary == Book::Open && recoveries_differ(pairs) {
         found.push(Incompatibility::new(word(
             "how answerers may search (`[answer.recovery]`)",
             "作答模型如何检索（`[answer.recovery]`）",
@@ -164,20 +166,16 @@ fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -
 }
 
 fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
-    let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
-    let common = |what: &str| Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{}`", a.name));
     if a.digests.transcript != b.digests.transcript {
-        Some(Incompatibility {
-            excluded_fixture: Some(a.name.clone()),
-            ..common(word("the messages of fixture", "样本的消息："))
-        })
+        let barrier = Incompatibility::for_fixture(word("the messages of fixture", "样本的消息："), &a.name);
+        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..barrier })
     } else if a.digests.points != b.digests.points {
-        Some(common(word("the compression points of fixture", "样本的压缩点：")))
+        Some(Incompatibility::for_fixture(word("the compression points of fixture", "样本的压缩点："), &a.name))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(common(word("the probes of fixture", "样本的问题：")))
-    } else if probes(a) != probes(b) {
+        Some(Incompatibility::for_fixture(word("the probes of fixture", "样本的问题："), &a.name))
+    } else if !probe_identities(a).eq(probe_identities(b)) {
         let what = say!("the selection of probes of fixture `{}`", "样本 `{}` 所选的问题", a.name);
         Some(Incompatibility::allowed_from(ComparisonScope::Selected, what))
     } else {
@@ -185,18 +183,24 @@ fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Optio
     }
 }
 
+fn probe_identities(info: &FixtureInfo) -> impl Iterator<Item = (u32, &str, Digest)> {
+    info.probes.iter().map(|probe| (probe.point, probe.id.as_str(), probe.digest))
+}
+
 /// Whether answerers may search in different ways.
-fn recoveries(pairs: &[VariantPair<'_>]) -> bool {
-    let of = |variant: &VariantRef<'_>| variant.answerer.and_then(|answerer| answerer.recovery.clone());
-    pairs.iter().any(|pair| of(&pair.a) != of(&pair.b))
+fn recoveries_differ(pairs: &[VariantPair<'_>]) -> bool {
+    pairs.iter().any(|pair| {
+        let [own, other] = [pair.a, pair.b].map(|variant| variant.answerer?.recovery.as_ref());
+        own != other
+    })
 }
 
 /// Answerers that differ where the user did not ask for these very methods.
 fn answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let mut found: Vec<Incompatibility> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit && !pair.has_same_answerer()) {
-        let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
-        let how = versus(&name(pair.a.answerer), &name(pair.b.answerer));
+        let [own, other] = [pair.a, pair.b].map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
+        let how = versus(own, other);
         let barrier = Incompatibility::new(say!("the answerer ({how})", "作答模型（{how}）"));
         if !found.contains(&barrier) {
             found.push(barrier);
@@ -216,12 +220,11 @@ fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) ->
 /// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
 /// difference only where there was one.
 fn rule(set: &ResultSet, variant: &VariantRef<'_>) -> Option<TruncatedReplies> {
-    let failed =
-        |failure: &FailedAction| failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated);
-    variant
-        .answerer?
-        .truncated_replies
-        .or_else(|| set.manifest.failures.iter().any(failed).then_some(TruncatedReplies::Fail))
+    variant.answerer?.truncated_replies.or_else(|| {
+        let mut answers = set.manifest.failures.iter().filter(|failure| failure.stage == StageName::Answer);
+        let is_any = answers.any(|failure| failure.class == Some(ErrorClass::Truncated));
+        is_any.then_some(TruncatedReplies::Fail)
+    })
 }
 
 fn all(asked: &[ModelInfo]) -> String {
@@ -241,31 +244,23 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if left.runs != right.runs {
-        let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
-        found.push(say!(
-            "repetitions differ: {} against {}",
-            "重复次数不同：{} 对比 {}",
-            of(&left.runs),
-            of(&right.runs)
-        ));
+        let [own, other] =
+            [left.runs, right.runs].map(|runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge));
+        found.push(say!("repetitions differ: {own} against {other}", "重复次数不同：{own} 对比 {other}"));
     }
-    let mut endpoint = |own: &ModelInfo, other: &ModelInfo| {
-        if own.endpoint != other.endpoint {
-            let text = say!(
-                "`{}` was asked at {} and at {}",
-                "`{}` 分别在 {} 和 {} 询问",
-                own.model,
-                own.endpoint,
-                other.endpoint
-            );
-            if !found.contains(&text) {
-                found.push(text);
-            }
+    let judges = left.judges.iter().zip(&right.judges);
+    let both = judges.chain(pairs.iter().filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)));
+    for (own, other) in both.filter(|(own, other)| own.endpoint != other.endpoint) {
+        let text = say!(
+            "`{}` was asked at {} and at {}",
+            "`{}` 分别在 {} 和 {} 询问",
+            own.model,
+            own.endpoint,
+            other.endpoint
+        );
+        if !found.contains(&text) {
+            found.push(text);
         }
-    };
-    left.judges.iter().zip(&right.judges).for_each(|(own, other)| endpoint(own, other));
-    for (own, other) in pairs.iter().filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)) {
-        endpoint(own, other);
     }
     found.extend(served_models(a, b));
     found
@@ -273,12 +268,11 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
 
 /// Models that were asked for by one name on both sides and answered by another one.
 fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
-    let names =
-        |served: &BTreeSet<String>| served.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let (now, before) = (&a.manifest.models, &b.manifest.models);
     let changed = now.iter().filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));
     changed.filter(|(_, served, earlier)| served != earlier).map(move |(asked, served, earlier)| {
-        let (now, before) = (names(served), names(earlier));
+        let [now, before] =
+            [served, earlier].map(|names| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
         say!(
             "`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model",
             "`{asked}` 由 {now} 提供，基线中由 {before} 提供：差异可能来自模型"

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::changes::ComparedVariants;
 use crate::measure::DEFAULT_PROBES;
 use crate::results::aggregates::answers::Answers;
+use crate::results::aggregates::contexts::compression_cost;
 use crate::results::aggregates::economy::tokens_of_task;
-use crate::results::aggregates::needed::compression_cost;
 
 /// A figure on both sides; null where it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -49,13 +49,15 @@ impl CostChanges {
         let after = Answers::new(matched.judged, matched.pair.a.place, &own);
         let before = Answers::new(matched.baseline, matched.pair.b.place, &theirs);
         let [paid, paid_before] = matched.methods().map(|(set, method)| compression_cost(set, method));
-        let of_task = |answers: &Answers<'_>| tokens_of_task(answers, DEFAULT_PROBES);
         CostChanges {
             tokens: CostChange {
                 before: before.context_tokens().map(|tokens| tokens.center).or(paid_before.tokens),
                 after: after.context_tokens().map(|tokens| tokens.center).or(paid.tokens),
             },
-            tokens_per_task: CostChange { before: of_task(&before), after: of_task(&after) },
+            tokens_per_task: CostChange {
+                before: tokens_of_task(&before, DEFAULT_PROBES),
+                after: tokens_of_task(&after, DEFAULT_PROBES),
+            },
             usd: CostChange { before: paid_before.usd, after: paid.usd },
             seconds: CostChange { before: paid_before.seconds, after: paid.seconds },
         }

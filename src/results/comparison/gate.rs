@@ -1,9 +1,9 @@
 //! The gate: what got worse, a line each.
 
 use super::changes::ProbeFact;
-use super::compare::{Comparison, MethodComparison};
 use super::lost_constraints::LostConstraint;
 use super::reliability::FailedChain;
+use super::values::{Comparison, MethodComparison};
 use crate::results::result_set::level::OVERALL;
 use base::locale::word;
 use base::say;
@@ -20,6 +20,12 @@ pub struct Regression {
     pub why: String,
 }
 
+impl Regression {
+    fn new(method: &str, what: &str, why: &str) -> Regression {
+        Regression { method: Some(method.to_owned()), what: what.to_owned(), why: format!("{method}: {why}") }
+    }
+}
+
 /// All regressions of a comparison: of the mean over the methods tested, then of each method, in the order of tables.
 pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let primary = comparison.primary.as_ref().filter(|judged| judged.verdict == Verdict::Regressed);
@@ -34,8 +40,9 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
             largest_loss(comparison),
         ),
     });
-    let of_method = |(method, compared): (&String, &MethodComparison)| of_method(comparison, method, compared);
-    primary.into_iter().chain(comparison.methods.iter().flat_map(of_method)).collect()
+    let methods = comparison.methods.iter();
+    let of_methods = methods.flat_map(|(method, compared)| method_regressions(comparison, method, compared));
+    primary.into_iter().chain(of_methods).collect()
 }
 
 /// The method that lost most, with its share of all losses: the mean alone does not say where to look.
@@ -57,16 +64,13 @@ fn largest_loss(comparison: &Comparison) -> String {
     .unwrap_or_default()
 }
 
-fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
+fn method_regressions(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
     let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
     let dimensions = compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged));
     let worse = overall.chain(dimensions).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
-    let regression = |what: &str, why: String| {
-        let why = format!("{method}: {why}");
-        Regression { method: Some(method.to_owned()), what: what.to_owned(), why }
-    };
-    let scores =
-        worse.map(|(what, judged)| regression(what, format!("{what} {}", describe_difference(judged, comparison))));
+    let scores = worse.map(|(what, judged)| {
+        Regression::new(method, what, &format!("{what} {}", describe_difference(judged, comparison)))
+    });
     let reliability = Some(&compared.reliability).filter(|reliability| reliability.regressed).map(|found| {
         let why = say!(
             "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
@@ -78,14 +82,15 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
             found.baseline_chains,
             probability(found.p_adjusted),
         );
-        regression("reliability", why)
+        Regression::new(method, "reliability", &why)
     });
     let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
     let needed = needed.map(|judged| {
-        regression(NEEDED, say!("needed-later recall {}", "后续所需的召回 {}", describe_difference(judged, comparison)))
+        let difference = describe_difference(judged, comparison);
+        Regression::new(method, NEEDED, &say!("needed-later recall {difference}", "后续所需的召回 {difference}"))
     });
     let constraints = compared.constraints_lost.iter().filter(|lost| lost.is_confirmed);
-    let constraints = constraints.map(|lost| regression(CONSTRAINT, describe_loss(lost, comparison)));
+    let constraints = constraints.map(|lost| Regression::new(method, CONSTRAINT, &describe_loss(lost, comparison)));
     scores.chain(needed).chain(constraints).chain(reliability).collect()
 }
 

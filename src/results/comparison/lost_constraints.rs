@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::changes::{ComparedVariants, ProbeFact};
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
-use crate::results::result_set::set::ResultSet;
 use stats::thresholds::GOOD;
 
 /// A fact of a probe with the tag `constraint` that most chains of the baseline have and most of the judged side lack.
@@ -39,21 +39,22 @@ fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> 
     let Some(fixture) = matched.judged.fixture_name(at.fixture) else { return Vec::new() };
     let own = chains(matched.judged, matched.pair.a.place, probe);
     let theirs = chains(matched.baseline, matched.pair.b.place, other);
-    let lost = |fact: usize| own.iter().filter(move |chain| chain.lacks(fact));
-    let is_kept = |fact: usize| 2 * theirs.iter().filter(|chain| chain.has(fact)).count() > theirs.len();
-    let facts = at.facts.iter().enumerate().filter(|(fact, _)| is_kept(*fact) && 2 * lost(*fact).count() > own.len());
-    let found = facts.map(|(fact, name)| {
-        let judged: Vec<bool> = lost(fact).filter_map(|chain| chain.found_by_judge).collect();
-        let (fixture, probe) = (fixture.to_owned(), at.id.clone());
-        let constraint = LostConstraint {
-            fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
-            lost: lost(fact).count(),
-            chains: own.len(),
-            is_confirmed: !judged.is_empty(),
-        };
-        (!judged.contains(&true)).then_some(constraint)
-    });
-    found.flatten().collect()
+    let mut found = Vec::new();
+    for (fact, name) in at.facts.iter().enumerate() {
+        let kept = theirs.iter().filter(|chain| chain.has(fact)).count();
+        let lost: Vec<&Chain> = own.iter().filter(|chain| chain.lacks(fact)).collect();
+        let judged: Vec<bool> = lost.iter().filter_map(|chain| chain.found_by_judge).collect();
+        if 2 * kept > theirs.len() && 2 * lost.len() > own.len() && !judged.contains(&true) {
+            let (fixture, probe) = (fixture.to_owned(), at.id.clone());
+            found.push(LostConstraint {
+                fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
+                lost: lost.len(),
+                chains: own.len(),
+                is_confirmed: !judged.is_empty(),
+            });
+        }
+    }
+    found
 }
 
 /// One compression that a probe was asked of, however many runs share it.

@@ -1,14 +1,445 @@
-//! Two result sets compared: what is comparable, what changed, verdicts and the gate.
+//! Two result sets compared: what is comparable, what changed, paired differences over it, three families of tests, the
+//! verdicts and the gate.
 
 pub(super) mod comparable;
 pub(super) mod changes;
 pub(super) mod costs;
 pub(super) mod reliability;
-pub(super) mod drift;
-pub(super) mod tries;
-pub(super) mod compare;
-pub(super) mod gate;
 pub(super) mod lost_constraints;
+pub(super) mod values;
+pub(super) mod gate;
 
 #[cfg(test)]
 mod compare_tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::changes::{ComparedVariants, Differences, FixtureChanges};
+use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
+use self::costs::CostChanges;
+use self::lost_constraints::{LostConstraint, lost_constraints};
+use self::reliability::{ChainPairs, Reliability};
+use self::values::{Comparison, MethodComparison};
+use super::Ordered;
+use super::aggregates::contexts::{compression_cost, have_same_contexts};
+use super::aggregates::excluded::excluded_of;
+use super::aggregates::needed::paired_recall;
+use super::files::edits::{FindTextEdit, MethodEdits, method_edits, pipeline_edits};
+use super::files::manifest::ComparisonScope;
+use super::result_set::grade::place;
+use super::result_set::selection::{Selection, Subset};
+use super::result_set::{ProbeAt, ResultSet, VariantRef};
+use crate::action::Digest;
+use crate::judge::Dimension;
+use base::locale::word;
+use base::say;
+use stats::{self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
+
+/// One side of a comparison: a result set, or one of its methods.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'s> {
+    /// The set that has the method, or all of whose methods are compared.
+    pub set: &'s ResultSet,
+    /// One of its methods (or `METHOD/ANSWERER`), if it was named.
+    pub method: Option<&'s str>,
+}
+
+/// Compares two sides: the first against the second, the baseline.
+///
+/// # Errors
+/// What makes them incomparable.
+pub fn compare(
+    judged: Side<'_>,
+    baseline: Side<'_>,
+    scope: ComparisonScope,
+    find: FindTextEdit<'_>,
+) -> Result<Comparison, Incomparable> {
+    let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
+    let found = incompatibilities(judged.set, baseline.set, &pairs);
+    if found.iter().any(|barrier| !barrier.is_allowed_by(scope)) {
+        return Err(Incomparable { differences: found, scope });
+    }
+    let probes = matched_probes(judged.set, baseline.set, &found);
+    let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
+    let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
+    let rows = pair_rows(judged.set, baseline.set, &probes, &left_out, &pairs, find);
+    if !rows.iter().any(PairRow::has_common_part) {
+        let nothing = Incompatibility::new(word("no cell was judged on both sides", "没有两侧都已评分的单元"));
+        return Err(Incomparable { differences: vec![nothing], scope });
+    }
+    let whole = verdicts(&rows);
+    let tested = whole.tested;
+    let families = match (judged.set.without_truncated(), baseline.set.without_truncated()) {
+        (None, None) => whole,
+        (own, other) => {
+            let (own, other) = (own.as_ref().unwrap_or(judged.set), other.as_ref().unwrap_or(baseline.set));
+            let mut rest = pair_rows(own, other, &probes, &left_out, &pairs, find);
+            rest.iter_mut().zip(&rows).for_each(|(rest, whole)| rest.take_missing_shares(whole));
+            unless_truncated(whole, &rows, verdicts(&rest), &rest)
+        }
+    };
+    let primary = families.primary;
+    let methods = judge(rows, families);
+    Ok(Comparison {
+        baseline: name(&baseline),
+        confirms: false,
+        until_decided: false,
+        single_run: judged.set.design().has_one_sample() || baseline.set.design().has_one_sample(),
+        tested,
+        primary,
+        drift: None,
+        methods,
+        unmatched,
+        fixtures: fixtures(judged.set, &probes),
+        probes: probes.len(),
+        asked: asked(judged.set, &probes),
+        left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * probes.len(),
+        lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
+        excluded,
+        edits: pipeline_edits(baseline.set.design(), judged.set.design()),
+        warnings: warnings(judged.set, baseline.set, &pairs),
+    })
+}
+
+fn name(side: &Side<'_>) -> String {
+    let label = &side.set.manifest.label;
+    side.method.map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
+}
+
+fn pair_variants<'s>(
+    judged: &Side<'s>,
+    baseline: &Side<'s>,
+) -> Result<(Vec<VariantPair<'s>>, Vec<String>), Incomparable> {
+    let (left, right) = (chosen(judged)?, chosen(baseline)?);
+    let explicit = judged.method.is_some() && baseline.method.is_some();
+    let mut pairs = Vec::new();
+    let mut taken = BTreeSet::new();
+    let mut unmatched = Vec::new();
+    for a in &left {
+        let lone = explicit && left.len() == 1 && right.len() == 1;
+        match right.iter().find(|b| lone || is_pair(judged, baseline, explicit, a, b)) {
+            Some(b) => {
+                pairs.push(VariantPair { a: *a, b: *b, explicit });
+                taken.insert(b.place);
+            }
+            None => unmatched.push(a.variant.key.clone()),
+        }
+    }
+    unmatched.extend(right.iter().filter(|b| !taken.contains(&b.place)).map(|b| b.variant.key.clone()));
+    if pairs.is_empty() {
+        let what = say!("the methods: none has the same name ({})", "方法：没有同名的（{}）", unmatched.join(", "));
+        return Err(Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All });
+    }
+    // naming a method asks for that one alone: the others are no loss
+    let named = judged.method.is_some() || baseline.method.is_some();
+    Ok((pairs, if named { Vec::new() } else { unmatched }))
+}
+
+/// The variants of a side that were asked for.
+fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
+    let variants: Vec<VariantRef<'_>> = (side.set.variant_refs())
+        .filter(|of| side.method.is_none_or(|wanted| of.variant.key == wanted || of.method.name == wanted))
+        .collect();
+    match side.method.filter(|_| variants.is_empty()) {
+        Some(method) => Err(Incomparable::no_such_method(&side.set.manifest.label, method, &side.set.variants)),
+        None => Ok(variants),
+    }
+}
+
+/// Whether two variants are a pair: of one name unless both were named, and read by one answerer where there are several.
+fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &VariantRef<'_>, b: &VariantRef<'_>) -> bool {
+    let same_answerer = a.variant.answerer == b.variant.answerer
+        || (has_one_answerer(judged.set, a) && has_one_answerer(baseline.set, b));
+    same_answerer && (explicit || a.method.name == b.method.name)
+}
+
+/// Whether the method of a variant has no other one.
+fn has_one_answerer(set: &ResultSet, of: &VariantRef<'_>) -> bool {
+    set.variants.iter().filter(|other| other.method == of.variant.method).count() == 1
+}
+
+/// The probes that both sides asked alike, by their places on either side.
+fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Incompatibility]) -> BTreeMap<usize, usize> {
+    let barred: BTreeSet<&str> = found.iter().filter_map(|barrier| barrier.excluded_fixture.as_deref()).collect();
+    let there: BTreeMap<_, usize> =
+        b.probes.iter().enumerate().filter_map(|(ix, probe)| Some((identity(b, probe)?, ix))).collect();
+    let alike = a.probes.iter().enumerate().filter_map(|(ix, probe)| {
+        let key = identity(a, probe).filter(|(fixture, ..)| !barred.contains(fixture))?;
+        Some((ix, *there.get(&key)?))
+    });
+    alike.collect()
+}
+
+/// What makes probes of two sets the same one.
+fn identity<'s>(set: &'s ResultSet, probe: &'s ProbeAt) -> Option<(&'s str, u32, &'s str, Digest)> {
+    Some((set.fixture_name(probe.fixture)?, probe.point, &probe.id, probe.digest))
+}
+
+/// The fixtures of the probes that are compared.
+fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
+    let places: BTreeSet<usize> = probes.keys().filter_map(|probe| set.scores.fixture_of(*probe)).collect();
+    places.iter().filter_map(|place| set.fixture_name(*place).map(str::to_owned)).collect()
+}
+
+fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, u32, String)> {
+    let places = probes.keys().filter_map(|probe| set.probes.get(*probe));
+    places.filter_map(|at| Some((set.fixture_name(at.fixture)?.to_owned(), at.point, at.id.clone()))).collect()
+}
+
+/// The part by which contexts of equal size may differ in tokens.
+const SIZE_TOLERANCE: f64 = 0.1;
+
+/// One pair before its differences are judged among all others.
+struct PairRow<'s> {
+    key: String,
+    against: String,
+    fixtures: FixtureChanges,
+    overall: Option<Paired>,
+    dimensions: Vec<(Dimension, Paired)>,
+    needed: Option<Paired>,
+    unequal_tokens: Option<[f64; 2]>,
+    has_same_contexts: bool,
+    chains: ChainPairs<'s>,
+    edits: MethodEdits,
+    costs: CostChanges,
+    constraints_lost: Vec<LostConstraint>,
+    differences: Differences,
+}
+
+impl<'s> PairRow<'s> {
+    fn new(matched: ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
+        let fixtures = matched.fixture_changes();
+        let (overall, dimensions) = paired_differences(&matched, &fixtures);
+        let (after, before) = (matched.pair.a, matched.pair.b);
+        let sides = matched.methods();
+        let needed = paired_recall(sides);
+        let tokens = sides.map(|(set, method)| compression_cost(set, method).tokens);
+        let unequal_tokens = match tokens {
+            [Some(own), Some(other)] => {
+                (needed.is_some() && (own - other).abs() > SIZE_TOLERANCE * own.min(other)).then_some([own, other])
+            }
+            _ => None,
+        };
+        PairRow {
+            unequal_tokens,
+            has_same_contexts: have_same_contexts(sides),
+            key: after.variant.key.clone(),
+            against: before.variant.key.clone(),
+            overall,
+            dimensions,
+            needed,
+            chains: ChainPairs::from_matched(&matched),
+            edits: method_edits(before.method, after.method, find),
+            costs: CostChanges::from_matched(&matched),
+            constraints_lost: lost_constraints(&matched),
+            differences: matched.differences(),
+            fixtures,
+        }
+    }
+
+    /// Whether there is anything to compare: a cell, a recall or a rule on both sides, or a failure on one.
+    fn has_common_part(&self) -> bool {
+        let contexts = self.needed.is_some() || self.differences.constraints.has_both_denominators();
+        contexts || self.fixtures.compared() > 0 || self.chains.counts().iter().any(|counts| counts.failed > 0)
+    }
+
+    /// Whether both sides have the same answers with the same grades in all fixtures.
+    fn is_unchanged(&self) -> bool {
+        self.fixtures.tested() == 0 && self.fixtures.compared() > 0
+    }
+}
+
+/// The differences of `overall` and of each dimension over the fixtures that changed; where none did, over all of them.
+fn paired_differences(
+    matched: &ComparedVariants<'_>,
+    fixtures: &FixtureChanges,
+) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
+    let (pair, excluded) = (&matched.pair, matched.excluded);
+    let [selected_a, selected_b] = common_selections(matched);
+    let (a, b) = (selected_a.runs(pair.a.place), selected_b.runs(pair.b.place));
+    let is_deterministic = a.are_deterministic() || b.are_deterministic();
+    let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
+        let tested = all.iter().filter(|(_, name, ..)| fixtures.has_part_in_tests(name));
+        let clusters: Vec<_> = tested.map(|(at, _, a, b)| (*at, a.clone(), b.clone())).collect();
+        let items = graded_items(matched.judged, fixtures, &selected_a.kept, measured);
+        let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
+        let paired = paired.with_graded_items(items);
+        let paired = if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired };
+        Some(if pair.has_same_answerer() { paired } else { paired.confounded() })
+    };
+    let overall = paired(by_fixture(matched, fixtures, a.overall(), b.overall()), None);
+    let compared = Dimension::ALL.into_iter().filter(|dimension| !excluded.contains(dimension));
+    let dimensions = compared.filter_map(|dimension| {
+        let both = by_fixture(matched, fixtures, a.dimension(dimension), b.dimension(dimension));
+        Some((dimension, paired(both, Some(dimension))?))
+    });
+    (overall, dimensions.collect())
+}
+
+/// The probes that were judged on both sides, of those that were due on both; `overall` is over the same dimensions.
+fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
+    let ComparedVariants { judged, baseline, pair, excluded, .. } = *matched;
+    let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
+    let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
+    let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
+    let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
+    // Where a side compressed nothing, there is nothing to compare, and nothing is missing.
+    let (apart_a, apart_b) = (judged.probes_apart(pair.a.place), baseline.probes_apart(pair.b.place));
+    let due = matched.probes.iter().filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
+    let (due_a, due_b): (Subset, Subset) = due.map(|(a, b)| (*a, *b)).unzip();
+    let a = Selection::new(scores_a, kept_a, due_a, excluded);
+    let b = Selection::new(scores_b, kept_b, due_b, excluded).with_overall_of(&a);
+    [a, b]
+}
+
+/// The probes of the tested fixtures that were graded, or graded on one dimension.
+fn graded_items(set: &ResultSet, fixtures: &FixtureChanges, kept: &Subset, measured: Option<Dimension>) -> usize {
+    let graded = kept.iter().filter(|probe| measured.is_none_or(|dimension| set.scores.measures(**probe, dimension)));
+    let names = graded.filter_map(|probe| set.fixture_name(set.scores.fixture_of(*probe)?));
+    names.filter(|name| fixtures.has_part_in_tests(name)).count()
+}
+
+/// The runs of both sides, fixture by fixture, where they have a cell in common. Fixtures are known by their names.
+fn by_fixture<'m>(
+    matched: &ComparedVariants<'m>,
+    fixtures: &FixtureChanges,
+    a: impl Iterator<Item = (usize, &'m RunValues)>,
+    b: impl Iterator<Item = (usize, &'m RunValues)>,
+) -> Vec<(usize, &'m str, RunValues, RunValues)> {
+    let there: BTreeMap<&str, &RunValues> =
+        b.filter_map(|(place, runs)| Some((matched.baseline.fixture_name(place)?, runs))).collect();
+    let both = a.filter_map(|(place, runs)| {
+        let name = matched.judged.fixture_name(place)?;
+        let is_comparable = !fixtures.not_comparable.iter().any(|lone| lone == name);
+        is_comparable.then_some((place, name, runs.clone(), (*there.get(name)?).clone()))
+    });
+    both.collect()
+}
+
+/// One row for each pair of methods.
+fn pair_rows<'s>(
+    judged: &'s ResultSet,
+    baseline: &'s ResultSet,
+    probes: &'s BTreeMap<usize, usize>,
+    excluded: &'s BTreeSet<Dimension>,
+    pairs: &[VariantPair<'s>],
+    find: FindTextEdit<'_>,
+) -> Vec<PairRow<'s>> {
+    let matched = pairs.iter().map(|pair| ComparedVariants { judged, baseline, probes, excluded, pair: *pair });
+    matched.map(|matched| PairRow::new(matched, find)).collect()
+}
+
+/// The verdicts of all pairs: the changed ones in families.
+fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
+    let changed: Vec<MethodDifferences> = rows.iter().filter(|row| !row.is_unchanged()).map(PairRow::tests).collect();
+    let families = stats::family_verdicts(&changed);
+    let mut judged = families.methods.into_iter();
+    let methods = rows.iter().map(|row| match row.is_unchanged() {
+        true => row.unchanged(),
+        false => judged.next().unwrap_or_default(),
+    });
+    FamilyVerdicts { methods: methods.collect(), ..families }
+}
+
+/// The verdicts that are the same without the answers that the token limit cut off; the others become no evidence.
+fn unless_truncated(
+    whole: FamilyVerdicts,
+    rows: &[PairRow<'_>],
+    rest: FamilyVerdicts,
+    rest_rows: &[PairRow<'_>],
+) -> FamilyVerdicts {
+    let primary = whole.primary.map(|judged| judged.unless_truncated(rest.primary.as_ref()));
+    let rest = rest_rows.iter().zip(&rest.methods);
+    let mut methods = Vec::new();
+    for ((row, verdicts), (rest_row, rest)) in rows.iter().zip(whole.methods).zip(rest) {
+        let dimensions = row.dimensions.iter().zip(verdicts.dimensions).map(|((dimension, _), judged)| {
+            let place = rest_row.dimensions.iter().position(|(known, _)| known == dimension);
+            judged.unless_truncated(place.and_then(|place| rest.dimensions.get(place)))
+        });
+        methods.push(MethodVerdicts {
+            overall: verdicts.overall.map(|judged| judged.unless_truncated(rest.overall.as_ref())),
+            dimensions: dimensions.collect(),
+        });
+    }
+    FamilyVerdicts { primary, methods, ..whole }
+}
+
+/// Joins rows with their verdicts, and judges the failures of all of them together.
+fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComparison> {
+    let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
+    let failures = stats::failure_tests(&counts);
+    let changed = rows.iter().filter(|row| !row.has_same_contexts);
+    let recalls: Vec<Paired> = changed.filter_map(|row| row.needed.clone()).collect();
+    let mut recalls = stats::share_verdicts(&recalls).into_iter();
+    let mut methods = Ordered::new();
+    for ((row, verdicts), failures) in rows.into_iter().zip(families.methods).zip(&failures) {
+        let needed = row.needed.as_ref().and_then(|paired| match row.has_same_contexts {
+            true => Some(unchanged_test(paired)),
+            false => recalls.next().map(|found| match row.unequal_tokens {
+                Some([own, other]) if own > other => found.unless_improved_by_size(),
+                _ => found,
+            }),
+        });
+        let reliability = row.chains.judged(failures);
+        methods.insert(row.key.clone(), row.into_comparison(verdicts, needed, reliability));
+    }
+    methods
+}
+
+/// The test where nothing changed.
+fn unchanged_test(paired: &Paired) -> DifferenceTest {
+    DifferenceTest::unchanged(paired.estimate().clusters)
+}
+
+impl PairRow<'_> {
+    fn into_comparison(
+        self,
+        verdicts: MethodVerdicts,
+        needed: Option<DifferenceTest>,
+        reliability: Reliability,
+    ) -> MethodComparison {
+        let names = self.dimensions.iter().map(|(dimension, _)| dimension.name().to_owned());
+        MethodComparison {
+            against: self.against,
+            fixtures: self.fixtures,
+            overall: verdicts.overall,
+            dimensions: names.zip(verdicts.dimensions).collect(),
+            needed,
+            unequal_tokens: self.unequal_tokens,
+            drift: None,
+            reliability,
+            edits: self.edits.lines,
+            edited_texts: self.edits.texts,
+            costs: self.costs,
+            constraints_lost: self.constraints_lost,
+            differences: self.differences,
+        }
+    }
+
+    /// Takes the missing shares of a row over the same sides that has all their cells: what was left out on purpose is
+    /// not missing.
+    fn take_missing_shares(&mut self, whole: &PairRow<'_>) {
+        if let Some((own, whole)) = self.overall.as_mut().zip(whole.overall.as_ref()) {
+            *own = own.clone().with_missing_share_of(whole);
+        }
+        for (dimension, own) in &mut self.dimensions {
+            if let Some((_, whole)) = whole.dimensions.iter().find(|(known, _)| known == dimension) {
+                *own = own.clone().with_missing_share_of(whole);
+            }
+        }
+    }
+
+    fn tests(&self) -> MethodDifferences {
+        let dimensions =
+            self.dimensions.iter().map(|(dimension, paired)| (place(*dimension), paired.clone())).collect();
+        MethodDifferences { overall: self.overall.clone(), dimensions }
+    }
+
+    /// The verdicts where nothing changed.
+    fn unchanged(&self) -> MethodVerdicts {
+        MethodVerdicts {
+            overall: self.overall.as_ref().map(unchanged_test),
+            dimensions: self.dimensions.iter().map(|(_, paired)| unchanged_test(paired)).collect(),
+        }
+    }
+}

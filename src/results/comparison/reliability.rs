@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::changes::ComparedVariants;
+use crate::results::files::design::MethodInfo;
 use crate::results::files::failure::{Blame, FailedAction};
-use crate::results::result_set::set::{ResultSet, VariantRef};
+use crate::results::result_set::{ResultSet, VariantRef};
 use base::say;
 use stats::{FailureCounts, FailureTest};
 
@@ -71,9 +72,10 @@ pub(in crate::results) struct ChainPairs<'s> {
 
 impl<'s> ChainPairs<'s> {
     pub(in crate::results) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
-        let name = |probe: &usize| matched.judged.fixture_name(matched.judged.scores.fixture_of(*probe)?);
+        let places = matched.probes.keys().filter_map(|probe| matched.judged.scores.fixture_of(*probe));
+        let names = places.filter_map(|place| matched.judged.fixture_name(place));
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
-            matched.probes.keys().filter_map(name).map(|name| (name, Default::default())).collect();
+            names.map(|name| (name, Default::default())).collect();
         let (mut own, mut other) = (chains(matched.judged, &matched.pair.a), chains(matched.baseline, &matched.pair.b));
         for (name, sides) in &mut fixtures {
             *sides = (own.remove(name).unwrap_or_default(), other.remove(name).unwrap_or_default());
@@ -83,24 +85,23 @@ impl<'s> ChainPairs<'s> {
 
     /// What the test of the method rests on.
     pub(in crate::results) fn counts(&self) -> Vec<FailureCounts> {
-        let of = |(own, base): &(Chains<'_>, Chains<'_>)| FailureCounts {
+        let counts = self.fixtures.values().map(|(own, base)| FailureCounts {
             failed: own.failed.len(),
             chains: own.observed.len(),
             baseline_failed: base.failed.len(),
             baseline_chains: base.observed.len(),
-        };
-        self.fixtures.values().map(of).collect()
+        });
+        counts.collect()
     }
 
     /// The counts with the result of the test.
     pub(in crate::results) fn judged(&self, test: &FailureTest) -> Reliability {
         let counts = self.counts();
-        let sum = |of: fn(&FailureCounts) -> usize| counts.iter().map(of).sum();
         Reliability {
-            failed: sum(|counts| counts.failed),
-            chains: sum(|counts| counts.chains),
-            baseline_failed: sum(|counts| counts.baseline_failed),
-            baseline_chains: sum(|counts| counts.baseline_chains),
+            failed: counts.iter().map(|counts| counts.failed).sum(),
+            chains: counts.iter().map(|counts| counts.chains).sum(),
+            baseline_failed: counts.iter().map(|counts| counts.baseline_failed).sum(),
+            baseline_chains: counts.iter().map(|counts| counts.baseline_chains).sum(),
             p: test.p,
             p_adjusted: test.p_adjusted,
             regressed: test.regressed,
@@ -109,27 +110,30 @@ impl<'s> ChainPairs<'s> {
     }
 
     fn newly_failing(&self) -> Vec<FailedChain> {
-        let of = |(fixture, (own, base)): (&&str, &(Chains<'_>, Chains<'_>))| -> Vec<FailedChain> {
-            let is_new = |run: &Option<u32>| !base.failed.contains_key(run) && !base.failed.contains_key(&None);
-            let new = own.failed.iter().filter(|(run, _)| is_new(run));
-            let chain = |(run, failure): (&Option<u32>, &&FailedAction)| FailedChain {
+        let mut found = Vec::new();
+        for (fixture, (own, base)) in self.fixtures.iter().filter(|(_, (_, base))| !base.failed.contains_key(&None)) {
+            let new = own.failed.iter().filter(|(run, _)| !base.failed.contains_key(run));
+            found.extend(new.map(|(run, failure)| FailedChain {
                 fixture: (*fixture).to_owned(),
                 run: *run,
                 message: failure.message.lines().next().unwrap_or_default().to_owned(),
-            };
-            new.map(chain).collect()
-        };
-        self.fixtures.iter().flat_map(of).collect()
+            }));
+        }
+        found
     }
+}
+
+/// The chain of a run; all runs have one where one compression serves them.
+fn chain_of(method: &MethodInfo, run: u32) -> Option<u32> {
+    (!method.deterministic).then_some(run)
 }
 
 /// The chains of a method with its answerer, by fixture: a chain was run if it failed, or if a cell of it was judged.
 fn chains<'s>(set: &'s ResultSet, of: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut found: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    let unit = |run: u32| (!of.method.deterministic).then_some(run);
     for grade in set.grades(of.place) {
         if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
-            found.entry(fixture).or_default().observed.insert(unit(grade.at.run));
+            found.entry(fixture).or_default().observed.insert(chain_of(of.method, grade.at.run));
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
@@ -138,8 +142,9 @@ fn chains<'s>(set: &'s ResultSet, of: &VariantRef<'_>) -> BTreeMap<&'s str, Chai
         let is_own = *at.method == *of.method.name && is_read;
         if is_own {
             let chains = found.entry(&at.fixture).or_default();
-            chains.observed.insert(unit(at.run));
-            chains.failed.entry(unit(at.run)).or_insert(failure);
+            let chain = chain_of(of.method, at.run);
+            chains.observed.insert(chain);
+            chains.failed.entry(chain).or_insert(failure);
         }
     }
     found

@@ -1,9 +1,11 @@
-//! One compression as it stands in `contexts.jsonl`: what it cost, and which needed references its context has.
+//! One compression as it stands in `contexts.jsonl`: what it cost, and which needed references its context has; and as it
+//! stands in `constraints.jsonl`: whether its context has a rule that was put into the session.
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest};
 use crate::measure::{InventedReferences, NeedState, NeededRecall, ReferenceSource};
+use lexical::claims::RulePosition;
 use sessions::references::ReferenceKind;
 
 /// One compression. What is unknown is null. `T` is all of a reference, or a part.
@@ -48,12 +50,12 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub references: T,
 }
 
-pub(super) fn yes() -> bool {
+fn yes() -> bool {
     true
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) fn is_yes(compressed: &bool) -> bool {
+fn is_yes(compressed: &bool) -> bool {
     *compressed
 }
 
@@ -105,4 +107,30 @@ pub struct ContextReference {
     pub state: NeedState,
     /// Whether the context has it, with a word about it.
     pub kept: bool,
+}
+
+/// A line of `constraints.jsonl`: one compression of a session with a rule in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConstraintRow {
+    /// The fixture's name.
+    pub fixture: String,
+    /// The compression point, from 1: the rule has been through so many compressions.
+    pub point: u32,
+    /// The method's name.
+    pub method: String,
+    /// The run: the first, in which alone rules are put in.
+    pub run: u32,
+    /// The key of the compression that made the context.
+    pub key: ActionKey,
+    /// Whether anything was compressed.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub compressed: bool,
+    /// The rule's name.
+    pub rule: String,
+    /// Where it was put.
+    pub position: RulePosition,
+    /// Whether the context has it word for word; null where only its provider can read it.
+    pub literal: Option<bool>,
+    /// Whether the context has it word for word, or its object and a prohibition in one sentence.
+    pub near_literal: Option<bool>,
 }

@@ -9,7 +9,7 @@ use crate::action::{BuiltInStrategy, Digest};
 use crate::answer::{Recovery, SearchProtocol, TruncatedReplies};
 use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
-use crate::pipeline::{Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
+use crate::pipeline::{AnswererIx, Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
 use crate::probe::ProbeType;
 use base::locale::Locale;
 use models::{Endpoint, ModelUse, Prices, Settings};
@@ -220,10 +220,6 @@ impl Design {
     /// The design of everything that `pipeline` selects.
     pub fn from_pipeline(pipeline: &Pipeline) -> Design {
         let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
-        let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
-            let closed = readers.iter().filter_map(|ix| pipeline.answerers.get(ix.0)).filter(|a| a.recovery.is_none());
-            closed.map(|answerer| answerer.name.0.to_string()).collect()
-        };
         let methods = pipeline.methods.iter().zip(&pipeline.method_answerers);
         Design {
             runs: settings.runs,
@@ -232,7 +228,9 @@ impl Design {
             judge_context: settings.judge_context,
             primary: settings.primary,
             focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
-            methods: methods.map(|(method, readers)| MethodInfo::new(method, names(readers))).collect(),
+            methods: methods
+                .map(|(method, readers)| MethodInfo::new(method, reader_names(pipeline, readers)))
+                .collect(),
             answerers: (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
                     recovery: recovery_of(pipeline, &a.name.0),
@@ -257,9 +255,8 @@ impl Design {
 
     /// Whether the answers that are tested, of this method by this answerer, are those with a search.
     fn tests_open_book(&self, method: &str, answerer: &str) -> bool {
-        let can_search = |info: &ModelInfo| info.name == answerer && info.recovery.is_some();
         self.primary == Book::Open
-            && self.answerers.iter().any(can_search)
+            && self.answerers.iter().any(|info| info.name == answerer && info.recovery.is_some())
             && self.method(method).is_some_and(|method| !method.is_ceiling())
     }
 
@@ -295,10 +292,17 @@ impl Design {
     pub fn cells_of(&self, method: &MethodInfo) -> u64 {
         let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
         let runs = u64::from(self.runs.compress) * u64::from(self.runs.answer) * u64::from(self.runs.judge);
-        let can_search = |info: &&ModelInfo| info.recovery.is_some() && method.readers.contains(&info.name);
-        let open = if method.is_ceiling() { 0 } else { self.answerers.iter().filter(can_search).count() };
+        let searching =
+            self.answerers.iter().filter(|info| info.recovery.is_some() && method.readers.contains(&info.name));
+        let open = if method.is_ceiling() { 0 } else { searching.count() };
         probes * runs * (method.readers.len() + open) as u64 * self.judges.len() as u64
     }
+}
+
+/// The names of the answerers among these that answer without a search.
+fn reader_names(pipeline: &Pipeline, readers: &[AnswererIx]) -> Vec<String> {
+    let closed = readers.iter().filter_map(|ix| pipeline.answerers.get(ix.0)).filter(|a| a.recovery.is_none());
+    closed.map(|answerer| answerer.name.0.to_string()).collect()
 }
 
 /// How the answerer of this name may search in its second answers.
@@ -403,13 +407,12 @@ impl ModelInfo {
 
     /// Whether both are the same for the purpose of a comparison: model, settings and prompt; not name or endpoint.
     pub fn is_same(&self, other: &ModelInfo) -> bool {
-        let of = |asked: &ModelInfo| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
-        of(self) == of(other)
+        (self.model_id(), &self.settings, self.prompt) == (other.model_id(), &other.settings, other.prompt)
     }
 
     /// The model without the provider's name, which is a matter of the pipeline alone.
-    fn model_id<'m>(&self, reference: &'m str) -> &'m str {
-        reference.split_once('/').map_or(reference, |(_, model)| model)
+    fn model_id(&self) -> &str {
+        self.model.split_once('/').map_or(self.model.as_str(), |(_, model)| model)
     }
 
     /// The vendor's family of the model, by the beginning of its name: `gpt`, `claude`, `qwen`.
@@ -421,26 +424,26 @@ impl ModelInfo {
 
 impl RubricInfo {
     fn new(rubric: &Rubric, scope: Scope) -> RubricInfo {
-        let weight = |criterion: &crate::judge::Criterion| CriterionWeight {
+        let criteria = rubric.criteria().iter().map(|criterion| CriterionWeight {
             id: criterion.id.clone(),
             dimension: criterion.dimension,
             weight: criterion.weight,
-        };
-        RubricInfo { digest: rubric.digest(), scope, criteria: rubric.criteria().iter().map(weight).collect() }
+        });
+        RubricInfo { digest: rubric.digest(), scope, criteria: criteria.collect() }
     }
 }
 
 impl FixtureInfo {
     fn from_loaded(loaded: &LoadedFixture) -> FixtureInfo {
-        let at = |(point, selected): (usize, &Vec<ProbeIx>)| -> Vec<ProbeInfo> {
-            selected.iter().filter_map(|ix| ProbeInfo::new(loaded, PointIx(point), *ix)).collect()
-        };
+        let probes = loaded.selected.iter().enumerate().flat_map(|(point, selected)| {
+            selected.iter().filter_map(move |ix| ProbeInfo::new(loaded, PointIx(point), *ix))
+        });
         FixtureInfo {
             name: loaded.name().to_owned(),
             tags: loaded.fixture.tags.clone(),
             digests: loaded.digests,
             references: Some(loaded.recorded),
-            probes: loaded.selected.iter().enumerate().flat_map(at).collect(),
+            probes: probes.collect(),
         }
     }
 }

@@ -18,13 +18,13 @@ impl DesignChange {
     /// Compares two designs. Paths of prompts and the order of lists do not count.
     pub fn between(before: &Design, after: &Design) -> DesignChange {
         let mut change = DesignChange::default();
-        change.whole(before, after);
-        change.methods(before, after);
-        change.fixtures(before, after);
+        change.compare_whole(before, after);
+        change.compare_methods(before, after);
+        change.compare_fixtures(before, after);
         change
     }
 
-    fn whole(&mut self, before: &Design, after: &Design) {
+    fn compare_whole(&mut self, before: &Design, after: &Design) {
         let runs = [
             ("runs", before.runs.compress, after.runs.compress),
             (word("answers in a run", "一次运行中的回答"), before.runs.answer, after.runs.answer),
@@ -34,9 +34,6 @@ impl DesignChange {
             let list = if old > new { &mut self.conflicts } else { &mut self.additions };
             list.push(format!("{name}: {old} → {new}"));
         }
-        let same = |own: &[ModelInfo], other: &[ModelInfo]| {
-            own.len() == other.len() && own.iter().zip(other).all(|(own, other)| same_asked(own, other))
-        };
         let parts = [
             (word("the rubric", "评分细则"), before.rubric != after.rubric),
             (word("the locale", "语言"), before.locale != after.locale),
@@ -51,11 +48,11 @@ impl DesignChange {
             (word("the focus topic", "关注主题"), before.focus_topic != after.focus_topic),
             (
                 word("the answerers: model, settings, prompt or endpoint", "作答模型：模型、设置、提示词或端点"),
-                !same(&before.answerers, &after.answerers),
+                !are_same_models(&before.answerers, &after.answerers),
             ),
             (
                 word("the judges: model, settings, prompt or endpoint", "评审：模型、设置、提示词或端点"),
-                !same(&before.judges, &after.judges),
+                !are_same_models(&before.judges, &after.judges),
             ),
         ];
         self.conflicts.extend(parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()));
@@ -68,49 +65,34 @@ impl DesignChange {
         }
     }
 
-    fn methods(&mut self, before: &Design, after: &Design) {
+    fn compare_methods(&mut self, before: &Design, after: &Design) {
         for old in &before.methods {
             match after.method(&old.name) {
                 None => self.conflicts.push(say!("method {} is not in this run", "本次运行没有方法 {}", old.name)),
-                Some(new) if normal(old) == normal(new) => {}
-                Some(new) => self.conflicts.push(edited(old, new)),
+                Some(new) if without_path(old) == without_path(new) => {}
+                Some(new) => self.conflicts.push(describe_edit(old, new)),
             }
         }
-        let is_new = |method: &&MethodInfo| before.method(&method.name).is_none();
-        self.additions
-            .extend(after.methods.iter().filter(is_new).map(|method| say!("method {}", "方法 {}", method.name)));
+        let added = after.methods.iter().filter(|method| before.method(&method.name).is_none());
+        self.additions.extend(added.map(|method| say!("method {}", "方法 {}", method.name)));
     }
 
-    fn fixtures(&mut self, before: &Design, after: &Design) {
+    fn compare_fixtures(&mut self, before: &Design, after: &Design) {
         for old in &before.fixtures {
             match after.fixture(&old.name) {
                 None => self.conflicts.push(say!("fixture {} is not in this run", "本次运行没有样本 {}", old.name)),
                 Some(new) if old.digests.transcript != new.digests.transcript => {
                     self.conflicts.push(say!("the messages of fixture {}", "样本 {} 的消息", old.name));
                 }
-                Some(new) => self.probes(old, new),
+                Some(new) => self.compare_probes(old, new),
             }
         }
-        let is_new = |fixture: &&FixtureInfo| before.fixture(&fixture.name).is_none();
-        self.additions
-            .extend(after.fixtures.iter().filter(is_new).map(|fixture| say!("fixture {}", "样本 {}", fixture.name)));
+        let added = after.fixtures.iter().filter(|fixture| before.fixture(&fixture.name).is_none());
+        self.additions.extend(added.map(|fixture| say!("fixture {}", "样本 {}", fixture.name)));
     }
 
-    fn probes(&mut self, before: &FixtureInfo, after: &FixtureInfo) {
-        /// Probes that are named; of more the number is given.
-        const NAMED: usize = 3;
-        let is_in = |probes: &[ProbeInfo], probe: &ProbeInfo| {
-            probes.iter().any(|known| (known.point, known.digest) == (probe.point, probe.digest))
-        };
-        let missing = |from: &[ProbeInfo], of: &[ProbeInfo]| -> Option<String> {
-            let ids: Vec<&str> = of.iter().filter(|probe| !is_in(from, probe)).map(|probe| probe.id.as_str()).collect();
-            match ids.len() {
-                0 => None,
-                1..=NAMED => Some(ids.join(", ")),
-                number => Some(say!("{number} of them", "共 {number} 个")),
-            }
-        };
-        let lost = missing(&after.probes, &before.probes);
+    fn compare_probes(&mut self, before: &FixtureInfo, after: &FixtureInfo) {
+        let lost = name_missing(&before.probes, &after.probes);
         self.conflicts.extend(lost.map(|ids| {
             say!(
                 "probes of fixture {} that this run does not ask: {ids}",
@@ -118,25 +100,42 @@ impl DesignChange {
                 before.name
             )
         }));
-        let added = missing(&before.probes, &after.probes);
+        let added = name_missing(&after.probes, &before.probes);
         self.additions
             .extend(added.map(|ids| say!("probes of fixture {}: {ids}", "样本 {} 的问题：{ids}", after.name)));
     }
 }
 
-fn same_asked(own: &ModelInfo, other: &ModelInfo) -> bool {
+/// Names those of some probes that are not among others; of more than three gives the number. `None` where there is none.
+fn name_missing(probes: &[ProbeInfo], others: &[ProbeInfo]) -> Option<String> {
+    let missing = probes
+        .iter()
+        .filter(|probe| !others.iter().any(|other| (other.point, other.digest) == (probe.point, probe.digest)));
+    let ids: Vec<&str> = missing.map(|probe| probe.id.as_str()).collect();
+    match ids.len() {
+        0 => None,
+        1..=3 => Some(ids.join(", ")),
+        number => Some(say!("{number} of them", "共 {number} 个")),
+    }
+}
+
+fn are_same_models(own: &[ModelInfo], other: &[ModelInfo]) -> bool {
+    own.len() == other.len() && own.iter().zip(other).all(|(own, other)| is_same_model(own, other))
+}
+
+fn is_same_model(own: &ModelInfo, other: &ModelInfo) -> bool {
     let truncated_replies = own.truncated_replies.or(other.truncated_replies);
     let (prompt_path, cached_price_ratio) = (other.prompt_path.clone(), other.cached_price_ratio);
     ModelInfo { prompt_path, cached_price_ratio, truncated_replies, ..own.clone() } == *other
 }
 
 /// A method without the path of its prompt.
-fn normal(method: &MethodInfo) -> MethodInfo {
+fn without_path(method: &MethodInfo) -> MethodInfo {
     let model = method.model.clone().map(|asked| ModelInfo { prompt_path: None, ..asked });
     MethodInfo { model, ..method.clone() }
 }
 
-fn edited(old: &MethodInfo, new: &MethodInfo) -> String {
+fn describe_edit(old: &MethodInfo, new: &MethodInfo) -> String {
     let edits = method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).lines;
     if edits.is_empty() {
         say!("method {}", "方法 {}", old.name)

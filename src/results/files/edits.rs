@@ -40,80 +40,72 @@ pub(in crate::results) struct MethodEdits {
 }
 
 pub(in crate::results) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
-    let mut edits = EditList { found: Vec::new(), texts: Vec::new(), find: Some(find) };
-    edits.value("strategy", Some(&before.strategy), Some(&after.strategy));
-    edits.value("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
-    edits.value("placement", before.placement.as_ref(), after.placement.as_ref());
-    edits.value("kept", before.kept.as_ref(), after.kept.as_ref());
-    edits.value("extract", before.extract.as_ref(), after.extract.as_ref());
-    edits.asked(before.model.as_ref(), after.model.as_ref());
-    edits.program(before.program.as_ref(), after.program.as_ref());
-    MethodEdits { lines: edits.found, texts: edits.texts }
+    let mut edits = MethodEdits::default();
+    edits.compare("strategy", Some(&before.strategy), Some(&after.strategy));
+    edits.compare("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
+    edits.compare("placement", before.placement.as_ref(), after.placement.as_ref());
+    edits.compare("kept", before.kept.as_ref(), after.kept.as_ref());
+    edits.compare("extract", before.extract.as_ref(), after.extract.as_ref());
+    edits.compare_models(before.model.as_ref(), after.model.as_ref(), find);
+    edits.compare_programs(before.program.as_ref(), after.program.as_ref(), find);
+    edits
 }
 
 /// What was edited of the whole pipeline that bars no comparison.
 pub(in crate::results) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
-    let mut edits = EditList { found: Vec::new(), texts: Vec::new(), find: None };
-    edits.value("focus topic", before.focus_topic.as_ref(), after.focus_topic.as_ref());
-    edits.found
+    let mut edits = MethodEdits::default();
+    edits.compare("focus topic", before.focus_topic.as_ref(), after.focus_topic.as_ref());
+    edits.lines
 }
 
-struct EditList<'t> {
-    found: Vec<String>,
-    texts: Vec<TextEdit>,
-    find: Option<FindTextEdit<'t>>,
-}
-
-impl EditList<'_> {
-    fn value<T: ToString + PartialEq>(&mut self, name: &str, before: Option<&T>, after: Option<&T>) {
+impl MethodEdits {
+    fn compare<T: ToString + PartialEq>(&mut self, name: &str, before: Option<&T>, after: Option<&T>) {
         if before != after {
-            let word = |value: Option<&T>| value.map_or_else(|| "not set".to_owned(), T::to_string);
-            self.found.push(format!("{name}: {} → {}", word(before), word(after)));
+            let [before, after] = [before, after].map(|value| value.map_or_else(|| "not set".to_owned(), T::to_string));
+            self.lines.push(format!("{name}: {before} → {after}"));
         }
     }
 
-    fn asked(&mut self, before: Option<&ModelInfo>, after: Option<&ModelInfo>) {
-        let none = Value::Null;
-        self.value("model", before.map(|asked| &asked.model), after.map(|asked| &asked.model));
-        let settings = |asked: Option<&ModelInfo>| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok());
-        let (old, new) = (settings(before).unwrap_or_default(), settings(after).unwrap_or_default());
-        let names = |value: &Value| -> Vec<String> {
-            value.as_object().into_iter().flatten().map(|(k, _)| k.clone()).collect()
-        };
-        let all: BTreeSet<String> = names(&old).into_iter().chain(names(&new)).collect();
-        for name in all {
-            let of = |value: &Value| value.get(&name).unwrap_or(&none).clone();
-            self.value(&name, Some(&of(&old)).filter(|v| !v.is_null()), Some(&of(&new)).filter(|v| !v.is_null()));
+    fn compare_models(&mut self, before: Option<&ModelInfo>, after: Option<&ModelInfo>, find: FindTextEdit<'_>) {
+        self.compare("model", before.map(|asked| &asked.model), after.map(|asked| &asked.model));
+        let settings = [before, after].map(|asked| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok()));
+        let objects = settings.iter().flatten().filter_map(Value::as_object);
+        let names: BTreeSet<&String> = objects.flat_map(|settings| settings.keys()).collect();
+        for name in names {
+            let [old, new] =
+                settings.each_ref().map(|settings| settings.as_ref()?.get(name).filter(|value| !value.is_null()));
+            self.compare(name, old, new);
         }
-        let prompt = |asked: Option<&ModelInfo>| asked.and_then(|asked| asked.prompt);
-        if let (Some(old), Some(new)) = (prompt(before), prompt(after)) {
+        if let [Some(old), Some(new)] = [before, after].map(|asked| asked?.prompt) {
             let path =
                 after.and_then(|asked| asked.prompt_path.clone()).unwrap_or_else(|| "the built-in prompt".to_owned());
-            self.text(&path, &old, &new);
+            self.compare_texts(&path, &old, &new, find);
         }
     }
 
-    fn program(&mut self, before: Option<&ProgramInfo>, after: Option<&ProgramInfo>) {
+    fn compare_programs(&mut self, before: Option<&ProgramInfo>, after: Option<&ProgramInfo>, find: FindTextEdit<'_>) {
         let (Some(before), Some(after)) = (before, after) else { return };
-        self.value("command", Some(&before.command.join(" ")), Some(&after.command.join(" ")));
-        self.value("model", before.model.as_ref(), after.model.as_ref());
+        self.compare("command", Some(&before.command.join(" ")), Some(&after.command.join(" ")));
+        self.compare("model", before.model.as_ref(), after.model.as_ref());
         for (path, old, new) in differing(&before.inputs, &after.inputs) {
             match (old, new) {
-                (Some(old), Some(new)) => self.text(path, old, new),
-                (None, _) => self.found.push(format!("{path}: new input")),
-                (_, None) => self.found.push(format!("{path}: no longer an input")),
+                (Some(old), Some(new)) => self.compare_texts(path, old, new, find),
+                (None, _) => self.lines.push(format!("{path}: new input")),
+                (_, None) => self.lines.push(format!("{path}: no longer an input")),
             }
         }
         let added = after.variables.difference(&before.variables).map(|name| format!("variable {name}: new"));
         let removed = before.variables.difference(&after.variables).map(|name| format!("variable {name}: removed"));
-        self.found.extend(added.chain(removed));
-        self.value("deterministic", Some(&before.deterministic), Some(&after.deterministic));
+        self.lines.extend(added.chain(removed));
+        self.compare("deterministic", Some(&before.deterministic), Some(&after.deterministic));
     }
 
-    fn text(&mut self, path: &str, before: &Digest, after: &Digest) {
-        let edit = self.find.filter(|_| before != after).map(|find| find(path, before, after));
-        self.found.extend(edit.iter().flat_map(|edit| edit.places.iter().cloned()));
-        self.texts.extend(edit);
+    fn compare_texts(&mut self, path: &str, before: &Digest, after: &Digest, find: FindTextEdit<'_>) {
+        if before != after {
+            let edit = find(path, before, after);
+            self.lines.extend(edit.places.iter().cloned());
+            self.texts.push(edit);
+        }
     }
 }
 

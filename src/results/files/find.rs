@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::folder::{FolderError, ResultsFolder, entries, head, names};
+use super::folder::{FolderError, ResultsFolder, list_entries, names, read_head};
 use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};
 use super::label_writer::LabelWriterError;
@@ -123,7 +123,7 @@ pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
 
 /// The labels of the sets in a folder, sorted.
 fn labels_in(folder: &Path) -> Result<Vec<Label>, FileError> {
-    let entries = entries(folder)?;
+    let entries = list_entries(folder)?;
     let names = entries.iter().filter(|path| path.join(names::MANIFEST).is_file()).filter_map(|path| path.file_name());
     let mut labels: Vec<Label> = names.filter_map(|name| Label::new(&name.to_string_lossy()).ok()).collect();
     labels.sort();
@@ -147,12 +147,11 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
 /// # Errors
 /// There are no results.
 pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
-    let started = |label: Label| -> Option<(String, Label)> {
+    let started = labels(results)?.into_iter().filter_map(|label| {
         let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
         let text = files::read_text(&path).ok()?;
-        Some((head(&path, &text).ok()?.started, label))
-    };
-    let newest = labels(results)?.into_iter().filter_map(started).max();
-    let (_, label) = newest.ok_or_else(|| FolderError::Empty(results.to_owned()))?;
+        Some((read_head(&path, &text).ok()?.started, label))
+    });
+    let (_, label) = started.max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
     Ok(ResultsFolder::new(results, &label))
 }

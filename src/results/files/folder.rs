@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::constraint_row::ConstraintRow;
-use super::context_row::ContextRow;
+use super::context_row::{ConstraintRow, ContextRow};
 use super::label::{Label, LabelError};
 use super::lines_file::LinesFile;
 use super::manifest::{FORMAT, Manifest, Outcome};
@@ -217,7 +216,7 @@ impl ResultsFolder {
     pub fn manifest(&self) -> Result<Manifest, FolderError> {
         let path = self.file(names::MANIFEST);
         let text = files::read_text(&path)?;
-        head(&path, &text)?;
+        read_head(&path, &text)?;
         let mut manifest: Manifest =
             serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
         // A set that was replaced has another name than it was written under.
@@ -285,11 +284,12 @@ impl ResultsFolder {
         if !path.exists() {
             return Ok(self.manifest()?.keys);
         }
-        let read = |(at, line): (usize, &str)| {
-            let key = line.parse().map(ActionKey);
-            key.map_err(|_| FolderError::Key { path: path.clone(), line: at + 1 })
-        };
-        files::read_text(&path)?.lines().enumerate().map(read).collect()
+        let text = files::read_text(&path)?;
+        let keys = text.lines().enumerate().map(|(at, line)| match line.parse() {
+            Ok(key) => Ok(ActionKey(key)),
+            Err(_) => Err(FolderError::Key { path: path.clone(), line: at + 1 }),
+        });
+        keys.collect()
     }
 
     /// The keys of the actions that it is known to stand on: those that it lists, and those of its rows where its run has
@@ -319,7 +319,7 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn rows(&self) -> Result<Rows, FileError> {
-        Rows::of_folder(&self.path)
+        Rows::open(&self.path)
     }
 
     /// The compressions in `contexts.jsonl`; none of a folder that was written before there was such a file.
@@ -344,10 +344,10 @@ impl ResultsFolder {
             return Ok(Vec::new());
         }
         let text = files::read_text(&path)?;
-        let read = |(at, line): (usize, &str)| {
+        let lines = text.lines().enumerate().map(|(at, line)| {
             serde_json::from_str(line).map_err(|source| RowError::Line { path: path.clone(), line: at + 1, source })
-        };
-        text.lines().enumerate().map(read).collect()
+        });
+        lines.collect()
     }
 
     /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].
@@ -396,18 +396,22 @@ impl ResultsFolder {
 
     /// The files of fixtures and runs.
     pub(in crate::results) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        Ok(entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
+        Ok(list_entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
     }
 
     /// Removes what a process left that was killed while it wrote a file.
     pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
-        remove_files(entries(&self.path)?.iter().filter(|path| is_temporary(&name_of(path))))
+        remove_files(list_entries(&self.path)?.iter().filter(|path| is_temporary(&name_of(path))))
     }
 
     /// The files in it that no run writes: notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        let is_own = |name: &str| name == names::MANIFEST || is_made_from_rows(name) || is_temporary(name);
-        Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())
+        let mut found = list_entries(&self.path)?;
+        found.retain(|path| {
+            let name = name_of(path);
+            name != names::MANIFEST && !is_made_from_rows(&name) && !is_temporary(&name)
+        });
+        Ok(found)
     }
 
     /// The digests of all files that a run writes beside the manifest, by name.
@@ -415,7 +419,7 @@ impl ResultsFolder {
     /// # Errors
     /// A file that cannot be read.
     pub fn file_digests(&self) -> Result<BTreeMap<String, Digest>, FileError> {
-        let names = entries(&self.path)?.into_iter().map(|path| name_of(&path));
+        let names = list_entries(&self.path)?.into_iter().map(|path| name_of(&path));
         let own = names.filter(|name| is_made_from_rows(name));
         own.map(|name| self.file_digest(&name).map(|digest| (name, digest))).collect()
     }
@@ -426,11 +430,11 @@ impl ResultsFolder {
     /// A file that cannot be read.
     pub fn file_digest(&self, name: &str) -> Result<Digest, FileError> {
         let path = self.file(name);
-        let fault = |e| FileError::new("read", &path, e);
-        let (mut file, mut buffer) = (fs::File::open(&path).map_err(fault)?, vec![0; 1 << 18]);
+        let mut file = fs::File::open(&path).map_err(|e| FileError::new("read", &path, e))?;
+        let mut buffer = vec![0; 1 << 18];
         let mut digest = StreamDigest::default();
         loop {
-            match file.read(&mut buffer).map_err(fault)? {
+            match file.read(&mut buffer).map_err(|e| FileError::new("read", &path, e))? {
                 0 => return Ok(digest.finish()),
                 read => digest.update(buffer.get(..read).unwrap_or_default()),
             }
@@ -459,20 +463,20 @@ fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-pub(super) fn head(path: &Path, text: &str) -> Result<Head, FolderError> {
-    let broken = |source| FolderError::Broken { path: path.to_owned(), source };
-    let head: Head = serde_json::from_str(text).map_err(broken)?;
+pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
+    let head: Head =
+        serde_json::from_str(text).map_err(|source| FolderError::Broken { path: path.to_owned(), source })?;
     if !(1..=FORMAT).contains(&head.format) {
         return Err(FolderError::Format { path: path.to_owned(), format: head.format, version: head.version });
     }
     Ok(head)
 }
 
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let fault = |e| FileError::new("list", folder, e);
-    match fs::read_dir(folder) {
-        Ok(entries) => entries.map(|entry| Ok(entry.map_err(fault)?.path())).collect(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(fault(error)),
-    }
+pub(super) fn list_entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let found: io::Result<Vec<PathBuf>> = match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    found.map_err(|e| FileError::new("list", folder, e))
 }

@@ -43,12 +43,17 @@ impl KeysFile {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn finish(self) -> Result<(), FileError> {
-        let fault = |e| FileError::new("write", &self.path, e);
-        let file = self.waiting.into_inner().map_err(|e| fault(e.into_error()))?;
-        let out = files::temporary_in(files::folder_of(&self.path)).map_err(fault)?;
-        let out = write_sorted(file, BufWriter::new(out), AT_ONCE).map_err(fault)?;
-        files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.path)
+        let KeysFile { path, waiting } = self;
+        let written = sorted_copy(waiting, &path).map_err(|e| FileError::new("write", &path, e))?;
+        files::keep(written, &path)
     }
+}
+
+/// The waiting keys in order, in a temporary file beside `path`.
+fn sorted_copy(waiting: BufWriter<File>, path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let file = waiting.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let out = BufWriter::new(files::temporary_in(files::folder_of(path))?);
+    write_sorted(file, out, AT_ONCE)?.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
 /// Writes the keys of a file in order, each once. They are spread evenly, so a part has a range of first

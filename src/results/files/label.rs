@@ -26,7 +26,6 @@ impl Label {
     /// # Errors
     /// A name that would not be one plain folder on every system, or would read as something else on the command line.
     pub fn new(text: &str) -> Result<Label, LabelError> {
-        let fit = |c: char| c.is_alphanumeric() || "-_.+=@".contains(c);
         let (name, _) = split_number(text);
         let why = if text.is_empty() {
             word("it is empty", "为空")
@@ -34,7 +33,7 @@ impl Label {
             word("it is too long", "过长")
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
             word("it begins with `.` or `-`, or ends with `.`", "以 `.` 或 `-` 开头，或以 `.` 结尾")
-        } else if !name.chars().all(fit) {
+        } else if !name.chars().all(|c| c.is_alphanumeric() || "-_.+=@".contains(c)) {
             word("it holds a character that is not allowed", "含有不允许的字符")
         } else {
             return Ok(Label(text.to_owned()));
@@ -43,7 +42,7 @@ impl Label {
     }
 
     /// The label of a run that was given none: the time of its beginning, in UTC.
-    pub fn of_time(time: jiff::Timestamp) -> Label {
+    pub fn from_time(time: jiff::Timestamp) -> Label {
         Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
     }
 
@@ -89,7 +88,7 @@ mod tests {
             assert_eq!(Label::new(good).unwrap().as_str(), good);
         }
         let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let label = Label::of_time(time);
+        let label = Label::from_time(time);
         assert_eq!(label.as_str(), "20260102T030405Z");
         assert_eq!(Label::new(label.as_str()), Ok(label));
     }

@@ -20,6 +20,7 @@ use super::design_change::DesignChange;
 use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, Outcome};
+use crate::parts::PartNumber;
 use base::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
 use base::say;
 
@@ -28,6 +29,10 @@ pub(super) const INCOMPLETE: &str = ".incomplete";
 /// Where sets are between the two renames that replace them.
 pub(super) const REPLACED: &str = ".replaced";
 const LOCKS: &str = ".locks";
+/// Where the parts of labels are: `.parts/LABEL/I-of-N`.
+const PARTS: &str = ".parts";
+/// The cache in the folder of a part.
+const CACHE: &str = "cache";
 
 /// Why the lock of a label was not acquired.
 #[derive(Debug, thiserror::Error)]
@@ -107,23 +112,31 @@ impl LabelFolders {
     /// # Errors
     /// The folder is in use for more than 2 s, or the file system refuses.
     pub(super) fn recover(&self) -> Result<(), LabelLockError> {
-        let is_complete = || self.incomplete().manifest().is_ok_and(|manifest| manifest.outcome == Outcome::Complete);
-        let is_replaced = || self.replaced().path().exists();
-        if !is_replaced() && !is_complete() {
+        if !self.is_replaced() && !self.is_committed() {
             return Ok(());
         }
         let _lock = self.lock_files()?;
-        if is_replaced() {
+        if self.is_replaced() {
             if !self.published().path().exists() {
                 let next = self.incomplete();
                 let source = if next.exists() { next } else { self.replaced() };
                 rename(source.path(), self.published().path())?;
             }
             self.retire()?;
-        } else if is_complete() {
+        } else if self.is_committed() {
             self.swap()?;
         }
         Ok(())
+    }
+
+    /// Whether a complete set waits for publication.
+    fn is_committed(&self) -> bool {
+        self.incomplete().manifest().is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
+    }
+
+    /// Whether a set stands between the two renames that replace it.
+    fn is_replaced(&self) -> bool {
+        self.replaced().path().exists()
     }
 
     /// Whether a finished run replaces the published set.
@@ -132,12 +145,16 @@ impl LabelFolders {
             return true;
         }
         let Ok(current) = self.published().manifest() else { return false };
-        let has_fewer = || match (self.incomplete().row_count(), self.published().row_count()) {
-            (Ok(new), Ok(old)) => new < old,
-            _ => true,
-        };
-        let is_other = || !DesignChange::between(&current.design, &manifest.design).conflicts.is_empty();
-        current.outcome != Outcome::Complete && (is_other() || !has_fewer())
+        if current.outcome == Outcome::Complete {
+            return false;
+        }
+        if !DesignChange::between(&current.design, &manifest.design).conflicts.is_empty() {
+            return true;
+        }
+        match (self.incomplete().row_count(), self.published().row_count()) {
+            (Ok(new), Ok(old)) => new >= old,
+            _ => false,
+        }
     }
 
     pub(super) fn swap(&self) -> Result<(), FileError> {
@@ -216,10 +233,29 @@ pub(in crate::results) fn rename(from: &Path, to: &Path) -> Result<(), FileError
 /// Removes a result set, its manifest first: a folder without one is no result set, so a crash leaves none that lacks
 /// files.
 pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
-    let fault = |e| FileError::new("remove", folder, e);
     let manifest = folder.join(names::MANIFEST);
-    if manifest.exists() {
-        fs::remove_file(manifest).map_err(fault)?;
+    let removed = if manifest.exists() { fs::remove_file(manifest) } else { Ok(()) };
+    removed.and_then(|()| fs::remove_dir_all(folder)).map_err(|e| FileError::new("remove", folder, e))
+}
+
+/// The folder of a part of a label's matrix: a result set and a cache of its own, so that parts on one file system do not
+/// wait for each other's locks. It is not inside `results/LABEL`: publishing renames that folder, and a part may be running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartFolder(PathBuf);
+
+impl PartFolder {
+    /// The folder that a part of `label` has, whether or not it exists.
+    pub fn new(results: &Path, label: &Label, part: PartNumber) -> PartFolder {
+        PartFolder(results.join(PARTS).join(label.as_str()).join(part.folder()))
     }
-    fs::remove_dir_all(folder).map_err(fault)
+
+    /// Where its result set is, as in a folder of results.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where its cache is.
+    pub fn cache(&self) -> PathBuf {
+        self.0.join(CACHE)
+    }
 }

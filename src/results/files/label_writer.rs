@@ -57,8 +57,7 @@ impl From<FileError> for LabelWriterError {
 /// they keep no other design from the label.
 fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
     let manifest = published.manifest()?;
-    let asked = |stage: &StageName| *stage != StageName::Compress;
-    let mut stages = manifest.stages.iter().filter(|(stage, _)| asked(stage)).peekable();
+    let mut stages = manifest.stages.iter().filter(|(stage, _)| **stage != StageName::Compress).peekable();
     let has_stages = stages.peek().is_some();
     let has_reply = manifest.usage.output.is_some_and(|tokens| tokens.0 > 0)
         || stages.any(|(_, counts)| counts.executed + counts.cached > 0);

@@ -73,10 +73,10 @@ impl<P: Ord + Copy> LinesFile<P> {
 
     /// The same, except that there is no such file before it is finished.
     pub(super) fn create_unnamed(path: &Path) -> Result<LinesFile<P>, FileError> {
-        let fault = |e| FileError::new("write", path, e);
-        let unnamed = files::temporary_in(files::folder_of(path)).map_err(fault)?;
-        let (file, form) = (unnamed.as_file().try_clone().map_err(fault)?, RowsForm::Plain);
-        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: Some(unnamed), lines: Vec::new(), length: 0 })
+        let unnamed = files::temporary_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
+        let file = unnamed.as_file().try_clone().map_err(|e| FileError::new("write", path, e))?;
+        let (path, form) = (path.to_owned(), RowsForm::Plain);
+        Ok(LinesFile { path, form, file, unnamed: Some(unnamed), lines: Vec::new(), length: 0 })
     }
 
     /// Appends lines; they are in the file at once. `places` are theirs.
@@ -85,11 +85,10 @@ impl<P: Ord + Copy> LinesFile<P> {
     /// Whatever the file system says, with the path.
     pub fn append(&mut self, places: &[P], lines: &str) -> Result<(), FileError> {
         let bytes = redact_bytes(lines.as_bytes());
-        let fault = |e: io::Error| FileError::new("write", &self.path, e);
-        self.file.write_all(&bytes).map_err(fault)?;
+        self.file.write_all(&bytes).map_err(|e| self.fault(e))?;
         let mut start = 0;
         for (place, end) in places.iter().zip(memchr_iter(b'\n', &bytes)) {
-            let length = u32::try_from(end + 1 - start).map_err(|e| fault(io::Error::other(e)))?;
+            let length = u32::try_from(end + 1 - start).map_err(|e| self.fault(io::Error::other(e)))?;
             self.lines.push(Line { place: *place, offset: self.length, length });
             self.length += u64::from(length);
             start = end + 1;
@@ -110,7 +109,6 @@ impl<P: Ord + Copy> LinesFile<P> {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn finish(mut self) -> Result<(), FileError> {
-        let fault = |e| FileError::new("write", &self.path, e);
         let is_sorted = self.lines.is_sorted_by(|a, b| a.place < b.place);
         if !is_sorted {
             self.lines.sort_by_key(|line| (line.place, std::cmp::Reverse(line.offset)));
@@ -119,16 +117,16 @@ impl<P: Ord + Copy> LinesFile<P> {
         match self.form {
             RowsForm::Plain if is_sorted => match self.unnamed.take() {
                 Some(file) => files::keep(file, &self.path)?,
-                None => self.file.sync_all().map_err(fault)?,
+                None => self.file.sync_all().map_err(|e| self.fault(e))?,
             },
             RowsForm::Plain => {
-                let out = self.copy_to(self.temporary()?).map_err(fault)?;
-                files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.path)?;
+                let out = self.copy_to(self.temporary()?).and_then(into_file).map_err(|e| self.fault(e))?;
+                files::keep(out, &self.path)?;
             }
             RowsForm::Compressed => {
-                let out = zstd::Encoder::new(self.temporary()?, LEVEL).map_err(fault)?;
-                let out = self.copy_to(out).and_then(zstd::Encoder::finish).map_err(fault)?;
-                files::keep(out.into_inner().map_err(|e| fault(e.into_error()))?, &self.form.path(&self.path))?;
+                let out = zstd::Encoder::new(self.temporary()?, LEVEL).and_then(|out| self.copy_to(out));
+                let out = out.and_then(zstd::Encoder::finish).and_then(into_file).map_err(|e| self.fault(e))?;
+                files::keep(out, &self.form.path(&self.path))?;
                 files::remove_if_there(&self.path)?;
             }
         }
@@ -137,7 +135,11 @@ impl<P: Ord + Copy> LinesFile<P> {
 
     fn temporary(&self) -> Result<BufWriter<tempfile::NamedTempFile>, FileError> {
         let file = files::temporary_in(files::folder_of(&self.path));
-        file.map(BufWriter::new).map_err(|e| FileError::new("write", &self.path, e))
+        file.map(BufWriter::new).map_err(|e| self.fault(e))
+    }
+
+    fn fault(&self, error: io::Error) -> FileError {
+        FileError::new("write", &self.path, error)
     }
 
     fn copy_to<W: Write>(&self, mut out: W) -> io::Result<W> {
@@ -150,4 +152,9 @@ impl<P: Ord + Copy> LinesFile<P> {
         }
         Ok(out)
     }
+}
+
+/// The file behind a buffer, once all of it is written.
+fn into_file(buffer: BufWriter<tempfile::NamedTempFile>) -> io::Result<tempfile::NamedTempFile> {
+    buffer.into_inner().map_err(io::IntoInnerError::into_error)
 }

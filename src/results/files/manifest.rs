@@ -5,10 +5,9 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+use super::corrections::{Regradings, Tried};
 use super::design::Design;
 use super::failure::FailedAction;
-use super::regradings::Regradings;
-use super::tried::Tried;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, SelfTestDesign};
 use crate::parts::PartRecord;

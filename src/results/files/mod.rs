@@ -3,8 +3,7 @@
 pub(super) mod context_row;
 pub(super) mod row;
 pub(super) mod failure;
-pub(super) mod regradings;
-pub(super) mod tried;
+pub(super) mod corrections;
 pub(super) mod tries;
 pub(super) mod design;
 pub(super) mod manifest;
@@ -16,8 +15,6 @@ pub(super) mod folder;
 pub(super) mod label_folders;
 pub(super) mod label_writer;
 pub(super) mod find;
-pub(super) mod part_folders;
-pub(super) mod constraint_row;
 pub(super) mod edits;
 pub(super) mod design_change;
 

@@ -132,7 +132,7 @@ impl Rows {
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn of_folder(folder: &Path) -> Result<Rows, FileError> {
+    pub fn open(folder: &Path) -> Result<Rows, FileError> {
         let plain = folder.join(PLAIN);
         let is_compressed = !plain.exists() && folder.join(COMPRESSED).exists();
         let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::{FolderError, ResultsFolder, entries};
+use super::folder::{FolderError, ResultsFolder, list_entries};
 use crate::action::Digest;
 use base::files::{self, FileError};
 
@@ -43,8 +43,9 @@ impl Tries {
     /// A file that cannot be read, or is no entry: a ledger that lacks one would say too little.
     pub fn read(baseline: &ResultsFolder) -> Result<Tries, FolderError> {
         let mut found = BTreeSet::new();
-        for path in
-            entries(&baseline.file(TRIES))?.into_iter().filter(|path| path.extension().is_some_and(|e| e == "json"))
+        for path in list_entries(&baseline.file(TRIES))?
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "json"))
         {
             let text = files::read_text(&path)?;
             found.insert(serde_json::from_str(&text).map_err(|source| FolderError::Try { path, source })?);
@@ -61,14 +62,14 @@ impl Tries {
             *number = entry.number.max(*number);
         }
         // An incomplete copy has fewer entries than its largest number says.
-        let next = || numbers.values().copied().max().unwrap_or_default().max(numbers.len()) + 1;
-        numbers.get(design).copied().unwrap_or_else(next)
+        let largest = numbers.values().copied().max().unwrap_or_default().max(numbers.len());
+        numbers.get(design).copied().unwrap_or(largest + 1)
     }
 
     /// Whether a fixture was used by a try, or to confirm another design than these.
     pub fn have_used(&self, transcript: &Digest, confirmed: &BTreeSet<Digest>) -> bool {
-        let is_own = |entry: &Try| entry.confirms && confirmed.contains(&entry.design);
-        self.0.iter().any(|entry| entry.fixtures.contains(transcript) && !is_own(entry))
+        let mut users = self.0.iter().filter(|entry| entry.fixtures.contains(transcript));
+        users.any(|entry| !entry.confirms || !confirmed.contains(&entry.design))
     }
 }
 

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::grades::{GradeTarget, GradedAnswer, HumanGrades};
+use super::grades::{GradeTarget, GradedAnswer, HumanGrade, HumanGrades};
 use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems};
 use crate::results::{Design, MethodInfo, Row};
-use base::fault::suggestion;
 use base::locale::word;
 use base::say;
 use stats::{Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread};
@@ -66,31 +65,25 @@ pub fn compare_judges<E>(
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<AgreementResult, Problems>, E> {
     let human = &human.with_answerers(design);
-    let faults: Vec<Problem> = human.grades.iter().filter_map(|grade| unknown(human, design, grade)).collect();
+    let faults: Vec<Problem> = human.grades.iter().filter_map(|grade| find_unknown(human, design, grade)).collect();
     if !faults.is_empty() {
         return Ok(Err(Problems(faults)));
     }
-    let graded = GradedRows::of(human, design, rows)?;
+    let graded = GradedRows::from_rows(human, design, rows)?;
     Ok(pair(human, design, &graded))
 }
 
 /// A name in a grade that the result set does not have.
-fn unknown(human: &HumanGrades, design: &Design, grade: &super::grades::HumanGrade) -> Option<Problem> {
+fn find_unknown(human: &HumanGrades, design: &Design, grade: &HumanGrade) -> Option<Problem> {
     let GradedAnswer { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
-    let fault = |what: &str, name: &str, known: &[&str]| {
-        Some(
-            human
-                .at(grade.line, say!("the results have no {what} `{name}`", "结果中没有 {what} `{name}`"))
-                .help(suggestion(name, known)),
-        )
-    };
     let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
     let Some(info) = design.fixture(fixture) else {
-        return fault("fixture", fixture, &names);
+        return Some(human.unknown_at(grade.line, "fixture", fixture, &names));
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
     let answerers: Vec<&str> = design.answerers.iter().map(|answerer| answerer.name.as_str()).collect();
-    let at_point = || info.probes.iter().filter(|probe| probe.point == *point).map(|probe| probe.id.as_str());
+    let at_point = info.probes.iter().filter(|probe| probe.point == *point);
+    let at_point: Vec<&str> = at_point.map(|probe| probe.id.as_str()).collect();
     let (kind, name, known): (&str, &str, Vec<&str>) = match graded {
         GradeTarget::Criterion(id) => {
             ("criterion", id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect())
@@ -98,24 +91,24 @@ fn unknown(human: &HumanGrades, design: &Design, grade: &super::grades::HumanGra
         GradeTarget::Dimension(name) => ("dimension", name, Dimension::ALL.map(Dimension::name).to_vec()),
     };
     if !methods.contains(&method.as_str()) {
-        return fault("method", method, &methods);
+        return Some(human.unknown_at(grade.line, "method", method, &methods));
     }
-    if at_point().next().is_none() {
-        return fault("probes at point", &point.to_string(), &[])
-            .map(|p| p.help(word("points count from 1", "压缩点从 1 计")));
+    if at_point.is_empty() {
+        let problem = human.unknown_at(grade.line, "probes at point", &point.to_string(), &[]);
+        return Some(problem.help(word("points count from 1", "压缩点从 1 计")));
     }
-    if !at_point().any(|id| id == probe) {
-        return fault(&format!("probe at point {point} of {fixture}"), probe, &at_point().collect::<Vec<_>>());
+    if !at_point.contains(&probe.as_str()) {
+        return Some(human.unknown_at(grade.line, &format!("probe at point {point} of {fixture}"), probe, &at_point));
     }
     if let Some(answerer) = answerer.as_deref().filter(|name| !answerers.contains(name)) {
-        return fault("answerer", answerer, &answerers);
+        return Some(human.unknown_at(grade.line, "answerer", answerer, &answerers));
     }
     if !known.contains(&name) {
-        return fault(kind, name, &known);
+        return Some(human.unknown_at(grade.line, kind, name, &known));
     }
     let runs = design.runs.compress;
     (*run > runs).then(|| {
-        human.at(
+        human.problem_at(
             grade.line,
             say!("there is no run {run}: the results have {runs}", "没有第 {run} 次运行：结果共 {runs} 次"),
         )
@@ -123,7 +116,7 @@ fn unknown(human: &HumanGrades, design: &Design, grade: &super::grades::HumanGra
 }
 
 impl GradedRows {
-    fn of<E>(
+    fn from_rows<E>(
         human: &HumanGrades,
         design: &Design,
         rows: impl Iterator<Item = Result<Row, E>>,
@@ -164,10 +157,9 @@ impl GradedRows {
 
     /// Each judge's first judgement of a criterion is one observation.
     fn alpha(&self) -> Coefficient {
-        let unit = |judges: &BTreeMap<String, BTreeMap<ActionKey, u8>>| -> Vec<u8> {
-            judges.values().filter_map(|scores| scores.values().next().copied()).collect()
-        };
-        krippendorff_alpha(&self.repeats.values().map(unit).collect::<Vec<_>>())
+        let units = (self.repeats.values())
+            .map(|judges| judges.values().filter_map(|scores| scores.values().next().copied()).collect());
+        krippendorff_alpha(&units.collect::<Vec<Vec<u8>>>())
     }
 }
 
@@ -202,7 +194,7 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
         let found = match answer_to(graded, subject) {
             Ok(found) => found,
             Err(message) => {
-                faults.push(human.at(*line, message).help(word(
+                faults.push(human.problem_at(*line, message).help(word(
                     "say which by the columns `answerer` and `answer_n`",
                     "请用 `answerer` 和 `answer_n` 列指明",
                 )));
@@ -228,10 +220,12 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
         return Err(faults);
     }
     unmatched.sort_unstable();
-    let mut judges: Vec<JudgeAgreement> =
-        by_judge.iter().map(|(judge, pairs)| of_pairs(Some(judge), pairs, graded.against_itself(judge))).collect();
+    let mut judges: Vec<JudgeAgreement> = by_judge
+        .iter()
+        .map(|(judge, pairs)| judge_agreement(Some(judge), pairs, graded.against_itself(judge)))
+        .collect();
     let is_panel = judges.len() > 1;
-    judges.extend(is_panel.then(|| of_pairs(None, &panel, None)));
+    judges.extend(is_panel.then(|| judge_agreement(None, &panel, None)));
     Ok(AgreementResult { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| graded.alpha()) })
 }
 
@@ -249,13 +243,12 @@ type RowsByJudge = BTreeMap<String, Vec<Row>>;
 
 /// The one answer that a person can have meant, with its number among all.
 fn answer_to<'h>(graded: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
-    let is_meant = |answer: &AnswerId| {
+    let mut meant = graded.cells.iter().enumerate().filter(|(_, (answer, _))| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
             && subject.answerer.as_ref().is_none_or(|wanted| wanted == answerer)
             && subject.answer_n.is_none_or(|wanted| wanted == *number)
-    };
-    let mut meant = graded.cells.iter().enumerate().filter(|(_, (answer, _))| is_meant(answer));
+    });
     let first = meant.next();
     match meant.count() {
         0 => Ok(first.map(|(number, (_, judges))| (number, judges))),
@@ -274,28 +267,37 @@ fn dimension_of(design: &Design, graded: &GradeTarget) -> Option<Dimension> {
 
 /// What each judge gave, as the mean over its repeats.
 fn grades_of<'h>(judges: &'h BTreeMap<String, Vec<Row>>, graded: &GradeTarget) -> BTreeMap<&'h str, f64> {
-    let score = |row: &Row| match graded {
+    let means = judges.iter().filter_map(|(judge, rows)| {
+        let scores: Vec<f64> = rows.iter().filter_map(|row| score_of(row, graded)).collect();
+        Some((judge.as_str(), mean(&scores)?))
+    });
+    means.collect()
+}
+
+fn score_of(row: &Row, graded: &GradeTarget) -> Option<f64> {
+    match graded {
         GradeTarget::Criterion(id) => {
             row.criteria.iter().find(|scored| *scored.criterion.0 == **id).map(|scored| scored.score().value())
         }
         GradeTarget::Dimension(name) => row.dimensions.iter().find(|(d, _)| d.name() == name).map(|(_, score)| *score),
-    };
-    let of = |rows: &Vec<Row>| mean(&rows.iter().filter_map(score).collect::<Vec<_>>());
-    judges.iter().filter_map(|(judge, rows)| Some((judge.as_str(), of(rows)?))).collect()
+    }
 }
 
-fn of_pairs(judge: Option<&str>, pairs: &ScorePairs, against_itself: Option<RepeatSpread>) -> JudgeAgreement {
+fn judge_agreement(judge: Option<&str>, pairs: &ScorePairs, against_itself: Option<RepeatSpread>) -> JudgeAgreement {
     let mut by_answer: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     for (answer, pairs) in pairs.values().flatten() {
         by_answer.entry(*answer).or_default().extend(pairs);
     }
-    let grouped = |groups: &BTreeMap<usize, Vec<(f64, f64)>>| agreement(&groups.values().cloned().collect::<Vec<_>>());
     JudgeAgreement {
         judge: judge.map(str::to_owned),
-        pooled: grouped(&by_answer),
-        dimensions: pairs.iter().map(|(dimension, groups)| (*dimension, grouped(groups))).collect(),
+        pooled: agree_by_answer(&by_answer),
+        dimensions: pairs.iter().map(|(dimension, groups)| (*dimension, agree_by_answer(groups))).collect(),
         against_itself,
     }
+}
+
+fn agree_by_answer(groups: &BTreeMap<usize, Vec<(f64, f64)>>) -> Agreement {
+    agreement(&groups.values().cloned().collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -43,10 +43,10 @@ pub fn blind_sheet<E>(
             answers.insert(answer_id(&row), row);
         }
     }
-    Ok(written(design, answers.into_iter().take(ANSWERS)))
+    Ok(write_sheet(design, answers.into_iter().take(ANSWERS)))
 }
 
-fn written(design: &Design, answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, csv::Error> {
+fn write_sheet(design: &Design, answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADING)?;
     for (id, row) in answers {

@@ -54,7 +54,7 @@ pub struct GradedAnswer {
 }
 
 impl GradedAnswer {
-    fn of_id(id: String, graded: GradeTarget) -> GradedAnswer {
+    fn from_id(id: String, graded: GradeTarget) -> GradedAnswer {
         let (fixture, method, probe) = (String::new(), String::new(), String::new());
         GradedAnswer { id: Some(id), fixture, point: 1, method, run: 1, probe, answerer: None, answer_n: None, graded }
     }
@@ -102,28 +102,25 @@ impl HumanGrades {
     /// Every fault of the file, each with its line.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<HumanGrades, Problems> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
-        let fault = |error: &csv::Error| {
-            let line = error.position().map_or(1, csv::Position::line);
-            Problem::error(words(error)).help(shape()).at_position(file, usize::try_from(line).unwrap_or(1), 1)
-        };
-        let headings = reader.headers().map_err(|error| Problems(vec![fault(&error)]))?.clone();
-        let columns = columns(file, &headings)?;
+        let headings = reader.headers().map_err(|error| Problems(vec![unreadable(file, &error)]))?.clone();
+        let columns = find_columns(file, &headings)?;
         let (mut human, mut problems) =
             (HumanGrades { file: file.to_owned(), grades: Vec::new() }, Problems::default());
         for record in reader.records() {
             match record {
                 // A sheet that is not filled in yet.
                 Ok(record) if columns.is_blank(&record) => {}
-                Ok(record) => match columns.grade(&record) {
+                Ok(record) => match columns.parse(&record) {
                     Ok(grade) => human.grades.push(grade),
-                    Err((line, message)) => problems.push(human.at(line, message)),
+                    Err((line, message)) => problems.push(human.problem_at(line, message)),
                 },
-                Err(error) => problems.push(fault(&error)),
+                Err(error) => problems.push(unreadable(file, &error)),
             }
         }
         if human.grades.is_empty() && problems.is_empty() {
-            problems
-                .push(human.at(1, word("there are no grades in the file", "文件中没有评分").to_owned()).help(shape()));
+            problems.push(
+                human.problem_at(1, word("there are no grades in the file", "文件中没有评分").to_owned()).help(shape()),
+            );
         }
         problems.0.extend(human.repeated());
         human.ok_or_problems(problems)
@@ -169,12 +166,12 @@ impl HumanGrades {
                     human.grades.push(HumanGrade { subject: grade.subject.at(row), ..grade });
                 }
                 Some((id, None)) => problems.push(
-                    human.at(grade.line, say!("the results have no answer `{id}`", "结果中没有回答 `{id}`")).help(
-                        word(
+                    human
+                        .problem_at(grade.line, say!("the results have no answer `{id}`", "结果中没有回答 `{id}`"))
+                        .help(word(
                             "name the result set that the sheet was written for by --label",
                             "请用 --label 指定该表所对应的结果集",
-                        ),
-                    ),
+                        )),
                 ),
             }
         }
@@ -183,10 +180,10 @@ impl HumanGrades {
 
     /// Takes `METHOD/ANSWERER`, which is what tables call a method with several answerers, for both names.
     pub fn with_answerers(&self, design: &Design) -> HumanGrades {
-        let is_method = |name: &str| design.methods.iter().any(|method| method.name == name);
         let mut human = self.clone();
         for GradedAnswer { method, answerer, .. } in human.grades.iter_mut().map(|grade| &mut grade.subject) {
-            let names = method.rsplit_once('/').filter(|(name, _)| !is_method(method) && is_method(name));
+            let names = method.rsplit_once('/');
+            let names = names.filter(|(name, _)| design.method(method).is_none() && design.method(name).is_some());
             if let Some((name, reader)) = names.map(|(name, reader)| (name.to_owned(), reader.to_owned())) {
                 *method = name;
                 answerer.get_or_insert(reader);
@@ -196,8 +193,14 @@ impl HumanGrades {
     }
 
     /// A fault on a line of the file.
-    pub fn at(&self, line: u64, message: String) -> Problem {
+    pub fn problem_at(&self, line: u64, message: String) -> Problem {
         Problem::error(message).at_position(&self.file, usize::try_from(line).unwrap_or(usize::MAX), 1)
+    }
+
+    /// A name on a line of the file that the results do not have.
+    pub fn unknown_at(&self, line: u64, what: &str, name: &str, known: &[&str]) -> Problem {
+        self.problem_at(line, say!("the results have no {what} `{name}`", "结果中没有 {what} `{name}`"))
+            .help(suggestion(name, known))
     }
 
     /// The same thing graded twice by the same person.
@@ -207,12 +210,11 @@ impl HumanGrades {
         for grade in &self.grades {
             match first.get(&(&grade.subject, grade.rater.as_deref())) {
                 Some(line) => faults.push(
-                    self.at(grade.line, say!("this was graded on line {line} already", "第 {line} 行已评分")).help(
-                        word(
+                    self.problem_at(grade.line, say!("this was graded on line {line} already", "第 {line} 行已评分"))
+                        .help(word(
                             "keep one of them, or say who graded in a column `rater`: several people are averaged",
                             "请保留其一，或用 `rater` 列注明评分人：多人取平均",
-                        ),
-                    ),
+                        )),
                 ),
                 None => drop(first.insert((&grade.subject, grade.rater.as_deref()), grade.line)),
             }
@@ -225,8 +227,14 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
+/// A line that cannot be read.
+fn unreadable(file: &str, error: &csv::Error) -> Problem {
+    let line = error.position().map_or(1, csv::Position::line);
+    Problem::error(describe(error)).help(shape()).at_position(file, usize::try_from(line).unwrap_or(1), 1)
+}
+
 /// The reader's own words carry the position, which is reported already.
-fn words(error: &csv::Error) -> String {
+fn describe(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Utf8 { .. } => word("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned(),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -241,49 +249,49 @@ fn words(error: &csv::Error) -> String {
 
 struct ColumnIndices(BTreeMap<&'static str, usize>);
 
-fn columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Problems> {
+fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Problems> {
     let mut found = BTreeMap::new();
     let mut problems = Problems::default();
-    let mut fault = |message: String, help: String| {
-        problems.push(Problem::error(message).help(help).at_position(file, 1, 1));
-    };
-    let is_known = |heading: &str| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name));
-    if !headings.iter().any(is_known) {
+    if !headings.iter().any(|heading| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name))) {
         let what = if headings.iter().all(str::is_empty) {
             word("has no heading", "没有标题行")
         } else {
             word("has none of the columns expected", "没有任何应有的列")
         };
-        fault(say!("the file {what}", "文件{what}"), shape().to_owned());
+        problems.push(heading_fault(file, say!("the file {what}", "文件{what}"), shape()));
         return Err(problems);
     }
     for (index, heading) in headings.iter().enumerate() {
         match COLUMNS.into_iter().find(|name| heading.eq_ignore_ascii_case(name)) {
             Some(name) if found.insert(name, index).is_some() => {
-                fault(
-                    say!("there are two columns `{name}`", "有两列 `{name}`"),
-                    word("leave one of them out", "请去掉其一").to_owned(),
-                );
+                let message = say!("there are two columns `{name}`", "有两列 `{name}`");
+                problems.push(heading_fault(file, message, word("leave one of them out", "请去掉其一")));
             }
             Some(_) => {}
             None if IGNORED.iter().any(|name| heading.eq_ignore_ascii_case(name)) => {}
-            None => fault(say!("unknown column `{heading}`", "未知的列 `{heading}`"), suggestion(heading, &COLUMNS)),
+            None => {
+                let message = say!("unknown column `{heading}`", "未知的列 `{heading}`");
+                problems.push(heading_fault(file, message, suggestion(heading, &COLUMNS)));
+            }
         }
     }
     let is_blind = found.contains_key("id");
     let needed = NEEDED.into_iter().filter(|name| !is_blind || *name == "score");
     let missing: Vec<&str> = needed.filter(|name| !found.contains_key(name)).collect();
     if !missing.is_empty() {
-        fault(say!("the heading lacks {}", "标题行缺少 {}", list(missing)), shape().to_owned());
+        let message = say!("the heading lacks {}", "标题行缺少 {}", list(missing));
+        problems.push(heading_fault(file, message, shape()));
     }
     if !found.contains_key("criterion") && !found.contains_key("dimension") {
-        fault(
-            word("the heading has neither `criterion` nor `dimension`", "标题行既没有 `criterion` 也没有 `dimension`")
-                .to_owned(),
-            shape().to_owned(),
-        );
+        let message =
+            word("the heading has neither `criterion` nor `dimension`", "标题行既没有 `criterion` 也没有 `dimension`");
+        problems.push(heading_fault(file, message.to_owned(), shape()));
     }
     if problems.is_empty() { Ok(ColumnIndices(found)) } else { Err(problems) }
+}
+
+fn heading_fault(file: &str, message: String, help: impl Into<String>) -> Problem {
+    Problem::error(message).help(help).at_position(file, 1, 1)
 }
 
 impl ColumnIndices {
@@ -296,15 +304,13 @@ impl ColumnIndices {
         self.0.contains_key("id") && self.field(record, "score").is_none()
     }
 
-    fn grade(&self, record: &csv::StringRecord) -> Result<HumanGrade, (u64, String)> {
+    fn parse(&self, record: &csv::StringRecord) -> Result<HumanGrade, (u64, String)> {
         let line = record.position().map_or(1, csv::Position::line);
-        self.read(record, line).map_err(|message| (line, message))
+        self.parse_fields(record, line).map_err(|message| (line, message))
     }
 
-    fn read(&self, record: &csv::StringRecord, line: u64) -> Result<HumanGrade, String> {
-        let text = |name: &str| self.field(record, name).map(str::to_owned);
-        let needed = |name: &str| text(name).ok_or_else(|| say!("`{name}` is empty", "`{name}` 为空"));
-        let graded = match (text("criterion"), text("dimension")) {
+    fn parse_fields(&self, record: &csv::StringRecord, line: u64) -> Result<HumanGrade, String> {
+        let graded = match (self.text(record, "criterion"), self.text(record, "dimension")) {
             (Some(criterion), _) => GradeTarget::Criterion(criterion),
             (None, Some(dimension)) => GradeTarget::Dimension(dimension),
             (None, None) => {
@@ -313,33 +319,42 @@ impl ColumnIndices {
                 );
             }
         };
-        if let Some(id) = text("id") {
-            let (rater, score) = (text("rater"), score(&needed("score")?)?);
-            return Ok(HumanGrade { line, subject: GradedAnswer::of_id(id, graded), rater, score });
+        if let Some(id) = self.text(record, "id") {
+            let (rater, score) = (self.text(record, "rater"), parse_score(&self.needed(record, "score")?)?);
+            return Ok(HumanGrade { line, subject: GradedAnswer::from_id(id, graded), rater, score });
         }
         let subject = GradedAnswer {
             id: None,
-            fixture: needed("fixture")?,
-            point: ordinal("point", &needed("point")?)?,
-            method: needed("method")?,
-            run: ordinal("run", &needed("run")?)?,
-            probe: needed("probe")?,
-            answerer: text("answerer"),
-            answer_n: text("answer_n").map(|text| ordinal("answer_n", &text)).transpose()?,
+            fixture: self.needed(record, "fixture")?,
+            point: parse_ordinal("point", &self.needed(record, "point")?)?,
+            method: self.needed(record, "method")?,
+            run: parse_ordinal("run", &self.needed(record, "run")?)?,
+            probe: self.needed(record, "probe")?,
+            answerer: self.text(record, "answerer"),
+            answer_n: self.field(record, "answer_n").map(|text| parse_ordinal("answer_n", text)).transpose()?,
             graded,
         };
-        Ok(HumanGrade { line, subject, rater: text("rater"), score: score(&needed("score")?)? })
+        let (rater, score) = (self.text(record, "rater"), parse_score(&self.needed(record, "score")?)?);
+        Ok(HumanGrade { line, subject, rater, score })
+    }
+
+    fn text(&self, record: &csv::StringRecord, name: &str) -> Option<String> {
+        self.field(record, name).map(str::to_owned)
+    }
+
+    fn needed(&self, record: &csv::StringRecord, name: &str) -> Result<String, String> {
+        self.text(record, name).ok_or_else(|| say!("`{name}` is empty", "`{name}` 为空"))
     }
 }
 
-fn ordinal(name: &str, text: &str) -> Result<u32, String> {
+fn parse_ordinal(name: &str, text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number >= 1);
     number.ok_or_else(|| {
         say!("`{name}` is `{text}`: expected a whole number from 1", "`{name}` 为 `{text}`：应为从 1 起的整数")
     })
 }
 
-fn score(text: &str) -> Result<f64, String> {
+fn parse_score(text: &str) -> Result<f64, String> {
     let (low, high) = SCALE;
     let number = text.parse().ok().filter(|number| (low..=high).contains(number));
     number.ok_or_else(|| {

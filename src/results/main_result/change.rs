@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::results::comparison::compare::{Comparison, MethodComparison};
-use crate::results::comparison::drift::DriftCheck;
+use crate::results::comparison::values::{Comparison, DriftCheck, MethodComparison};
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
 use crate::results::headline::{AnswererAgreement, ConstraintLoss, EditNote, MainChange, MainResult, MethodChange};
@@ -11,13 +10,13 @@ use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
     let answerers: Vec<&str> = manifest.design.answerers.iter().map(|asked| asked.name.as_str()).collect();
-    let compared = |answerer: Option<&str>| ComparedMethods::new(comparison, answerer);
-    let [primary, others @ ..] = answerers.as_slice() else { return compared(None).result(None) };
-    if others.is_empty() {
-        return compared(None).result(None);
-    }
-    let main = compared(Some(primary));
-    let same = others.iter().filter(|other| compared(Some(other)).trend() == main.trend()).count();
+    let (primary, others) = match answerers.as_slice() {
+        [primary, others @ ..] if !others.is_empty() => (primary, others),
+        _ => return ComparedMethods::new(comparison, None).result(None),
+    };
+    let main = ComparedMethods::new(comparison, Some(primary));
+    let trends = others.iter().map(|other| ComparedMethods::new(comparison, Some(other)).trend());
+    let same = trends.filter(|trend| *trend == main.trend()).count();
     main.result(Some(AnswererAgreement { same: same + 1, of: answerers.len() }))
 }
 
@@ -32,9 +31,11 @@ struct ComparedMethods<'c> {
 
 impl<'c> ComparedMethods<'c> {
     fn new(comparison: &'c Comparison, answerer: Option<&str>) -> ComparedMethods<'c> {
-        let is_read = |name: &str| answerer.is_none_or(|answerer| name.ends_with(&format!("/{answerer}")));
-        let methods = comparison.methods.iter().filter(|(name, _)| is_read(name)).collect();
-        ComparedMethods { comparison, methods }
+        let read = comparison
+            .methods
+            .iter()
+            .filter(|(name, _)| answerer.is_none_or(|answerer| name.ends_with(&format!("/{answerer}"))));
+        ComparedMethods { comparison, methods: read.collect() }
     }
 
     fn result(&self, answerers: Option<AnswererAgreement>) -> MainResult {
@@ -49,24 +50,28 @@ impl<'c> ComparedMethods<'c> {
     }
 
     fn trend(&self) -> Trend {
-        let has = |verdict| self.tests().any(|(_, test)| test.verdict == verdict) || self.mean_has(verdict);
         let is_worse_elsewhere = self.methods.iter().any(|(_, compared)| {
             compared.reliability.regressed
                 || compared.dimensions.values().any(is_regressed)
                 || compared.constraints_lost.iter().any(|lost| lost.is_confirmed)
         });
         let is_changed = self.methods.iter().any(|(_, compared)| is_changed(compared));
-        (has(Verdict::Improved), has(Verdict::Regressed) || is_worse_elsewhere, is_changed)
+        let is_worse = self.has_verdict(Verdict::Regressed) || is_worse_elsewhere;
+        (self.has_verdict(Verdict::Improved), is_worse, is_changed)
     }
 
-    fn mean_has(&self, verdict: Verdict) -> bool {
-        self.comparison.primary.is_some_and(|mean| mean.verdict == verdict)
+    /// Whether the deciding test of a method, or that of the mean, has this verdict.
+    fn has_verdict(&self, verdict: Verdict) -> bool {
+        self.tests().any(|(_, test)| test.verdict == verdict)
+            || self.comparison.primary.is_some_and(|mean| mean.verdict == verdict)
     }
 
     /// The test of each method that decides: of `overall`, else of what was needed later.
     fn tests(&self) -> impl Iterator<Item = (&'c String, &'c DifferenceTest)> {
-        let test = |compared: &'c MethodComparison| compared.overall.as_ref().or(compared.needed.as_ref());
-        self.methods.iter().filter_map(move |(name, compared)| Some((*name, test(compared)?)))
+        self.methods.iter().filter_map(|(name, compared)| {
+            let test = compared.overall.as_ref().or(compared.needed.as_ref())?;
+            Some((*name, test))
+        })
     }
 
     fn change(&self, answerers: Option<AnswererAgreement>) -> MainChange {
@@ -79,10 +84,11 @@ impl<'c> ComparedMethods<'c> {
         methods
             .extend(self.tests().filter(|(name, _)| shown.contains(name)).map(|(name, test)| self.method(name, test)));
         methods.sort_by(|a, b| {
-            let rank = |change: &MethodChange| change.verdict != Verdict::Regressed;
-            rank(a).cmp(&rank(b)).then(b.difference.abs().total_cmp(&a.difference.abs()))
+            let [rank_a, rank_b] = [a, b].map(|change| change.verdict != Verdict::Regressed);
+            rank_a.cmp(&rank_b).then(b.difference.abs().total_cmp(&a.difference.abs()))
         });
-        let is_unchanged = |compared: &MethodComparison| compared.has_common_part() && !is_changed(compared);
+        let unchanged =
+            (self.methods.iter()).filter(|(_, compared)| compared.has_common_part() && !is_changed(compared)).count();
         let less_reliable = self.methods.iter().filter(|(_, compared)| compared.reliability.regressed);
         MainChange {
             baseline: self.comparison.baseline.clone(),
@@ -90,7 +96,7 @@ impl<'c> ComparedMethods<'c> {
             less_reliable: less_reliable.map(|(name, _)| (*name).clone()).collect(),
             constraints_lost: self.constraints_lost(),
             no_evidence: changed.iter().filter(|name| methods.iter().all(|shown| shown.method != ***name)).count(),
-            unchanged: self.methods.iter().filter(|(_, compared)| is_unchanged(compared)).count(),
+            unchanged,
             edit: self.edit(&changed),
             drift_unchecked: self.is_drift_unchecked(&methods),
             tokens: self.tokens(&methods),
@@ -117,8 +123,8 @@ impl<'c> ComparedMethods<'c> {
 
     /// The comparisons of the methods that the sentence names.
     fn shown<'s>(&'s self, shown: &'s [MethodChange]) -> impl Iterator<Item = &'c MethodComparison> + 's {
-        let is_shown = |name: &str| shown.iter().any(|shown| shown.method == name);
-        self.methods.iter().filter(move |(name, _)| is_shown(name)).map(|(_, compared)| *compared)
+        let own = self.methods.iter().filter(move |(name, _)| shown.iter().any(|shown| shown.method == **name));
+        own.map(|(_, compared)| *compared)
     }
 
     fn is_drift_unchecked(&self, shown: &[MethodChange]) -> bool {
@@ -134,8 +140,8 @@ impl<'c> ComparedMethods<'c> {
 
     /// The dimensions that regressed of methods whose deciding test did not.
     fn worse_dimensions(&self) -> Vec<MethodChange> {
-        let is_worse = |name: &str| self.tests().any(|(own, test)| own == name && is_regressed(test));
-        let methods = self.methods.iter().filter(|(name, _)| !is_worse(name));
+        let methods =
+            self.methods.iter().filter(|(name, _)| !self.tests().any(|(own, test)| own == *name && is_regressed(test)));
         let dimensions = methods.flat_map(|(name, compared)| {
             let worse = compared.dimensions.iter().filter(|(_, test)| is_regressed(test));
             worse.map(move |(dimension, test)| MethodChange { measure: dimension.clone(), ..self.method(name, test) })
@@ -188,20 +194,21 @@ fn is_regressed(test: &DifferenceTest) -> bool {
 
 /// Whether a method has other answers, grades, recalls or rules than in the baseline.
 fn is_changed(compared: &MethodComparison) -> bool {
-    let is_tested = |test: &DifferenceTest| test.reason != Some(NoEvidenceReason::Unchanged);
     compared.fixtures.tested() > 0
-        || compared.needed.as_ref().is_some_and(is_tested)
+        || compared.needed.as_ref().is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
         || compared.differences.constraints.is_any()
 }
 
 /// The edit of a text: its first line where lines were only removed or only added, else its first place.
 fn text_note(text: &TextEdit) -> EditNote {
-    let lines = |sign: char| {
-        text.diff.iter().filter_map(move |line| line.strip_prefix(sign)).filter(|line| !line.trim().is_empty())
-    };
-    match (lines('-').next(), lines('+').next()) {
+    match (first_line(text, '-'), first_line(text, '+')) {
         (Some(removed), None) => EditNote::Removed(removed.trim().to_owned()),
         (None, Some(added)) => EditNote::Added(added.trim().to_owned()),
         _ => EditNote::Changed(text.places.first().unwrap_or(&text.path).clone()),
     }
+}
+
+/// The first line with this sign that is not blank.
+fn first_line(text: &TextEdit, sign: char) -> Option<&str> {
+    text.diff.iter().filter_map(|line| line.strip_prefix(sign)).find(|line| !line.trim().is_empty())
 }

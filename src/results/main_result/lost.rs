@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::results::comparison::changes::{Flip, ProbeFact};
-use crate::results::comparison::compare::{Comparison, MethodComparison};
+use crate::results::comparison::changes::Flip;
+use crate::results::comparison::values::{Comparison, MethodComparison};
 use crate::results::summary::Summary;
 use crate::results::worst::WorstProbe;
 
@@ -38,7 +38,7 @@ pub fn first_questions(summary: &Summary) -> Vec<QuestionChange> {
 fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
     let mut seen = BTreeSet::new();
     let first = worst.iter().filter(|worst| seen.insert((&worst.fixture, worst.point, &worst.probe)));
-    let question = |worst: &WorstProbe| QuestionChange {
+    let questions = first.map(|worst| QuestionChange {
         method: worst.method.clone(),
         fixture: worst.fixture.clone(),
         point: worst.point,
@@ -46,20 +46,18 @@ fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
         before: None,
         after: worst.score,
         facts: worst.lacking.clone(),
-    };
-    first.map(question).collect()
+    });
+    questions.collect()
 }
 
 fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
-    let flips = || {
-        comparison
-            .methods
-            .iter()
-            .flat_map(|(name, compared)| compared.differences.flipped.iter().map(move |flip| (name, compared, flip)))
-    };
-    let mut worse: Vec<_> = flips().filter(|(.., flip)| flip.after < flip.before).collect();
+    let flips: Vec<(&String, &MethodComparison, &Flip)> = (comparison.methods.iter())
+        .flat_map(|(name, compared)| compared.differences.flipped.iter().map(move |flip| (name, compared, flip)))
+        .collect();
+    let mut worse = flips.clone();
+    worse.retain(|(.., flip)| flip.after < flip.before);
     if worse.is_empty() {
-        worse = flips().collect();
+        worse = flips;
     }
     // stable: equals stay in the order of methods and of the matrix
     worse.sort_by(|(.., a), (.., b)| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
@@ -71,8 +69,7 @@ fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
 fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionChange {
     let differences = &compared.differences;
     let list = if flip.after < flip.before { &differences.facts_lost } else { &differences.facts_gained };
-    let is_own =
-        |fact: &&ProbeFact| (&fact.fixture, fact.point, &fact.probe) == (&flip.fixture, flip.point, &flip.probe);
+    let own = list.iter().filter(|fact| fact.is_of(flip));
     QuestionChange {
         method: method.to_owned(),
         fixture: flip.fixture.clone(),
@@ -80,6 +77,6 @@ fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionC
         probe: flip.probe.clone(),
         before: Some(flip.before),
         after: flip.after,
-        facts: list.iter().filter(is_own).map(|fact| fact.fact.clone()).collect(),
+        facts: own.map(|fact| fact.fact.clone()).collect(),
     }
 }

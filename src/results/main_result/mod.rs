@@ -4,14 +4,14 @@
 //! incomplete set only that it is incomplete.
 
 mod change;
-mod levels;
 mod lost;
 
 pub use lost::{QuestionChange, first_questions};
 
 use super::files::manifest::{Manifest, Outcome};
-use super::headline::{MainResult, MissingCells, NarrowScale};
-use super::summary::Summary;
+use super::headline::{MainLevels, MainResult, MethodLevel, MissingCells, NarrowScale};
+use super::summary::{MethodSummary, Summary};
+use stats::Interval;
 
 /// The share of missing cells above which nothing else is said.
 const MAX_MISSING: f64 = 0.1;
@@ -28,7 +28,7 @@ pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
             MainResult::Unscaled(NarrowScale { difference: summary.scale.difference.unwrap_or_default() })
         }
         None if summary.lexical => MainResult::Sample,
-        None => levels::main_levels(summary, primary),
+        None => main_levels(summary, primary),
     }
 }
 
@@ -38,12 +38,61 @@ fn primary_answerer(manifest: &Manifest) -> Option<&str> {
 }
 
 fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MissingCells> {
-    let counts = || summary.methods.values().map(|method| method.cells);
-    let judged = counts().map(|cells| cells.judged).sum();
-    let failed = counts().map(|cells| cells.failed).sum();
-    let missing: u64 = counts().map(|cells| cells.missing).sum();
+    let methods = &summary.methods;
+    let judged: u64 = methods.values().map(|method| method.cells.judged).sum();
+    let failed: u64 = methods.values().map(|method| method.cells.failed).sum();
+    let missing: u64 = methods.values().map(|method| method.cells.missing).sum();
     let expected = judged + failed + missing;
     let was_stopped = matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted);
     let is_sparse = (failed + missing) as f64 > MAX_MISSING * expected as f64;
     (was_stopped || is_sparse).then_some(MissingCells { judged, failed, expected })
+}
+
+/// A figure of a method, its interval, and how many fixtures it is over.
+type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
+
+/// The first figure of a set that any method has: retention, score, lift.
+fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResult {
+    let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
+    let found = rank_methods(summary, answerer, retention)
+        .map(MainResult::Retention)
+        .or_else(|| rank_methods(summary, answerer, score).map(MainResult::Scores))
+        .or_else(|| rank_methods(summary, answerer, lift).filter(|_| qualifies).map(MainResult::Lift));
+    found.unwrap_or(MainResult::Empty)
+}
+
+fn retention(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
+    method.retention.value.map(|value| (value, method.retention.ci95, method.overall.fixtures))
+}
+
+fn score(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
+    method.overall.median.map(|value| (value, method.overall.ci95, method.overall.fixtures))
+}
+
+fn lift(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
+    let needed = method.needed.as_ref()?;
+    Some((needed.lift?, needed.ci95, needed.fixtures))
+}
+
+fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Option<MainLevels> {
+    let candidates = summary
+        .methods
+        .iter()
+        .filter(|(_, method)| !method.is_anchor() && answerer.is_none_or(|answerer| method.answerer == answerer));
+    let mut levels: Vec<(MethodLevel, usize)> = candidates
+        .filter_map(|(name, method)| {
+            let (value, ci95, fixtures) = figure(method)?;
+            let tokens = method.economy.compression_ratio.map(|removed| 1.0 - removed);
+            Some((MethodLevel { method: name.clone(), value, ci95, tokens }, fixtures))
+        })
+        .collect();
+    // stable: equals stay in the order of the pipeline
+    levels.sort_by(|(a, _), (b, _)| b.value.total_cmp(&a.value));
+    let mut levels = levels.into_iter();
+    let (best, fixtures) = levels.next()?;
+    let (indistinguishable, lower) = levels.map(|(level, _)| level).partition(|level| match (best.ci95, level.ci95) {
+        (Some(best), Some(own)) => own.high() >= best.low(),
+        _ => true,
+    });
+    Some(MainLevels { best, indistinguishable, lower, fixtures })
 }

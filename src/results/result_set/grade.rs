@@ -79,12 +79,14 @@ pub(in crate::results) struct Grade {
 impl Grade {
     /// Whether both say the same: every criterion's points, and the dimensions recorded.
     pub(in crate::results) fn is_graded_like(&self, other: &Grade) -> bool {
-        let sorted = |grade: &Grade| {
-            let mut points = grade.points.clone();
-            points.sort_unstable();
-            points
-        };
-        self.dimensions == other.dimensions && (self.points == other.points || sorted(self) == sorted(other))
+        self.dimensions == other.dimensions
+            && (self.points == other.points || self.sorted_points() == other.sorted_points())
+    }
+
+    fn sorted_points(&self) -> Vec<(u16, u8)> {
+        let mut points = self.points.clone();
+        points.sort_unstable();
+        points
     }
 }
 
@@ -153,7 +155,7 @@ impl MeasuredAnswer {
     }
 
     /// `heading` is that of the row: many rows have the same.
-    pub(in crate::results) fn of<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
+    pub(in crate::results) fn from_row<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
             facts: row.facts.iter().map(MeasuredFact::from_fate).collect(),

@@ -61,9 +61,8 @@ pub(in crate::results) fn overall_level(runs: &VariantRuns) -> ScoreEstimate {
 
 /// The levels of the dimensions measured.
 pub(in crate::results) fn dimension_levels(runs: &VariantRuns) -> ScoreEstimates {
-    let is_measured = |dimension: &Dimension| runs.dimension(*dimension).next().is_some();
-    let of = |dimension: Dimension| (dimension.name().to_owned(), level(runs, runs.dimension(dimension)));
-    Dimension::ALL.into_iter().filter(is_measured).map(of).collect()
+    let measured = Dimension::ALL.into_iter().filter(|dimension| runs.dimension(*dimension).next().is_some());
+    measured.map(|dimension| (dimension.name().to_owned(), level(runs, runs.dimension(dimension)))).collect()
 }
 
 /// `overall` and the dimensions together.

@@ -1,7 +1,480 @@
-//! A result set in memory: its scores by coordinate, and estimates made of them.
+//! A result set in memory: its design, and of each row what statistics need.
 
 pub(super) mod grade;
 pub(super) mod scores;
-pub(super) mod set;
 pub(super) mod selection;
 pub(super) mod level;
+
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use self::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
+use self::scores::Scores;
+use self::selection::Subset;
+use super::files::context_row::{ConstraintRow, ContextFigures};
+use super::files::design::{CriterionWeight, Design, MethodInfo, ModelInfo};
+use super::files::folder::{FolderError, ResultsFolder};
+use super::files::manifest::Manifest;
+use super::files::row::{Row, RowKeys};
+use super::files::rows_file::RowError;
+use crate::action::{Digest, KeyHalf, StageName};
+use crate::judge::Score;
+use crate::probe::ProbeType;
+use base::say;
+
+/// A method with one of its answerers: what a table has a line for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodVariant {
+    /// The method's name; with several answerers `METHOD/ANSWERER`.
+    pub key: String,
+    /// Place in [`Design::methods`].
+    pub method: usize,
+    /// The answerer's name.
+    pub answerer: String,
+}
+
+/// A variant with all that its names stand for in the design.
+#[derive(Clone, Copy)]
+pub(in crate::results) struct VariantRef<'s> {
+    /// Place among the variants of the set.
+    pub place: usize,
+    pub variant: &'s MethodVariant,
+    pub method: &'s MethodInfo,
+    /// `None` where nothing is answered.
+    pub answerer: Option<&'s ModelInfo>,
+}
+
+/// A probe where it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeAt {
+    /// Place in [`Design::fixtures`].
+    pub fixture: usize,
+    /// The compression point, from 1.
+    pub point: u32,
+    /// The probe's id.
+    pub id: String,
+    /// What it tests.
+    pub kind: ProbeType,
+    /// Of the probe and the place at which it is asked.
+    pub digest: Digest,
+    /// Its expected facts, as rows name them.
+    pub facts: Vec<String>,
+}
+
+/// What each distinct action of a variant cost, by stage, sorted by key.
+pub(in crate::results) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
+
+/// A result set: the order of its rows is forgotten.
+#[derive(Clone, Debug)]
+pub struct ResultSet {
+    /// The manifest; times and keys in it are not looked at.
+    pub manifest: Manifest,
+    pub(in crate::results) variants: Vec<MethodVariant>,
+    pub(in crate::results) probes: Vec<ProbeAt>,
+    pub(in crate::results) scores: Scores,
+    pub(in crate::results) grades: Vec<Grade>,
+    /// What was measured of each answer, sorted by place.
+    pub(in crate::results) answers: Vec<MeasuredAnswer>,
+    pub(in crate::results) costs: Vec<Costs>,
+    /// Every compression that replaced something, sorted by place.
+    pub(in crate::results) contexts: Vec<ContextFigures>,
+    /// Every compression of a session with a rule in it that replaced something.
+    pub(in crate::results) constraints: Vec<ConstraintRow>,
+    /// The same set of the answers that are not tested: those with a search, or those without where those with one are.
+    pub(in crate::results) other_book: Option<Box<ResultSet>>,
+    /// The same set of the contexts in which a method kept all that it was to replace, and of the answers from them. `None`
+    /// where there are none.
+    pub(in crate::results) not_compressed: Option<Box<ResultSet>>,
+}
+
+/// Why rows make no result set.
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A row cannot be read.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// A row of something that the manifest does not know.
+    #[error("{}", say!("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again", "`{label}` 有一行提到 {what} `{name}`，而其清单中没有；请重新运行该标签"))]
+    UnknownCell {
+        /// The label.
+        label: String,
+        /// Method, probe, judge.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl From<base::files::FileError> for SetError {
+    fn from(error: base::files::FileError) -> SetError {
+        SetError::Folder(error.into())
+    }
+}
+
+impl ResultSet {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be read, rows that do not belong to the manifest.
+    pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+        let manifest = folder.manifest()?;
+        let rows = folder.rows()?.scored().map(|row| row.map_err(SetError::from));
+        ResultSet::gather(manifest, rows)?.with_compressions(folder)
+    }
+
+    /// With what the same folder has of compressions.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+        let mut constraints = folder.constraints()?;
+        constraints.retain(|row| row.compressed);
+        Ok(ResultSet { constraints, ..self.with_contexts(folder.contexts()?) })
+    }
+
+    /// With the compressions of the same folder; those that replaced nothing, and the answers from them, are in a set of
+    /// their own. Their order is forgotten: sums of the same numbers are then the same.
+    pub(in crate::results) fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+        contexts.sort_by(|a, b| (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run)));
+        let (contexts, not_compressed): (Vec<_>, Vec<_>) = contexts.into_iter().partition(|context| context.compressed);
+        let set = ResultSet { contexts, ..self };
+        if not_compressed.is_empty() { set } else { set.set_apart(not_compressed) }
+    }
+
+    /// Moves the answers from these contexts, in which nothing was compressed, into a set of their own.
+    fn set_apart(self, contexts: Vec<ContextFigures>) -> ResultSet {
+        let places: HashSet<(&str, &str, u32, u32)> =
+            contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect();
+        let (apart, grades): (Vec<_>, Vec<_>) = (self.grades.iter().cloned())
+            .partition(|grade| self.context_of(&grade.at).is_some_and(|context| places.contains(&context)));
+        let (apart_answers, answers): (Vec<_>, Vec<_>) = (self.answers.iter().cloned())
+            .partition(|measured| self.context_of(&measured.at).is_some_and(|context| places.contains(&context)));
+        let other_book = self.other_book.clone().map(|other| Box::new(other.set_apart(contexts.clone())));
+        let own = ResultSet { contexts, other_book: None, ..self.with_answers(apart, apart_answers) };
+        ResultSet { other_book, not_compressed: Some(Box::new(own)), ..self.with_answers(grades, answers) }
+    }
+
+    /// Method, fixture, point and run of the context that an answer is from.
+    fn context_of(&self, at: &AnswerAt) -> Option<(&str, &str, u32, u32)> {
+        let (method, probe) = (self.method(at.variant)?, self.probes.get(at.probe)?);
+        Some((method.name.as_str(), self.fixture_name(probe.fixture)?, probe.point, at.run))
+    }
+
+    /// The same set of other grades and answers, both sorted by place.
+    fn with_answers(&self, grades: Vec<Grade>, answers: Vec<MeasuredAnswer>) -> ResultSet {
+        let scores = Scores::new(self.design(), self.variants.len(), &grades);
+        ResultSet { grades, answers, scores, ..self.clone() }
+    }
+
+    /// The probes of a variant that were judged only where nothing was compressed.
+    pub(in crate::results) fn probes_apart(&self, variant: usize) -> Subset {
+        let apart = self.not_compressed.as_ref().map(|set| set.scores.judged(variant)).unwrap_or_default();
+        &apart - &self.scores.judged(variant)
+    }
+
+    /// Gathers rows, in any order.
+    ///
+    /// # Errors
+    /// The first row that is an error, or does not belong to the manifest.
+    pub fn gather<T>(
+        manifest: Manifest,
+        rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, SetError>>,
+    ) -> Result<ResultSet, SetError> {
+        let design = &manifest.design;
+        let (variants, mut probes) = (variants(design), probes(design));
+        let mut gathered = RowTotals::new(variants.len(), probes.len());
+        let mut other = RowTotals::new(variants.len(), probes.len());
+        let index = DesignIndex::new(&manifest, &variants, &probes);
+        for row in rows {
+            let row = row?;
+            let row = row.borrow();
+            (if design.is_tested(row) { &mut gathered } else { &mut other }).take(&index, row)?;
+        }
+        let gathered = gathered.sorted();
+        probes.iter_mut().zip(&gathered.facts).for_each(|(probe, facts)| probe.facts.clone_from(facts));
+        let other = Some(other.sorted()).filter(|other| !other.grades.is_empty());
+        let other = other.map(|other| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), other));
+        let set = ResultSet::new(manifest, variants, probes, gathered);
+        Ok(ResultSet { other_book: other.map(Box::new), ..set })
+    }
+
+    fn new(manifest: Manifest, variants: Vec<MethodVariant>, probes: Vec<ProbeAt>, totals: RowTotals) -> ResultSet {
+        let RowTotals { grades, answers, costs, .. } = totals;
+        let scores = Scores::new(&manifest.design, variants.len(), &grades);
+        ResultSet {
+            manifest,
+            variants,
+            probes,
+            scores,
+            grades,
+            answers,
+            costs,
+            contexts: Vec::new(),
+            constraints: Vec::new(),
+            other_book: None,
+            not_compressed: None,
+        }
+    }
+
+    /// The design.
+    pub fn design(&self) -> &Design {
+        &self.manifest.design
+    }
+
+    /// All variants, in the order of tables.
+    pub(in crate::results) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
+        self.variants.iter().enumerate().filter_map(|(place, variant)| {
+            Some(VariantRef { place, variant, method: self.method(place)?, answerer: self.answerer(place) })
+        })
+    }
+
+    /// The method of a variant.
+    pub(in crate::results) fn method(&self, variant: usize) -> Option<&MethodInfo> {
+        self.design().methods.get(self.variants.get(variant)?.method)
+    }
+
+    /// Who answers from the contexts of a variant.
+    pub(in crate::results) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
+        let name = &self.variants.get(variant)?.answerer;
+        self.design().answerers.iter().find(|asked| asked.name == *name)
+    }
+
+    /// The name of the fixture in this place of the design.
+    pub(in crate::results) fn fixture_name(&self, place: usize) -> Option<&str> {
+        self.design().fixtures.get(place).map(|fixture| fixture.name.as_str())
+    }
+
+    /// Whether the method of a variant is neither ceiling nor floor.
+    pub(in crate::results) fn is_candidate(&self, variant: usize) -> bool {
+        self.method(variant).is_some_and(|info| !info.is_anchor())
+    }
+
+    /// Whether answers to a probe are expected to have facts.
+    pub(in crate::results) fn is_answerable(&self, probe: usize) -> bool {
+        self.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty())
+    }
+
+    /// The first variant of such a method that `answerer` reads: scores across answerers do not compare.
+    pub(in crate::results) fn variant_of(&self, answerer: &str, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
+        self.variants.iter().position(|variant| {
+            variant.answerer == answerer && self.design().methods.get(variant.method).is_some_and(&is_it)
+        })
+    }
+
+    /// The same without the answers that the token limit cut off; `None` if there is none.
+    pub(in crate::results) fn without_truncated(&self) -> Option<ResultSet> {
+        if !self.answers.iter().any(|answer| answer.truncated) {
+            return None;
+        }
+        let grades = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
+        Some(self.with_answers(grades, self.answers.iter().filter(|answer| !answer.truncated).cloned().collect()))
+    }
+
+    /// The grades of a variant, sorted by place.
+    pub(in crate::results) fn grades(&self, variant: usize) -> &[Grade] {
+        equal_range(&self.grades, |grade| grade.at.variant, variant)
+    }
+
+    /// What was measured of the answers of a variant, sorted by place.
+    pub(in crate::results) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
+        equal_range(&self.answers, |measured| measured.at.variant, variant)
+    }
+}
+
+/// What rows add up to.
+struct RowTotals {
+    grades: Vec<Grade>,
+    answers: Vec<MeasuredAnswer>,
+    headings: HashSet<Arc<str>>,
+    /// By variant.
+    costs: Vec<Costs>,
+    /// By probe: its expected facts.
+    facts: Vec<Vec<String>>,
+}
+
+impl RowTotals {
+    fn new(variants: usize, probes: usize) -> RowTotals {
+        RowTotals {
+            grades: Vec::new(),
+            answers: Vec::new(),
+            headings: HashSet::new(),
+            costs: vec![Costs::new(); variants],
+            facts: vec![Vec::new(); probes],
+        }
+    }
+
+    fn take<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
+        let (at, judge) = index.place(row)?;
+        self.grades.push(index.grade(at, judge, row));
+        // the grades of an answer mostly come together, and each says the same of it
+        if self.answers.last().is_none_or(|last| last.at != at) {
+            let heading = row.heading.as_deref().map(|heading| self.intern(heading));
+            self.answers.push(MeasuredAnswer::from_row(at, row, heading));
+        }
+        if let Some(costs) = self.costs.get_mut(at.variant) {
+            let steps = row.open_book.iter().flat_map(|open| &open.steps);
+            let steps = steps.map(|step| (StageName::Answer, step.key, step.usd));
+            let last = [
+                (StageName::Compress, row.keys.compress, row.usd.compress),
+                (StageName::Answer, row.keys.answer, row.usd.answer),
+                (StageName::Judge, row.keys.judge, row.usd.judge),
+            ];
+            for (stage, key, usd) in steps.chain(last) {
+                let (known, key) = (costs.entry(stage).or_default(), key.half());
+                // so do the rows that stand on one action
+                if known.last().is_none_or(|(last, _)| *last != key) {
+                    known.push((key, usd));
+                }
+            }
+        }
+        if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
+            *facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();
+        }
+        Ok(())
+    }
+
+    /// One copy of a heading serves all rows.
+    fn intern(&mut self, heading: &str) -> Arc<str> {
+        if let Some(known) = self.headings.get(heading) {
+            return known.clone();
+        }
+        let new: Arc<str> = heading.into();
+        self.headings.insert(new.clone());
+        new
+    }
+
+    /// Each list in its order, each answer and each action once.
+    fn sorted(mut self) -> RowTotals {
+        self.grades.sort_unstable_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+        self.answers.sort_unstable_by_key(|measured| measured.at);
+        self.answers.dedup_by_key(|measured| measured.at);
+        for actions in self.costs.iter_mut().flat_map(BTreeMap::values_mut) {
+            actions.sort_by_key(|(key, _)| *key);
+            actions.dedup_by_key(|(key, _)| *key);
+        }
+        self
+    }
+}
+
+/// What decides the answers of each variant of a design, by its key: the same however often and under which label or name
+/// it is run, and whatever the other methods are.
+pub fn variant_designs(design: &Design) -> BTreeMap<String, Digest> {
+    let all = variants(design).into_iter().filter_map(|variant| {
+        let method = design.methods.get(variant.method)?;
+        let model = method.model.as_ref().map(unnamed);
+        let method = MethodInfo { name: String::new(), readers: Vec::new(), model, ..method.clone() };
+        let answerer = design.answerers.iter().find(|answerer| answerer.name == variant.answerer).map(unnamed);
+        Some((variant.key, Digest::of_json(&(method, answerer, &design.focus_topic))))
+    });
+    all.collect()
+}
+
+/// A model without what decides no answer.
+fn unnamed(asked: &ModelInfo) -> ModelInfo {
+    ModelInfo { name: String::new(), prompt_path: None, cached_price_ratio: None, ..asked.clone() }
+}
+
+fn variants(design: &Design) -> Vec<MethodVariant> {
+    let several = design.answerers.len() > 1;
+    let mut variants = Vec::new();
+    for (method, info) in design.methods.iter().enumerate() {
+        if info.readers.is_empty() {
+            variants.push(MethodVariant { key: info.name.clone(), method, answerer: String::new() });
+        }
+        variants.extend(info.readers.iter().map(|answerer| MethodVariant {
+            key: if several { format!("{}/{answerer}", info.name) } else { info.name.clone() },
+            method,
+            answerer: answerer.clone(),
+        }));
+    }
+    variants
+}
+
+fn probes(design: &Design) -> Vec<ProbeAt> {
+    let fixtures = design.fixtures.iter().enumerate();
+    let probes = fixtures.flat_map(|(fixture, info)| info.probes.iter().map(move |probe| (fixture, probe)));
+    let probes = probes.map(|(fixture, probe)| ProbeAt {
+        fixture,
+        point: probe.point,
+        id: probe.id.clone(),
+        kind: probe.kind,
+        digest: probe.digest,
+        facts: Vec::new(),
+    });
+    probes.collect()
+}
+
+struct DesignIndex<'m> {
+    label: &'m str,
+    variants: HashMap<(&'m str, &'m str), usize>,
+    probes: HashMap<(&'m str, u32, &'m str), usize>,
+    judges: HashMap<&'m str, usize>,
+    criteria: &'m [CriterionWeight],
+}
+
+impl<'m> DesignIndex<'m> {
+    fn new(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
+        let design = &manifest.design;
+        let variants = variants.iter().enumerate().filter_map(|(ix, variant)| {
+            Some(((design.methods.get(variant.method)?.name.as_str(), variant.answerer.as_str()), ix))
+        });
+        let probes = probes.iter().enumerate().filter_map(|(ix, probe)| {
+            Some(((design.fixtures.get(probe.fixture)?.name.as_str(), probe.point, probe.id.as_str()), ix))
+        });
+        DesignIndex {
+            label: &manifest.label,
+            variants: variants.collect(),
+            probes: probes.collect(),
+            judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
+            criteria: &design.rubric.criteria,
+        }
+    }
+
+    fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
+        let Some(variant) = self.variants.get(&(row.method.as_str(), row.closed_answerer())).copied() else {
+            return Err(self.unknown("method and answerer", format!("{}/{}", row.method, row.answerer)));
+        };
+        let Some(probe) = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str())).copied() else {
+            return Err(self.unknown("probe", format!("{} · {} · {}", row.fixture, row.point, row.probe)));
+        };
+        let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
+            return Err(self.unknown("judge", row.judge.clone()));
+        };
+        Ok((AnswerAt { variant, probe, run: row.run, answer_n: row.answer_n }, judge))
+    }
+
+    fn unknown(&self, what: &'static str, name: String) -> SetError {
+        SetError::UnknownCell { label: self.label.to_owned(), what, name }
+    }
+
+    fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {
+        let RowKeys { compress, answer, judge: judgement } = row.keys;
+        Grade {
+            at,
+            judge_n: row.judge_n,
+            judge,
+            dimensions: ByDimension::new(|dimension| {
+                row.dimensions.get(&dimension).and_then(|score| Score::new(*score)).map(Score::value)
+            }),
+            points: self.points(row),
+            keys: [compress, answer, judgement].map(|key| key.half()),
+            truncated: row.truncated,
+        }
+    }
+
+    /// The points of the criteria, by their places in the rubric. Rows mostly keep its order: each is looked for from
+    /// the one before it.
+    fn points<T>(&self, row: &Row<T>) -> Vec<(u16, u8)> {
+        let mut known = self.criteria.iter().zip(0u16..).cycle();
+        let mut points = Vec::with_capacity(row.criteria.len());
+        for scored in &row.criteria {
+            let found = known.by_ref().take(self.criteria.len()).find(|(known, _)| known.id == scored.criterion);
+            points.extend(found.map(|(_, place)| (place, scored.points())));
+        }
+        points
+    }
+}

@@ -39,14 +39,10 @@ impl Scores {
         let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
         let probes = fixture_of.len();
         let grid = Grid::new(&graded, variants, probes, design.runs.compress as usize);
-        let measured = |probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d)));
-        Scores {
-            measures: (0..probes).map(measured).collect(),
-            grid,
-            graded,
-            distinct_runs: distinct_runs(grades, variants, probes),
-            fixture_of,
-        }
+        let measures = (0..probes)
+            .map(|probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d))))
+            .collect();
+        Scores { measures, grid, graded, distinct_runs: distinct_runs(grades, variants, probes), fixture_of }
     }
 
     /// How many runs there should be.
@@ -71,8 +67,7 @@ impl Scores {
 
     /// All probes of a fixture.
     pub(in crate::results) fn span(&self, fixture: usize) -> Range<usize> {
-        let until = |fixture: usize| self.fixture_of.partition_point(|of| *of < fixture);
-        until(fixture)..until(fixture + 1)
+        self.fixture_of.partition_point(|of| *of < fixture)..self.fixture_of.partition_point(|of| *of <= fixture)
     }
 
     /// Whether a probe measures a dimension, whoever answers.
@@ -93,13 +88,13 @@ impl Scores {
 
 /// One score an answer and judgement: of a panel the medians, criterion by criterion, weighted anew.
 fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<AnswerScores> {
-    let same = |a: &Grade, b: &Grade| (a.at, a.judge_n) == (b.at, b.judge_n);
-    let merge = |panel: &[Grade]| -> Option<AnswerScores> {
+    let panels = grades.chunk_by(|a, b| (a.at, a.judge_n) == (b.at, b.judge_n));
+    let merged = panels.filter_map(|panel| {
         let first = panel.first()?;
         let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
         Some(AnswerScores { at: first.at, dimensions })
-    };
-    grades.chunk_by(same).filter_map(merge).collect()
+    });
+    merged.collect()
 }
 
 fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
@@ -111,9 +106,9 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
         .filter_map(|(criterion, points)| Some((criteria.get(usize::from(*criterion))?, stats::median(points)?)))
         .collect();
     ByDimension::new(|dimension| {
-        let own = || medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
-        let weights: f64 = own().map(|(criterion, _)| criterion.weight).sum();
-        let total: f64 = own().map(|(criterion, median)| criterion.weight * median).sum();
+        let own = medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
+        let weights: f64 = own.clone().map(|(criterion, _)| criterion.weight).sum();
+        let total: f64 = own.map(|(criterion, median)| criterion.weight * median).sum();
         (weights > 0.0).then(|| total / weights)
     })
 }
@@ -132,10 +127,9 @@ struct Grid {
 
 impl Grid {
     fn new(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
-        let is_measured = |dimension| graded.iter().any(|graded| graded.dimensions.get(dimension).is_some());
         let mut measured = 0;
         let places = Dimension::ALL.map(|dimension| {
-            is_measured(dimension).then(|| {
+            graded.iter().any(|graded| graded.dimensions.get(dimension).is_some()).then(|| {
                 measured += 1;
                 measured - 1
             })
@@ -175,8 +169,9 @@ fn distinct_runs(grades: &[Grade], variants: usize, probes: usize) -> Vec<Vec<us
     let mut counts = vec![vec![0; probes]; variants];
     for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
         let Some(at) = runs.first().map(|first| first.at) else { continue };
-        let keys = |run: &[Grade]| -> Vec<[KeyHalf; 3]> { run.iter().map(|grade| grade.keys).collect() };
-        let distinct: BTreeSet<_> = runs.chunk_by(|a, b| a.at.run == b.at.run).map(keys).collect();
+        let by_run = runs.chunk_by(|a, b| a.at.run == b.at.run);
+        let distinct: BTreeSet<Vec<[KeyHalf; 3]>> =
+            by_run.map(|run| run.iter().map(|grade| grade.keys).collect()).collect();
         if let Some(count) = counts.get_mut(at.variant).and_then(|counts| counts.get_mut(at.probe)) {
             *count = distinct.len();
         }

@@ -31,6 +31,14 @@ struct FixtureProbes {
     lost: Vec<usize>,
 }
 
+impl FixtureProbes {
+    /// The dimensions that any of the kept probes measures.
+    fn measured(&self, scores: &Scores) -> BTreeSet<Dimension> {
+        let all = Dimension::ALL.into_iter();
+        all.filter(|dimension| self.kept.iter().any(|probe| scores.measures(*probe, *dimension))).collect()
+    }
+}
+
 /// What the runs of one variant give on one fixture.
 pub(in crate::results) struct FixtureRuns {
     pub fixture: usize,
@@ -52,17 +60,14 @@ impl<'s> Selection<'s> {
         excluded: &BTreeSet<Dimension>,
     ) -> Selection<'s> {
         let places: BTreeSet<usize> = kept.iter().filter_map(|probe| scores.fixture_of(*probe)).collect();
-        let probes = |fixture: usize| FixtureProbes {
+        let fixtures = places.into_iter().map(|fixture| FixtureProbes {
             fixture,
             kept: kept.range(scores.span(fixture)).copied().collect(),
             lost: due.range(scores.span(fixture)).filter(|probe| !kept.contains(probe)).copied().collect(),
-        };
-        let fixtures: Vec<FixtureProbes> = places.into_iter().map(probes).collect();
-        let dimensions = |probes: &FixtureProbes| -> BTreeSet<Dimension> {
-            let measured = |d: &Dimension| probes.kept.iter().any(|probe| scores.measures(*probe, *d));
-            Dimension::ALL.into_iter().filter(measured).filter(|d| !excluded.contains(d)).collect()
-        };
-        let overall = fixtures.iter().map(dimensions).reduce(|common, own| &common & &own).unwrap_or_default();
+        });
+        let fixtures: Vec<FixtureProbes> = fixtures.collect();
+        let dimensions = fixtures.iter().map(|probes| &probes.measured(scores) - excluded);
+        let overall = dimensions.reduce(|common, own| &common & &own).unwrap_or_default();
         Selection { scores, overall, kept, due, excluded: excluded.clone(), fixtures }
     }
 
@@ -108,18 +113,24 @@ impl<'s> Selection<'s> {
     /// The run values of one dimension on one fixture, over the probes kept. A probe that was due and that the variant has
     /// no score for counts among the missing cells, if it measures this dimension. `None` where nothing was measured.
     fn dimension(&self, probes: &FixtureProbes, variant: usize, dimension: Dimension) -> Option<RunValues> {
-        let by_run = |probe: &usize| {
-            let measures = self.scores.measures(*probe, dimension);
-            measures.then(|| self.scores.by_run(variant, *probe, dimension))
-        };
-        let is_scored = |by_run: &&[Option<f64>]| by_run.iter().any(Option::is_some);
-        let mut table: Vec<&[Option<f64>]> = probes.kept.iter().filter_map(by_run).collect();
-        if !table.iter().any(is_scored) {
+        let mut table = self.table(&probes.kept, variant, dimension);
+        if !table.iter().any(|by_run| is_scored(by_run)) {
             return None;
         }
-        table.extend(probes.lost.iter().filter_map(by_run).filter(|by_run| !is_scored(by_run)));
+        let lost = self.table(&probes.lost, variant, dimension);
+        table.extend(lost.into_iter().filter(|by_run| !is_scored(by_run)));
         Some(stats::run_values(&table))
     }
+
+    /// The scores of the runs of those probes that measure a dimension.
+    fn table(&self, probes: &[usize], variant: usize, dimension: Dimension) -> Vec<&'s [Option<f64>]> {
+        let measuring = probes.iter().filter(|probe| self.scores.measures(**probe, dimension));
+        measuring.map(|probe| self.scores.by_run(variant, *probe, dimension)).collect()
+    }
+}
+
+fn is_scored(by_run: &[Option<f64>]) -> bool {
+    by_run.iter().any(Option::is_some)
 }
 
 /// What the runs of one variant give on the fixtures of a selection.

@@ -80,10 +80,10 @@ pub(super) async fn poll(
         Some(BatchEnding::Refused(why)) => {
             let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
             let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
-            let line = |line: &BatchLine| {
-                (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone())))
-            };
-            let outcomes = tracked.batch.intent.lines.iter().map(line).collect();
+            let lines = tracked.batch.intent.lines.iter();
+            let outcomes = lines
+                .map(|line| (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone()))))
+                .collect();
             close(executor, &client, tracked, &status, outcomes).await.map(Some)
         }
         Some(BatchEnding::Done) => collect(executor, &client, tracked, &status).await,
@@ -196,11 +196,11 @@ async fn close(
 
 /// Records the outcome of all lines.
 async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
-    let line = |line: &BatchLine| {
+    let lines = intent.lines.iter().filter_map(|line| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
         Some(ClosedLine { key: line.key, attempt, outcome, charge })
-    };
-    let lines = intent.lines.iter().filter_map(line).collect();
+    });
+    let lines = lines.collect();
     let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
     JournalRecord::Closed(&closed).write(store).await
 }
@@ -229,15 +229,14 @@ impl<'c> Collector<'c> {
     /// Stores some results side by side: each waits for the disk. Of several for one line the first counts; what was
     /// not submitted is left out.
     async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
-        let mut batch = Vec::new();
+        let mut batch: Vec<(&BatchLine, BatchReply)> = Vec::new();
         for BatchResult { id, reply } in results {
             let line = id.parse::<LineName>().ok().filter(|name| name.nonce == self.intent.nonce);
             let line = line.and_then(|name| self.lines.get(&name.key).filter(|line| line.attempt == name.attempt));
-            let is_new = |line: &&&BatchLine| {
-                !outcomes.contains_key(&line.key)
-                    && batch.iter().all(|(other, _): &(&BatchLine, _)| other.key != line.key)
-            };
-            match line.filter(is_new) {
+            let line = line.filter(|line| {
+                !outcomes.contains_key(&line.key) && batch.iter().all(|(other, _)| other.key != line.key)
+            });
+            match line {
                 Some(line) => batch.push((*line, reply)),
                 None => tracing::warn!(id, "a result line is not of this batch, or is there twice"),
             }
@@ -271,8 +270,8 @@ impl<'c> Collector<'c> {
 
     /// A usable output that came later than the batch.
     fn stored_since(&self, line: &BatchLine) -> Option<Record> {
-        let is_newer = |record: &Record| record.is_usable() && record.created >= self.intent.created;
-        self.store.find(&line.key).filter(is_newer)
+        let record = self.store.find(&line.key)?;
+        (record.is_usable() && record.created >= self.intent.created).then_some(record)
     }
 
     async fn store_line(&self, line: &BatchLine, reply: BatchReply) -> Result<LineResult, CacheError> {

@@ -1,16 +1,448 @@
-//! The batch lane of a run: which requests are put into batches, when a batch is closed and submitted, and what becomes
-//! of its lines.
+//! The batch lane of a run: which requests go into batches, and what a run does while they are out. `submit` creates batches
+//! at vendors, and `collect` polls them and stores their results.
 //!
-//! `lane` decides; the event loop calls it when no task is ready and none is in flight. `submit`
-//! creates batches at vendors, and `collect` polls them and stores their results. Each step is in the journal of the cache before the next is taken, so a
-//! process that is killed between any two of them leaves a batch that the next one continues with. Batches of earlier
-//! processes and of this one are treated alike.
+//! The event loop offers each stale task once its turn has come (`take`), and calls `advance` when nothing is ready and
+//! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix allows,
+//! and the loop stands still while open batches are polled; in a run that does not wait, for one turn.
+//!
+//! A batch validates a request only while it works on it, hours later. So the first request of each shape goes live, and
+//! those like it are pending until it was accepted. A request that a batch did not get to goes into the next one; one whose
+//! reply breaks its contract goes live instead, because another batch would take another day. Cases of self-tests go live,
+//! because cells wait for their verdict.
+//!
+//! Each step is in the journal of the cache before the next is taken, so a process that is killed between any two of them
+//! leaves a batch that the next one continues with. Batches of earlier processes and of this one are treated alike.
+//!
+//! Limits: a batch has requests to one model; its results are read when it has ended, all at once; and what it may cost
+//! stays reserved until then.
 
-mod batch_creation_lock;
 mod collect;
-mod lane;
 mod submit;
 mod tracked;
 
-pub(super) use lane::{BatchLane, Step};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::action::{ActionKey, StageName};
+use crate::entries::{Journal, LineOutcome, Refresh};
+use crate::plan::Action;
+use crate::scheduler::breakers::CircuitBreakers;
+use crate::scheduler::budget::BudgetReached;
+use crate::scheduler::event::SkipReason;
+use crate::scheduler::execute::{ExecutionError, Executor};
+use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
+use base::locale::word;
+use base::say;
+use collect::{LineResult, Outcomes};
+use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
+use store::cache::{CacheError, EntryStatus, Lookup};
+use submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
 pub(super) use tracked::{EndedLine, LineEnd};
+use tracked::{PollTimes, Tracked};
+
+/// What the event loop does next.
+pub(super) enum Step {
+    /// These wait no longer.
+    Ended(Vec<EndedLine>),
+    /// Nothing more can be done in this run: these have no output.
+    Idle(Vec<(Action, SkipReason)>),
+}
+
+/// What requests have in common that are accepted or refused alike. One goes live before others of its kind are
+/// batched: a batch validates its requests only while it works on them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Shape {
+    stage: StageName,
+    provider: ProviderName,
+    model: ModelName,
+    operation: Operation,
+    settings: String,
+    has_schema: bool,
+}
+
+impl Shape {
+    fn from_action(action: &Action) -> Option<Shape> {
+        let request = action.request()?;
+        Some(Shape {
+            stage: action.task.stage(),
+            provider: request.provider.clone(),
+            model: request.model.clone(),
+            operation: request.operation,
+            settings: format!("{:?}", request.settings),
+            has_schema: request.schema.is_some(),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShapeTest {
+    /// The live request with this action.
+    UnderWay(ActionKey),
+    Accepted,
+}
+
+/// Whether an action grades a case of a self-test.
+fn is_case(action: &Action) -> bool {
+    action.task.stage() == StageName::Selftest
+}
+
+/// The batches of a run, and the actions that wait for them.
+pub(super) struct BatchLane<'r, 'e> {
+    executor: &'r Executor<'e>,
+    options: BatchOptions,
+    /// What the run refreshes: noted in what it submits.
+    refresh: &'r Refresh,
+    is_offline: bool,
+    /// The matrix is left alone: what is outside of it is waited for.
+    is_all_live: bool,
+    open: Vec<Tracked>,
+    /// Actions of open batches: asked by nothing else.
+    held: HashSet<ActionKey>,
+    /// Attempts that came to nothing, of this and earlier processes.
+    attempts: HashMap<ActionKey, u8>,
+    /// Actions in open batches that this run waits for.
+    waiting: HashMap<ActionKey, Action>,
+    /// Actions to be submitted.
+    pending: Vec<Action>,
+    shapes: HashMap<Shape, ShapeTest>,
+    /// Actions that go live now.
+    live: HashSet<ActionKey>,
+    is_live_only: bool,
+    reached: Option<BudgetReached>,
+    submitted_requests: u64,
+    polls: u32,
+    waiting_since: Option<Instant>,
+}
+
+impl<'r, 'e> BatchLane<'r, 'e> {
+    /// Continues with the batches that the journal has open.
+    pub(super) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> BatchLane<'r, 'e> {
+        BatchLane {
+            executor,
+            options: options.batches.clone(),
+            refresh: &options.refresh,
+            is_offline: options.offline,
+            is_all_live: options.without_cells,
+            open: Vec::new(),
+            held: HashSet::new(),
+            attempts: HashMap::new(),
+            waiting: HashMap::new(),
+            pending: Vec::new(),
+            shapes: HashMap::new(),
+            live: HashSet::new(),
+            is_live_only: false,
+            reached: None,
+            submitted_requests: 0,
+            polls: 0,
+            waiting_since: None,
+        }
+    }
+
+    /// Reads the journal. What open batches may cost counts against the budget of this run.
+    pub(super) async fn open(&mut self) -> Result<(), CacheError> {
+        let journal = Journal::read(self.executor.store)?;
+        self.held = journal.held();
+        self.attempts = journal.attempts();
+        let budget = self.executor.budget;
+        self.open.extend(journal.open.into_iter().map(|batch| {
+            let reserved = budget.reserve_unconditionally(batch.intent.reserved());
+            Tracked::new(batch, vec![reserved])
+        }));
+        Ok(())
+    }
+
+    /// Whether a cell waits for the batch that holds its action.
+    pub(super) fn waits_for(&self, action: &Action) -> bool {
+        !is_case(action) && self.held.contains(&action.key) && !self.is_offline
+    }
+
+    /// Whether a case is left alone because its action is held: two judges may ask the same model alike. No cell waits
+    /// for it: this run has no verdict then.
+    pub(super) fn excludes(&self, action: &Action) -> bool {
+        is_case(action) && self.held.contains(&action.key)
+    }
+
+    /// Takes an action whose request goes into a batch, or that is held. Returns one that goes live.
+    pub(super) fn take(&mut self, action: Action) -> Option<Action> {
+        if self.waits_for(&action) {
+            self.waiting.insert(action.key, action);
+            return None;
+        }
+        if self.is_all_live || !self.is_batched(&action) {
+            return Some(action);
+        }
+        self.pending.push(action);
+        None
+    }
+
+    /// Whether the request of an action is to be put into a batch.
+    fn is_batched(&mut self, action: &Action) -> bool {
+        let key = action.key;
+        let lane = action.request().map(|request| request.lane);
+        if is_case(action) || lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
+            return false;
+        }
+        // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
+        let record = self.executor.store.find(&key);
+        if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
+            return false;
+        }
+        let Some(shape) = Shape::from_action(action) else { return false };
+        if self.shapes.contains_key(&shape) {
+            return true;
+        }
+        self.shapes.insert(shape, ShapeTest::UnderWay(key));
+        false
+    }
+
+    /// A live request ended: if it was the first of its kind, the others follow it or try again.
+    pub(super) fn note_live(&mut self, action: &Action, has_output: bool) {
+        let Some(shape) = Shape::from_action(action) else { return };
+        if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
+            return;
+        }
+        match has_output {
+            true => self.shapes.insert(shape, ShapeTest::Accepted),
+            false => self.shapes.remove(&shape),
+        };
+    }
+
+    /// The actions of open batches.
+    pub(super) fn held(&self) -> &HashSet<ActionKey> {
+        &self.held
+    }
+
+    /// Says what came of batches.
+    pub(super) fn report(&self, outcome: &mut RunOutcome) {
+        let notes = self.open.iter().map(|tracked| OpenBatchNote {
+            nonce: tracked.batch.intent.nonce.to_string(),
+            lines: tracked.batch.intent.lines.len(),
+            note: tracked.note.clone(),
+        });
+        outcome.batches = notes.collect();
+        outcome.budget = outcome.budget.or(self.reached);
+    }
+
+    /// Requests that this run has submitted.
+    pub(super) fn submitted_requests(&self) -> u64 {
+        self.submitted_requests
+    }
+
+    /// Goes on where nothing is ready and nothing is under way: polls, submits, and waits if the run does.
+    pub(super) async fn advance(
+        &mut self,
+        mut stop: watch::Receiver<StopRequest>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Step, CacheError> {
+        let untested = self.take_untested();
+        if !untested.is_empty() {
+            return Ok(Step::Ended(untested));
+        }
+        loop {
+            if self.is_offline || *stop.borrow() >= StopRequest::Drain {
+                return Ok(self.idle(if self.is_offline { SkipReason::Offline } else { SkipReason::Interrupted }));
+            }
+            let mut ended = self.poll_all(&stop, breakers).await?;
+            ended.extend(self.submit_pending(&stop, breakers).await?);
+            ended.extend(self.keep_deadline().await);
+            if !ended.is_empty() {
+                self.polls = 0;
+                return Ok(self.ended(ended));
+            }
+            if !self.options.wait || self.open.iter().all(|tracked| tracked.is_stuck) {
+                return Ok(self.idle(SkipReason::Submitted));
+            }
+            let wait = self.poll_times().wait(self.polls);
+            self.polls += 1;
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                Ok(()) = stop.changed() => {}
+            }
+        }
+    }
+
+    /// Tasks whose kind of request no live one has tried yet: they are begun again, and the first of them goes live.
+    fn take_untested(&mut self) -> Vec<EndedLine> {
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let (tested, untested): (Vec<_>, Vec<_>) = pending.partition(|action| {
+            Shape::from_action(action).is_some_and(|shape| self.shapes.get(&shape) == Some(&ShapeTest::Accepted))
+        });
+        self.pending = tested;
+        untested.into_iter().map(|action| EndedLine { action, end: LineEnd::Again { live: false } }).collect()
+    }
+
+    /// These wait no longer. Some are begun again, live if their batch has shown that they must.
+    fn ended(&mut self, lines: Vec<EndedLine>) -> Step {
+        let must_go_live = lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true }));
+        self.live.extend(must_go_live.map(|line| line.action.key));
+        Step::Ended(lines)
+    }
+
+    /// Everything that waits ends without an output: in a batch, or not submitted.
+    fn idle(&mut self, reason: SkipReason) -> Step {
+        let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
+        let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
+        let submitted = self.waiting.drain().map(|(_, action)| (action, reason));
+        let pending = self.pending.drain(..).map(|action| (action, unsent));
+        Step::Idle(submitted.chain(pending).collect())
+    }
+
+    fn submitter<'s>(&'s self, breakers: &'s CircuitBreakers) -> Submitter<'s, 'e> {
+        Submitter { executor: self.executor, refresh: self.refresh, breakers }
+    }
+
+    /// Requests with the number of the attempt that they are.
+    fn numbered(&self, group: Vec<Action>) -> Vec<(Action, u8)> {
+        let numbered = group.into_iter().map(|action| {
+            let before = self.attempts.get(&action.key).copied().unwrap_or(0);
+            (action, before.saturating_add(1))
+        });
+        numbered.collect()
+    }
+
+    /// The tokens that the vendor's queue of a model has room for beside the open batches, where it is limited.
+    fn queue_room(&self, model: &ModelRef) -> Option<QueueCapacity> {
+        let limit = self.executor.preparer.pipeline().providers.get(&model.provider)?.limits.batch_queue_tokens?;
+        let open = self.open.iter().map(|tracked| &tracked.batch.intent);
+        let queued: u64 = open.filter(|intent| intent.model == *model).map(|intent| intent.tokens).sum();
+        Some(QueueCapacity { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
+    }
+
+    fn poll_times(&self) -> PollTimes {
+        let providers = &self.executor.preparer.pipeline().providers;
+        let times = self.open.iter().map(|tracked| {
+            let spec = providers.get(&tracked.batch.intent.account.provider);
+            PollTimes::from_limits(spec.map(|spec| &spec.limits))
+        });
+        times.min_by_key(|times| times.0).unwrap_or(PollTimes::from_limits(None))
+    }
+
+    /// Asks about every open batch: once, or again at each turn of a run that waits.
+    async fn poll_all(
+        &mut self,
+        stop: &watch::Receiver<StopRequest>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let known: Vec<String> = self.open.iter().filter_map(|tracked| tracked.batch.id.clone()).collect();
+        let mut ended = Vec::new();
+        for mut tracked in std::mem::take(&mut self.open) {
+            let is_due = (self.options.wait || !tracked.was_polled) && *stop.borrow() == StopRequest::No;
+            let outcomes = match is_due {
+                true => collect::poll(self.executor, &mut tracked, &known).await?,
+                false => None,
+            };
+            match outcomes {
+                Some(outcomes) => ended.extend(self.closed(tracked, &outcomes, breakers).await?),
+                None => self.open.push(tracked),
+            }
+        }
+        Ok(ended)
+    }
+
+    /// A batch was closed: books what it cost, and reads what its tasks wait for.
+    async fn closed(
+        &mut self,
+        tracked: Tracked,
+        outcomes: &Outcomes,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let Tracked { batch, reservations, .. } = tracked;
+        self.executor.budget.settle_batch(reservations, outcomes.values().map(|line| (line.usage, line.charge)));
+        let mut ended = Vec::new();
+        for line in &batch.intent.lines {
+            self.held.remove(&line.key);
+            let unfinished = outcomes.get(&line.key).filter(|result| result.outcome == LineOutcome::Unfinished);
+            self.attempts.insert(line.key, unfinished.map_or(0, |result| result.attempt));
+            let Some(action) = self.waiting.remove(&line.key) else { continue };
+            let end = match outcomes.get(&line.key) {
+                Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
+                    match self.executor.read_stored(&action, breakers).await {
+                        Some(result) => LineEnd::Executed(result),
+                        None => LineEnd::Again { live: true },
+                    }
+                }
+                Some(LineResult { failure: Some(failure), .. }) => {
+                    let failed = failed_action(self.executor, &action, failure);
+                    if let Some(request) = action.request() {
+                        breakers.record(request, &failed);
+                    }
+                    LineEnd::Executed(Err(ExecutionError::from(failed)))
+                }
+                _ => LineEnd::Again { live: false },
+            };
+            ended.push(EndedLine { action, end });
+        }
+        Ok(ended)
+    }
+
+    /// Submits what is pending, model by model.
+    async fn submit_pending(
+        &mut self,
+        stop: &watch::Receiver<StopRequest>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let mut groups: BTreeMap<ModelRef, Vec<Action>> = BTreeMap::new();
+        for action in std::mem::take(&mut self.pending) {
+            let Some(request) = action.request() else { continue };
+            groups.entry(request.model_ref()).or_default().push(action);
+        }
+        let mut ended = Vec::new();
+        for (model, mut group) in groups {
+            while !group.is_empty() {
+                let room = self.queue_room(&model);
+                if *stop.borrow() != StopRequest::No || room.is_some_and(|room| room.tokens == 0 && !room.is_empty) {
+                    self.pending.append(&mut group);
+                    break;
+                }
+                let rest = group.split_off(group.len().min(MAX_LINES));
+                let numbered = self.numbered(std::mem::replace(&mut group, rest));
+                let submission = self.submitter(breakers).submit(numbered, room).await?;
+                if !submission.left.is_empty() {
+                    self.pending.append(&mut group);
+                }
+                ended.extend(self.submitted(submission));
+            }
+        }
+        Ok(ended)
+    }
+
+    fn submitted(&mut self, submission: Submission) -> Vec<EndedLine> {
+        let Submission { open, submitted, ended, unaffordable, reached, left } = submission;
+        self.open.extend(open);
+        self.submitted_requests += submitted.len() as u64;
+        for action in submitted {
+            self.held.insert(action.key);
+            self.waiting.insert(action.key, action);
+        }
+        self.pending.extend(unaffordable.into_iter().chain(left));
+        self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
+        ended
+    }
+
+    /// After the deadline cancels what is open, once, and lets everything that is not submitted go live.
+    async fn keep_deadline(&mut self) -> Vec<EndedLine> {
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let is_over = self.options.deadline.is_some_and(|deadline| since.elapsed() >= deadline);
+        if !is_over || self.is_live_only || self.open.is_empty() {
+            return Vec::new();
+        }
+        self.is_live_only = true;
+        self.polls = 0;
+        for tracked in &mut self.open {
+            let Some(id) = tracked.batch.id.as_deref() else { continue };
+            let client = BatchClient::new(&tracked.batch.intent.account);
+            let cancelled = match client {
+                Ok(client) => client.cancel(id).await,
+                Err(failure) => Err(failure),
+            };
+            tracked.note = match cancelled {
+                Ok(()) => word("cancelled after the deadline", "到期后已取消").to_owned(),
+                Err(failure) => say!("not cancelled: {failure}", "未取消：{failure}"),
+            };
+        }
+        let pending = self.pending.drain(..);
+        pending.map(|action| EndedLine { action, end: LineEnd::Again { live: true } }).collect()
+    }
+}

@@ -2,16 +2,19 @@
 //! it was created is recorded after.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::batch_creation_lock::BatchCreationLock;
 use super::tracked::{EndedLine, LineEnd, Tracked};
+use crate::action::DigestBuilder;
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, JournalRecord, OpenBatch, Refresh};
 use crate::plan::{Action, CurrentSources};
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::{ExecutionError, Executor};
+use base::files::{FileLock, user_folder};
 use base::units::{Tokens, Usd};
 use models::{BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec};
 use store::cache::{BatchNonce, CacheError, now_ms};
@@ -71,8 +74,8 @@ impl Submitter<'_, '_> {
     ) -> Result<Submission, CacheError> {
         let mut submission = Submission::default();
         let Some(spec) = self.provider_of(&group) else {
-            let again = |(action, _)| EndedLine { action, end: LineEnd::Again { live: true } };
-            submission.ended.extend(group.into_iter().map(again));
+            let again = group.into_iter().map(|(action, _)| EndedLine { action, end: LineEnd::Again { live: true } });
+            submission.ended.extend(again);
             return Ok(submission);
         };
         let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
@@ -127,11 +130,8 @@ impl Submitter<'_, '_> {
                 }
             }
         }
-        let sorted = |mut built: Vec<Built>| {
-            built.sort_by(|a, b| a.request.body.cmp(&b.request.body));
-            built
-        };
-        groups.into_values().map(sorted).collect()
+        groups.values_mut().for_each(|built| built.sort_by(|a, b| a.request.body.cmp(&b.request.body)));
+        groups.into_values().collect()
     }
 
     /// What is recorded before a batch is created.
@@ -158,7 +158,7 @@ impl Submitter<'_, '_> {
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
             max_attempts: Some(spec.limits.max_attempts),
             tokens: built.iter().map(|built| built.input.0).sum(),
-            lines: built.iter().map(|built| self.line(built)).collect(),
+            lines: built.iter().map(|built| self.batch_line(built)).collect(),
         })
     }
 
@@ -225,7 +225,7 @@ impl Submitter<'_, '_> {
         })
     }
 
-    fn line(self, built: &Built) -> BatchLine {
+    fn batch_line(self, built: &Built) -> BatchLine {
         let Built { action, attempt, worst, .. } = built;
         let pipeline = self.executor.preparer.pipeline();
         BatchLine {
@@ -241,11 +241,11 @@ impl Submitter<'_, '_> {
 
     /// Releases what was reserved for requests that are not submitted.
     fn give_back(self, built: Vec<Built>) -> Vec<Action> {
-        let give_back = |built: Built| {
+        let actions = built.into_iter().map(|built| {
             self.executor.budget.give_back(built.reservation);
             built.action
-        };
-        built.into_iter().map(give_back).collect()
+        });
+        actions.collect()
     }
 }
 
@@ -271,14 +271,47 @@ fn fitting(built: &[Built], room: Option<QueueCapacity>) -> usize {
 }
 
 fn requests(intent: &BatchIntent, built: &[Built]) -> Vec<BatchRequest> {
-    let request = |(built, line): (&Built, &BatchLine)| BatchRequest {
-        id: intent.name(line).to_string(),
-        request: built.request.clone(),
-    };
-    built.iter().zip(&intent.lines).map(request).collect()
+    let lines = built.iter().zip(&intent.lines);
+    lines
+        .map(|(built, line)| BatchRequest { id: intent.name(line).to_string(), request: built.request.clone() })
+        .collect()
 }
 
 pub(super) fn failed_action(executor: &Executor<'_>, action: &Action, failure: &CallFailure) -> FailedAction {
     let CallFailure { class, message, hint, .. } = failure.clone();
     FailedAction { class: Some(class), hint, ..executor.failure(action, Blame::Infrastructure, message) }
+}
+
+/// Time between two looks whether the lock is free.
+const LOCK_CHECK: Duration = Duration::from_millis(50);
+
+/// The right to create a batch of an account, until it is dropped. It is a lock on a file, which the system releases when
+/// the process ends in any way. Where the answer of a create call is lost, the batch is looked for among those that were
+/// created since: as processes take turns, there are few of these.
+struct BatchCreationLock(#[expect(dead_code, reason = "held for its lock")] Option<FileLock>);
+
+impl BatchCreationLock {
+    /// Waits until no other process of this user creates a batch of the account. Without a place for the lock nobody is
+    /// waited for: all that the lock does is make searches shorter.
+    async fn wait(account: &BatchAccount, fingerprint: u32) -> BatchCreationLock {
+        let Some(path) = lock_file(account, fingerprint) else { return BatchCreationLock(None) };
+        loop {
+            match FileLock::try_acquire(&path) {
+                Ok(Some(lock)) => return BatchCreationLock(Some(lock)),
+                Ok(None) => tokio::time::sleep(LOCK_CHECK).await,
+                Err(error) => {
+                    tracing::debug!(path = %path.display(), "no lock for the account: {error}");
+                    return BatchCreationLock(None);
+                }
+            }
+        }
+    }
+}
+
+fn lock_file(account: &BatchAccount, fingerprint: u32) -> Option<PathBuf> {
+    let mut name = DigestBuilder::new("compeval account v1");
+    name.field("dialect", account.dialect.name());
+    name.field("base_url", &account.base_url);
+    name.field("key", fingerprint.to_le_bytes());
+    Some(user_folder()?.join(format!("batches-{}.lock", name.finish().short())))
 }

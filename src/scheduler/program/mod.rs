@@ -1,7 +1,6 @@
 //! The user's own programs: started once for each request, or as workers that answer one request after the other.
 
 mod fault;
-mod memory;
 mod pool;
 mod process;
 mod worker;
@@ -70,17 +69,16 @@ impl Programs {
     pub(super) fn notes(&self) -> Vec<String> {
         let talk = self.talk.borrow();
         let talkative = talk.iter().filter(|(_, talk)| talk.with_words * 2 > talk.executions);
-        let note = |(argv, talk): (&Vec<String>, &Talk)| {
-            let Talk { executions, with_words, last_line } = talk;
+        let notes = talkative.map(|(argv, Talk { executions, with_words, last_line })| {
             let program = argv.join(" ");
             say!(
                 "`{program}` wrote to standard error in {with_words} of {executions} executions, last: {last_line}",
                 "`{program}` 在 {executions} 次执行中有 {with_words} 次写了标准错误，最后一次：{last_line}"
             )
-        };
+        });
         let replaced =
             self.pools.borrow().iter().flat_map(|(argv, pool)| pool.notes(&argv.join(" "))).collect::<Vec<_>>();
-        talkative.map(note).chain(replaced).collect()
+        notes.chain(replaced).collect()
     }
 }
 

@@ -103,13 +103,13 @@ impl WorkerPool {
     /// A line for each reason why workers were replaced though no request failed.
     pub(super) fn notes(&self, program: &str) -> Vec<String> {
         let replaced = self.replaced.borrow();
-        let note = |(times, fault): &(u32, String)| {
+        let notes = replaced.values().map(|(times, fault)| {
             say!(
                 "the worker `{program}` {fault}; replaced {times} times",
                 "工作进程 `{program}` {fault}；已更换 {times} 次"
             )
-        };
-        replaced.values().map(note).collect()
+        });
+        notes.collect()
     }
 
     async fn start(&self, spec: &CommandSpec) -> Result<Worker, ProgramError> {

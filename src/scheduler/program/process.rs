@@ -32,7 +32,7 @@ pub(super) fn redact_secrets(spec: &CommandSpec) {
 pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, String), ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
-    let mut group = ProcessGroup::of_child(&child);
+    let mut group = ProcessGroup::from_child(&child);
     let errors = Arc::new(Mutex::new(String::new()));
     let communication = communicate(&mut child, &mut group, stdin, Arc::clone(&errors));
     let ended = tokio::time::timeout(spec.timeout, communication).await;
@@ -131,13 +131,13 @@ pub(super) struct ProcessGroup {
 
 impl ProcessGroup {
     #[cfg(unix)]
-    pub(super) fn of_child(child: &Child) -> ProcessGroup {
+    pub(super) fn from_child(child: &Child) -> ProcessGroup {
         let leader = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
         ProcessGroup { leader, is_supervised: is_supervised() }
     }
 
     #[cfg(not(unix))]
-    pub(super) fn of_child(_: &Child) -> ProcessGroup {
+    pub(super) fn from_child(_: &Child) -> ProcessGroup {
         ProcessGroup { leader: None, is_supervised: is_supervised() }
     }
 
@@ -167,6 +167,33 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Resident bytes of all processes of a group, by its leader's number; `None` where the system does not say.
+#[cfg(target_os = "linux")]
+pub(super) fn resident_bytes(group: u32) -> Option<u64> {
+    let page = rustix::param::page_size() as u64;
+    let group = group.to_string();
+    let names = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Some(names.filter_map(|pid| resident_pages(&pid, &group)).sum::<u64>() * page)
+}
+
+/// The resident pages of a process of this group.
+#[cfg(target_os = "linux")]
+fn resident_pages(pid: &str, group: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // pid (name) state parent group …; the name may contain anything
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    (fields.nth(2) == Some(group)).then_some(())?;
+    // of what remains, resident pages are the 19th: field 24 of the file
+    fields.nth(18)?.parse().ok()
+}
+
+/// Resident bytes of all processes of a group, by its leader's number; `None` where the system does not say.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn resident_bytes(_: u32) -> Option<u64> {
+    None
 }
 
 #[cfg(test)]
@@ -236,6 +263,14 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("process {pid} still runs");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_own_group_takes_memory_and_an_unused_number_none() {
+        let own = rustix::process::getpgrp().as_raw_nonzero().get().cast_unsigned();
+        assert!(resident_bytes(own).unwrap() > 1 << 20);
+        assert_eq!(resident_bytes(u32::MAX), Some(0));
     }
 
     #[tokio::test]

@@ -10,8 +10,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use super::fault::{MAX_OUTPUT, ProgramError, WorkerFault};
-use super::memory::resident_bytes;
-use super::process::{ProcessGroup, keep_end, start};
+use super::process::{ProcessGroup, keep_end, resident_bytes, start};
 use crate::compress::CommandSpec;
 use base::redaction::{redact, redact_bytes};
 use base::text::shortened;
@@ -40,17 +39,16 @@ impl Worker {
         memory_limit: u64,
     ) -> Result<Worker, ProgramError> {
         let program = spec.argv.join(" ");
-        let failed = |source| ProgramError::Start { program: program.clone(), source };
-        let mut child = start(spec).map_err(failed)?;
-        let group = ProcessGroup::of_child(&child);
+        let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
+        let group = ProcessGroup::from_child(&child);
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+            return Err(ProgramError::Start { program, source: std::io::ErrorKind::BrokenPipe.into() });
         };
         let errors = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep_end(child.stderr.take(), Arc::clone(&errors)));
         let answers = BufReader::new(answers);
         let mut worker = Worker { program, child, group, requests, answers, errors, asked: 0, memory_limit };
-        let greeting = tokio::time::timeout(patience, worker.line()).await;
+        let greeting = tokio::time::timeout(patience, worker.read_first_line()).await;
         match greeting {
             Err(_) => Err(worker.fault(WorkerFault::NotReady(patience.as_secs()))),
             Ok(Err(error)) => Err(error),
@@ -115,17 +113,18 @@ impl Worker {
         }
     }
 
-    async fn line(&mut self) -> Result<Option<Vec<u8>>, ProgramError> {
+    async fn read_first_line(&mut self) -> Result<Option<Vec<u8>>, ProgramError> {
         let mut line = Vec::new();
         let whole = read_line(&mut self.answers, &mut line).await;
         self.checked(whole, line)
     }
 
     fn checked(&self, whole: std::io::Result<bool>, line: Vec<u8>) -> Result<Option<Vec<u8>>, ProgramError> {
-        let program = || self.program.clone();
         match whole {
-            Err(source) => Err(ProgramError::Broken { program: program(), source }),
-            Ok(_) if line.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program: program() }),
+            Err(source) => Err(ProgramError::Broken { program: self.program.clone(), source }),
+            Ok(_) if line.len() as u64 > MAX_OUTPUT => {
+                Err(ProgramError::TooMuchOutput { program: self.program.clone() })
+            }
             Ok(true) => Ok(Some(line)),
             Ok(false) => Ok(None),
         }
@@ -133,9 +132,9 @@ impl Worker {
 
     /// The answer in a line, without its id.
     fn answer(&self, line: &[u8]) -> Result<Bytes, ProgramError> {
-        let not_answer = || self.fault(WorkerFault::NotAnswer(quoted(line)));
-        let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| not_answer())?;
-        let id = object.remove("id").ok_or_else(not_answer)?;
+        let object = serde_json::from_slice::<Map<String, Value>>(line).ok();
+        let identified = object.and_then(|mut object| Some((object.remove("id")?, object)));
+        let (id, object) = identified.ok_or_else(|| self.fault(WorkerFault::NotAnswer(quoted(line))))?;
         if id.as_u64() != Some(self.asked) {
             return Err(self.fault(WorkerFault::WrongId { asked: self.asked, found: id.to_string() }));
         }

@@ -10,9 +10,7 @@
 //! across line breaks, NUL bytes and terminal colours, and in hex dumps. A key is replaced by as many stars as it has
 //! bytes: so lengths, offsets and the syntax around it stay as they are, also in binary records.
 
-mod hex_dump;
 mod reader;
-mod spellings;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,11 +21,11 @@ use aho_corasick::automaton::Automaton;
 use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, Input};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::{memchr_iter, memmem};
 
-use hex_dump::{DumpedByte, dumped_bytes};
-use reader::{Reader, Spelled};
-use spellings::{grams, spellings};
+use reader::{DumpedByte, Reader, Spelled, dumped_bytes};
 
 /// Shorter texts are no secrets, and occur in ordinary text.
 const MIN_LENGTH: usize = 6;
@@ -97,11 +95,10 @@ impl KeyMatcher {
     /// with. Most bytes pass this at the speed of memory.
     fn may_occur(&self, bytes: &[u8]) -> bool {
         const ESCAPES: [&[u8]; 4] = [b"\\u00", b"\\x", b"\\/", b"&#"];
-        let is_hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
         ESCAPES.iter().any(|escape| memmem::find(bytes, escape).is_some())
             || memmem::find(bytes, b"\x1b[").is_some()
             || memchr_iter(0, bytes).any(|at| is_wide_text(bytes.get(at..at + 5).unwrap_or_default()))
-            || memchr_iter(b'%', bytes).any(|at| is_hex(at + 1) && is_hex(at + 2))
+            || memchr_iter(b'%', bytes).any(|at| is_hexadecimal(bytes.get(at + 1..at + 3)))
             || memchr_iter(b' ', bytes).any(|at| is_run_of_pairs(bytes.get(at..at + 10).unwrap_or_default()))
             || holds_dump(bytes)
             || self.grams.try_find(&Input::new(bytes)).is_ok_and(|found| found.is_some())
@@ -162,10 +159,7 @@ impl KeyMatcher {
         let dumped = dumped_bytes(text);
         let bytes: Vec<u8> = dumped.iter().map(|dumped| dumped.byte).collect();
         let found = self.places(&bytes).into_iter().flat_map(|place| dumped.get(place).unwrap_or_default());
-        let shown = |DumpedByte { digits, shown, .. }: &DumpedByte| {
-            [Some(digits.clone()), shown.map(|at| at..at + 1)].into_iter().flatten().collect::<Vec<Place>>()
-        };
-        found.flat_map(shown).collect()
+        found.flat_map(DumpedByte::places).collect()
     }
 }
 
@@ -184,21 +178,65 @@ fn is_run_of_pairs(bytes: &[u8]) -> bool {
 /// Whether lines of a hex dump may be there: their offsets end in 0.
 fn holds_dump(bytes: &[u8]) -> bool {
     [b"0: ", b"0  "].iter().any(|mark| {
-        memmem::find_iter(bytes, mark).any(|at| {
-            at.checked_sub(5)
-                .and_then(|start| bytes.get(start..at))
-                .is_some_and(|run| run.iter().all(u8::is_ascii_hexdigit))
-        })
+        memmem::find_iter(bytes, mark)
+            .any(|at| is_hexadecimal(at.checked_sub(5).and_then(|start| bytes.get(start..at))))
     })
+}
+
+/// Whether there are bytes and all of them are hexadecimal digits.
+fn is_hexadecimal(bytes: Option<&[u8]>) -> bool {
+    bytes.is_some_and(|bytes| bytes.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// So many characters of a key in a row are removed wherever they stand. A server that cuts its error message must not
+/// leave most of a key behind.
+const PART: usize = 20;
+
+/// Of two pieces of a spelling that a line break divides, the longer one has at least so many characters.
+const GRAM: usize = PART / 2;
+
+/// All texts that are to be removed for `key`.
+fn spellings(key: &[u8]) -> BTreeSet<Vec<u8>> {
+    let mut all = BTreeSet::new();
+    for (encoded, part) in encodings(key) {
+        all.extend(encoded.windows(part.min(encoded.len()).max(1)).map(<[u8]>::to_vec));
+        all.insert(encoded);
+    }
+    all
+}
+
+/// Pieces of which at least one occurs in a text that holds a spelling, also if a line break divides it once.
+fn grams(spellings: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
+    spellings.iter().flat_map(|spelling| spelling.windows(GRAM.min(spelling.len() / 2).max(1))).collect()
+}
+
+/// A key as it is, in base64 and in hexadecimal, each with the length in which [`PART`] bytes of the key are spelled. At
+/// each alignment only those characters of the base64 count that the key alone determines: the others depend on what is
+/// before and after it.
+fn encodings(key: &[u8]) -> Vec<(Vec<u8>, usize)> {
+    let mut all = vec![
+        (key.to_vec(), PART),
+        (hexadecimal(key, b"0123456789abcdef"), 2 * PART),
+        (hexadecimal(key, b"0123456789ABCDEF"), 2 * PART),
+    ];
+    for before in 0..3 {
+        let shifted = [vec![0; before], key.to_vec()].concat();
+        let (first, end) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
+        for encoded in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
+            all.extend(encoded.as_bytes().get(first..end).map(|text| (text.to_vec(), PART * 8 / 6)));
+        }
+    }
+    all
+}
+
+fn hexadecimal(key: &[u8], digits: &[u8; 16]) -> Vec<u8> {
+    key.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD_NO_PAD;
     use proptest::prelude::*;
-    use spellings::encodings;
     use std::fmt::Write as _;
     use std::sync::LazyLock;
 
@@ -283,7 +321,7 @@ mod tests {
     fn spelled() -> Vec<(&'static str, String)> {
         let base64 = STANDARD_NO_PAD.encode(LONG);
         let with_header = STANDARD_NO_PAD.encode(format!("Authorization: Bearer {LONG}\r\nHost: x"));
-        let url_base64 = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("k={LONG}"));
+        let url_base64 = URL_SAFE_NO_PAD.encode(format!("k={LONG}"));
         let named = LONG.replace('-', "&dash;").replace('_', "&lowbar;");
         let json = serde_json::json!({ "key": LONG }).to_string();
         vec![

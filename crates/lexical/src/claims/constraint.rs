@@ -92,7 +92,6 @@ pub struct RuleFinder {
 impl RuleFinder {
     /// Makes `rule` ready to be looked for in many texts.
     pub fn new(rule: &Rule) -> RuleFinder {
-        let finder = |spellings: Vec<String>| FactFinder::new(&Fact { spellings });
         let text = rule.text.trim().trim_end_matches(['.', '!', '。', '！']).to_owned();
         let prohibition = match rule.prohibition.as_slice() {
             [] => prohibitions(rule.language).map(str::to_owned).collect(),
@@ -102,9 +101,9 @@ impl RuleFinder {
             prohibition.into_iter().partition(|word| word.chars().all(is_unspaced));
         RuleFinder {
             unspaced: unspaced.iter().map(|word| fold(word)).collect(),
-            whole: finder(vec![text]),
-            object: finder(rule.object.clone()),
-            prohibition: finder(prohibition),
+            whole: FactFinder::new(&Fact { spellings: vec![text] }),
+            object: FactFinder::new(&Fact { spellings: rule.object.clone() }),
+            prohibition: FactFinder::new(&Fact { spellings: prohibition }),
             is_built_in: rule.prohibition.is_empty(),
         }
     }
@@ -154,15 +153,16 @@ fn cancels(sentence: &str) -> bool {
 /// empty lines between belong to the list.
 fn lead_in(text: &str, place: usize) -> Option<&str> {
     let start = text.get(..place)?.rfind('\n').map_or(0, |at| at + 1);
-    let is_bullet = |line: &str| {
-        let rest = line.trim_start();
-        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        rest.starts_with(['-', '*', '•', '+']) || number.len() < rest.len() && number.starts_with(['.', ')'])
-    };
     let line = text.get(start..)?.lines().next()?;
     let above = is_bullet(line).then(|| text.get(..start))??;
     let lead = above.lines().rev().find(|line| !line.trim().is_empty() && !is_bullet(line))?;
     (lead.starts_with('#') || lead.trim_end().trim_end_matches('*').ends_with([':', '：'])).then_some(lead)
+}
+
+fn is_bullet(line: &str) -> bool {
+    let rest = line.trim_start();
+    let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.starts_with(['-', '*', '•', '+']) || number.len() < rest.len() && number.starts_with(['.', ')'])
 }
 
 /// Words that forbid something in a language. `not`, `no` and 别 alone are none: reports of what was not done, and words

@@ -58,31 +58,28 @@ fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
 
 /// The stretches of a text between sentence ends, semicolons and line breaks.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let stops = |line| str::split(line, ['。', '！', '？', '；', ';']);
-    text.lines().flat_map(stops).flat_map(|part| part.split(". "))
+    text.lines().flat_map(|line| line.split(['。', '！', '？', '；', ';'])).flat_map(|part| part.split(". "))
 }
 
 fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     if new.iter().any(|wide| wide.start <= old.start && old.end <= wide.end) {
         return false;
     }
-    let slice = |range: Range<usize>| text.get(range).unwrap_or("");
     let earlier = new.iter().rev().find(|range| range.end <= old.start);
     let later = new.iter().find(|range| range.start >= old.end);
-    let sentence = slice(0..old.start).rfind('\n').map_or(0, |at| at + 1);
-    let sentence_end = slice(old.end..text.len()).find('\n').map_or(text.len(), |at| old.end + at);
-    let before = slice(earlier.map_or(sentence, |range| range.end.max(sentence))..old.start);
+    let sentence = slice(text, 0..old.start).rfind('\n').map_or(0, |at| at + 1);
+    let sentence_end = slice(text, old.end..text.len()).find('\n').map_or(text.len(), |at| old.end + at);
+    let before = slice(text, earlier.map_or(sentence, |range| range.end.max(sentence))..old.start);
     let meets_new = later.is_some_and(|range| range.start <= sentence_end);
-    let after = slice(old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)));
+    let after = slice(text, old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)));
     let clause_before = before.rsplit(CLAUSE).next().unwrap_or(before);
     // between two commas it is an apposition, and the sentence goes on behind it: "the first value, 8080, was dropped"
     let goes_on = after.strip_prefix(',').filter(|rest| before.contains(',') && VERB.is_match(rest)).unwrap_or(after);
     let clause_after = goes_on.split(CLAUSE).next().unwrap_or(goes_on);
     // what is right before the new value speaks of that
-    let speaks_of_new =
-        |clause: &str| meets_new && clause.len() == goes_on.len() && GOVERNS.is_match(clause.trim_end());
+    let speaks_of_new = meets_new && clause_after.len() == goes_on.len() && GOVERNS.is_match(clause_after.trim_end());
     let reaches_old = !BECOMES.is_match(clause_before);
-    let speaks_of_old = !speaks_of_new(clause_after) && !STILL.is_match(clause_after);
+    let speaks_of_old = !speaks_of_new && !STILL.is_match(clause_after);
     // behind the new value, what an earlier clause says is said of that
     let said_before = if earlier.is_some_and(|range| range.end > sentence) { clause_before } else { before };
     let negated = reaches_old && NEGATION.is_match(clause_before) || NEGATION.is_match(clause_after) && speaks_of_old;
@@ -91,7 +88,7 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
         || STEP.is_match(after)
         || FORMER_MARK.is_match(after);
     let followed = later.is_some_and(|range| {
-        let between = slice(old.end..range.start);
+        let between = slice(text, old.end..range.start);
         let clause = between.rsplit('\n').next().unwrap_or(between);
         let same_sentence = meets_new && SUCCESSION.is_match(between);
         let next_sentence =
@@ -100,6 +97,10 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     });
     let explains = earlier.is_some_and(|range| range.end >= sentence) && REASON.is_match(before);
     !(negated || former || followed || explains)
+}
+
+fn slice(text: &str, range: Range<usize>) -> &str {
+    text.get(range).unwrap_or("")
 }
 
 /// Where a clause ends within a folded sentence.

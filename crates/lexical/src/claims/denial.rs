@@ -82,19 +82,24 @@ fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
 /// Whether the clause around `place`, the range of a fact in a folded text, denies it, or reports it as rejected.
 pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
-    // Only the clause around the fact speaks about it. A full stop inside a name or number ends none.
-    let is_stop = |text: &str, at: usize, c: char| match c {
-        ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
-        '.' | ':' => text.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
-        _ => false,
-    };
-    let start = before.char_indices().rfind(|(at, c)| is_stop(before, *at, *c)).map_or(0, |(at, c)| at + c.len_utf8());
-    let end = after.char_indices().find(|(at, c)| is_stop(after, *at, *c)).map_or(after.len(), |(at, _)| at);
+    // Only the clause around the fact speaks about it.
+    let start = before.char_indices().rfind(|(at, c)| ends_clause(before, *at, *c));
+    let start = start.map_or(0, |(at, c)| at + c.len_utf8());
+    let end = after.char_indices().find(|(at, c)| ends_clause(after, *at, *c)).map_or(after.len(), |(at, _)| at);
     let sentence = before.rfind(['\n', '。']).map_or(0, |at| at + 1).max(before.rfind(". ").map_or(0, |at| at + 2));
     let sentence = before.get(sentence..).unwrap_or(before);
     DENIED_WHOLE.is_match(sentence)
         || DENIED_BEFORE.is_match(before.get(start..).unwrap_or(""))
         || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
+}
+
+/// Whether a clause ends at `c`, the character of `text` at `at`. A full stop inside a name or a number ends none.
+fn ends_clause(text: &str, at: usize, c: char) -> bool {
+    match c {
+        ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
+        '.' | ':' => text.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod constraint;
 mod currency;
 mod denial;
 #[cfg(test)]
-mod literal_cases;
+mod literal_cases_tests;
 mod states;
 
 pub use abstention::{abstains, asserts};

@@ -67,25 +67,28 @@ fn cells(row: &str) -> impl Iterator<Item = &str> {
 }
 
 fn marked_row(row: &str, columns: &[Option<ValueState>]) -> String {
-    let cell = |(at, cell): (usize, &str)| {
+    let marked = cells(row).enumerate().map(|(at, cell)| {
         let state = columns.get(at).copied().flatten().filter(|_| cell.contains(char::is_alphanumeric));
         format!(" {}{} ", state.map_or("", ValueState::word), cell.trim())
-    };
-    format!("|{}|", cells(row).enumerate().map(cell).collect::<Vec<_>>().join("|"))
+    });
+    format!("|{}|", marked.collect::<Vec<_>>().join("|"))
 }
 
 /// Removed and added lines of a diff: a block of lines with `-` beside a block with `+`. Lists have one of them.
 fn diff_state(lines: &[&str], at: usize) -> Option<ValueState> {
-    let mark = |line: &&str| line.chars().next().filter(|c| matches!(c, '-' | '+'));
     let line = lines.get(at)?;
-    let (own, other) = if mark(line)? == '-' { ('-', '+') } else { ('+', '-') };
+    let (own, other) = if diff_mark(line)? == '-' { ('-', '+') } else { ('+', '-') };
     if line.starts_with("---") || line.starts_with("+++") {
         return None;
     }
-    let after = lines.iter().skip(at).find(|line| mark(line) != Some(own));
-    let before = lines.iter().take(at).rev().find(|line| mark(line) != Some(own));
-    let is_diff = [after, before].into_iter().flatten().any(|line| mark(line) == Some(other));
+    let after = lines.iter().skip(at).find(|line| diff_mark(line) != Some(own));
+    let before = lines.iter().take(at).rev().find(|line| diff_mark(line) != Some(own));
+    let is_diff = [after, before].into_iter().flatten().any(|line| diff_mark(line) == Some(other));
     is_diff.then_some(if own == '-' { ValueState::Old } else { ValueState::New })
+}
+
+fn diff_mark(line: &str) -> Option<char> {
+    line.chars().next().filter(|c| matches!(c, '-' | '+'))
 }
 
 #[cfg(test)]

@@ -13,15 +13,15 @@ const STEMS: [&str; 6] = ["gateway", "lantern", "quarry", "meadow", "turbine", "
 pub fn with_false_value(text: &str, fact: &Fact, truths: &[Fact]) -> Option<String> {
     let finder = FactFinder::new(fact);
     let truths = FactFinder::all(truths);
-    let is_false = |value: &String| {
-        let folded = fold(value);
-        !finder.occurs_in(&folded) && !truths.iter().any(|truth| truth.occurs_in(&folded))
-    };
     let (mut edited, mut end) = (String::new(), 0);
     for mention in finder.find(&MappedFold::new(text)) {
         let value = text.get(mention.clone())?;
         edited.push_str(text.get(end..mention.start)?);
-        edited.push_str(&other_values(value).into_iter().find(is_false)?);
+        let false_value = other_values(value).into_iter().find(|other| {
+            let folded = fold(other);
+            !finder.occurs_in(&folded) && !truths.iter().any(|truth| truth.occurs_in(&folded))
+        });
+        edited.push_str(&false_value?);
         end = mention.end;
     }
     edited.push_str(text.get(end..)?);
@@ -45,16 +45,22 @@ fn other_values(value: &str) -> Vec<String> {
 
 /// Each digit raised by so much, modulo 10; a number does not begin with 0 that did not.
 fn with_shifted_digits(value: &str, by: u32) -> String {
-    let mut before = ' ';
-    let shift = |c: char| {
-        let is_first = !before.is_ascii_digit();
-        before = c;
-        let Some(digit) = c.to_digit(10) else { return c };
-        let shifted = (digit + by) % 10;
-        let shifted = if is_first && shifted == 0 && digit != 0 { (digit % 9) + 1 } else { shifted };
-        char::from_digit(shifted, 10).unwrap_or(c)
+    let mut shifted = String::with_capacity(value.len());
+    let mut is_first = true;
+    for c in value.chars() {
+        let digit = c.to_digit(10);
+        shifted.push(digit.and_then(|digit| shifted_digit(digit, by, is_first)).unwrap_or(c));
+        is_first = digit.is_none();
+    }
+    shifted
+}
+
+fn shifted_digit(digit: u32, by: u32, is_first: bool) -> Option<char> {
+    let shifted = match (digit + by) % 10 {
+        0 if is_first && digit != 0 => digit % 9 + 1,
+        shifted => shifted,
     };
-    value.chars().map(shift).collect()
+    char::from_digit(shifted, 10)
 }
 
 fn longest_word(value: &str) -> Option<&str> {

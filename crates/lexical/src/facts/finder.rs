@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::fact::Fact;
+use super::Fact;
 use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
 use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
@@ -127,16 +127,14 @@ impl FactFinder {
     /// The fewest characters that any spelling has, those of unspaced scripts counted double: they say more. A short
     /// fact occurs in many texts by chance; 0 is one that is never found.
     pub fn shortest(&self) -> usize {
-        let length = |needle: &Needle| needle.text().chars().map(|c| 1 + usize::from(is_unspaced(c))).sum();
-        self.needles.iter().map(length).min().unwrap_or(0)
+        let texts = self.needles.iter().map(Needle::text);
+        texts.map(|text| text.chars().map(|c| 1 + usize::from(is_unspaced(c))).sum()).min().unwrap_or(0)
     }
-}
 
-impl FactFinder {
     /// Whether it is a number of one or two digits and nothing else, in every spelling.
     pub fn is_short_number(&self) -> bool {
-        let is_short = |text: &str| text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-        !self.needles.is_empty() && self.needles.iter().all(|needle| is_short(needle.text()))
+        let mut texts = self.needles.iter().map(Needle::text);
+        !self.needles.is_empty() && texts.all(|text| text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
     }
 }
 
@@ -152,13 +150,18 @@ fn with_digits(form: &str) -> Option<String> {
 /// A spelling with quoted words, without the quotes: texts set such words in backticks, which folding removes.
 fn without_quotes(form: &str) -> Option<String> {
     let mut bare = form.to_owned();
-    let opens = |text: &str, at: &usize| !text.get(..*at).is_some_and(|before| before.ends_with(is_word));
-    while let Some(open) = bare.match_indices('\'').map(|(at, _)| at).find(|at| opens(&bare, at)) {
+    while let Some(open) = find_opening_quote(&bare) {
         let close = bare.get(open + 1..)?.find('\'').map(|length| open + 1 + length)?;
         bare.remove(close);
         bare.remove(open);
     }
     (bare.len() < form.len() && !bare.is_empty()).then_some(bare)
+}
+
+/// Where the first quote is that no word ends before.
+fn find_opening_quote(text: &str) -> Option<usize> {
+    let mut quotes = text.match_indices('\'').map(|(at, _)| at);
+    quotes.find(|at| !text.get(..*at).is_some_and(|before| before.ends_with(is_word)))
 }
 
 /// A folder without the slash at its end.
@@ -211,8 +214,7 @@ impl TextNeedle {
         let mut fixed = Vec::new();
         let mut start = 0;
         for (at, _) in text.match_indices(['-', ' ']) {
-            let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
-            if letter(text.get(..at)?.chars().next_back()) && letter(text.get(at + 1..)?.chars().next()) {
+            if text.get(..at)?.ends_with(char::is_alphabetic) && text.get(at + 1..)?.starts_with(char::is_alphabetic) {
                 fixed.push(start..at);
                 start = at + 1;
             }
@@ -248,12 +250,9 @@ impl TextNeedle {
     /// Whether a word of two ideographs may begin or end here: 会话 is no word of 社会话题. Longer ones are hardly ever parts
     /// of others.
     fn has_edge(&self, before: &str, after: &str) -> bool {
-        /// Characters that words hardly ever begin or end with, because they are words themselves.
-        const PARTICLES: &str = "的了着过和与及或是在有被把将对从到由向给为以于用按加改做让使就才都也还又更最不没未已再先则而并但因其该此这那各无可要能需应请里中";
-        let is_edge = |c: Option<char>| c.is_none_or(|c| !is_unspaced(c) || PARTICLES.contains(c));
         let is_short =
             self.text.chars().count() == 2 && self.text.chars().all(|c| is_unspaced(c) && numeral(c).is_none());
-        !is_short || is_edge(before.chars().next_back()) || is_edge(after.chars().next())
+        !is_short || before.chars().next_back().is_none_or(is_edge) || after.chars().next().is_none_or(is_edge)
     }
 
     /// Whether the text before belongs to the same word or number.
@@ -261,13 +260,12 @@ impl TextNeedle {
         let (mut own, mut back) = (self.text.chars(), before.chars().rev());
         let (Some(first), Some(last)) = (own.next(), back.next()) else { return false };
         let (second, beyond) = (own.next(), back.next());
-        let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
         match first {
-            '0'..='9' if last == '.' => digit(beyond),
+            '0'..='9' if last == '.' => beyond.is_some_and(|c| c.is_ascii_digit()),
             // a sign, and no hyphen or range
             '0'..='9' if last == '-' => !beyond.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')'),
             '-' if second.is_some_and(char::is_alphanumeric) => is_word(last) || last == '-',
-            '.' if digit(second) => last.is_ascii_digit(),
+            '.' if second.is_some_and(|c| c.is_ascii_digit()) => last.is_ascii_digit(),
             // an ordinal: 第3个 is not 3个
             '0'..='9' if last == '第' => self.text.contains(is_unspaced),
             c if numeral(c).is_some() => last == '第' || numeral(last).is_some() || last.is_ascii_digit(),
@@ -300,6 +298,13 @@ impl TextNeedle {
         let head = self.text.trim_end_matches(|c: char| c.is_ascii_digit());
         head.len() < self.text.len() && (head.ends_with('.') || head == "v" || head.ends_with(" v"))
     }
+}
+
+/// Whether a word may begin or end beside this character.
+fn is_edge(c: char) -> bool {
+    /// Characters that words hardly ever begin or end with, because they are words themselves.
+    const PARTICLES: &str = "的了着过和与及或是在有被把将对从到由向给为以于用按加改做让使就才都也还又更最不没未已再先则而并但因其该此这那各无可要能需应请里中";
+    !is_unspaced(c) || PARTICLES.contains(c)
 }
 
 /// A hash of a commit or a file, which texts shorten.
@@ -346,11 +351,9 @@ impl PathNeedle {
         let whole = is_file_path(path).then(|| normal_path(path))?;
         let name = whole.rfind('/').map_or(0, |at| at + 1);
         let mut starts = whole.rmatch_indices('/').map(|(at, _)| at + 1);
-        let unique = |start: &usize| {
-            let ending = whole.get(*start..).unwrap_or("");
-            paths.is_some_and(|paths| paths.is_unique_ending(&whole, ending))
-        };
-        let shortest = starts.find(unique).unwrap_or(0);
+        let shortest = paths
+            .and_then(|paths| starts.find(|start| paths.is_unique_ending(&whole, whole.get(*start..).unwrap_or(""))));
+        let shortest = shortest.unwrap_or(0);
         Some(PathNeedle { whole, name, shortest })
     }
 
@@ -364,8 +367,8 @@ impl PathNeedle {
             let escapes = run.match_indices('\\').map(|(at, _)| at + 2);
             let escapes =
                 escapes.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
-            let named = |start: &usize| folded.get(*start..end).is_some_and(|run| self.is_named_by(run));
-            let start = [start].into_iter().chain(escapes).find(named)?;
+            let mut starts = [start].into_iter().chain(escapes);
+            let start = starts.find(|start| folded.get(*start..end).is_some_and(|run| self.is_named_by(run)))?;
             (!name_goes_on(folded.get(end..)?)).then_some(start..end)
         })
     }

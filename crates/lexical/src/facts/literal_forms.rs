@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fact::Fact;
+use super::Fact;
 use super::finder::FactFinder;
 use super::history::History;
 use sessions::transcript::{Message, fold};
@@ -116,8 +116,7 @@ fn are_alike(one: &str, other: &str) -> bool {
     }
     let shared = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let longer = one.chars().count().max(other.chars().count());
-    let is_word = |word: &str| word.chars().all(char::is_alphabetic);
-    is_word(one) && is_word(other) && shared >= STEM && longer <= shared + 3
+    one.chars().chain(other.chars()).all(char::is_alphabetic) && shared >= STEM && longer <= shared + 3
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::fact::Fact;
+use super::Fact;
 use super::finder::FactFinder;
 use super::names::words;
 use sessions::transcript::{fold, is_unspaced};
@@ -33,12 +33,12 @@ impl Topic {
     /// Of a question and the facts that answer it.
     pub fn new(question: &str, facts: &[Fact]) -> Topic {
         let known: Vec<String> = facts.iter().flat_map(|fact| &fact.spellings).map(|text| fold(text)).collect();
-        let is_news = |word: &str| !known.iter().any(|fact| words(fact).any(|own| own == word));
         let folded = fold(question);
-        let content = parts(&folded).filter(|word| is_content_word(word) && is_news(word)).map(str::to_owned);
+        let content = parts(&folded)
+            .filter(|word| is_content_word(word) && !known.iter().any(|fact| words(fact).any(|own| own == *word)));
         let pieces = pieces(&folded).filter(|piece| !STOP_PIECES.contains(piece.as_str()));
         Topic {
-            words: content.collect(),
+            words: content.map(str::to_owned).collect(),
             pieces: pieces.filter(|piece| !known.iter().any(|fact| fact.contains(piece.as_str()))).collect(),
         }
     }
@@ -102,8 +102,8 @@ pub fn is_alike(left: &str, right: &str) -> bool {
 /// The pieces of two characters of scripts without blanks.
 pub fn pieces(folded: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = folded.chars().collect();
-    let pair = |pair: &[char]| pair.iter().all(|c| is_unspaced(*c)).then(|| pair.iter().collect());
-    characters.windows(2).filter_map(pair).collect::<Vec<String>>().into_iter()
+    let pairs = characters.windows(2).filter(|pair| pair.iter().all(|c| is_unspaced(*c)));
+    pairs.map(|pair| pair.iter().collect()).collect::<Vec<String>>().into_iter()
 }
 
 fn starts_of_words(text: &str) -> impl DoubleEndedIterator<Item = usize> {

@@ -1,11 +1,237 @@
 //! Notes on a session: which files were touched and how, what failed, what was decided and what is left, from the messages
-//! alone. Deterministic, no model.
+//! alone. Deterministic, no model. [`notes_within`] writes them as a text of a given size.
 
 pub mod rules;
 mod session;
-mod allocation;
-mod write;
 
-pub use allocation::allocate;
 pub use session::{FileNote, NotedFailure, SessionNotes, readable};
-pub use write::{DEFAULT_TOKENS, file_entry, notes_within};
+
+use base::units::Tokens;
+
+/// A heading with its entries, the newest last, and its share of the limit.
+struct Section {
+    heading: &'static str,
+    entries: Vec<String>,
+    share: f64,
+}
+
+impl Section {
+    /// The tokens that it takes as a whole.
+    fn tokens(&self, count: &impl Fn(&str) -> Tokens) -> f64 {
+        HEADING + self.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>()
+    }
+}
+
+/// The size where none is asked for.
+pub const DEFAULT_TOKENS: Tokens = Tokens(1200);
+
+/// Writes the notes in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
+/// each section says how many entries that are.
+pub fn notes_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+    let mut sections = sections(notes);
+    sections.retain(|section| !section.entries.is_empty());
+    let wants: Vec<(f64, f64)> = sections.iter().map(|section| (section.share, section.tokens(count))).collect();
+    let mut scale = 1.0;
+    // Room is shared out by the parts; should the whole come out too large, everything shrinks alike.
+    for _ in 0..12 {
+        let text = render(&sections, &allocate(&wants, limit.0 as f64 * scale), count);
+        if count(&text) <= limit {
+            return text;
+        }
+        scale *= 0.85;
+    }
+    String::new()
+}
+
+/// The tokens that a heading takes, and the line that says what was left out.
+const HEADING: f64 = 12.0;
+
+fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
+    let mut text = String::new();
+    for (section, limit) in sections.iter().zip(allocation) {
+        let entries = newest_within(&section.entries, *limit, count);
+        if entries.is_empty() {
+            continue;
+        }
+        let left_out = section.entries.len() - entries.len();
+        text.push_str(if text.is_empty() { "## Artifact index\n" } else { "\n" });
+        text.push_str(&format!("### {}\n", section.heading));
+        entries.iter().for_each(|entry| text.push_str(&format!("- {entry}\n")));
+        if left_out > 0 {
+            text.push_str(&format!("- ({left_out} older left out)\n"));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// The newest entries that fit into `limit`, in their order.
+fn newest_within<'a>(entries: &'a [String], limit: f64, count: &impl Fn(&str) -> Tokens) -> &'a [String] {
+    let mut used = HEADING;
+    let mut kept = entries.len();
+    for entry in entries.iter().rev() {
+        used += count(entry).0 as f64 + 2.0;
+        // Rounding must not drop an entry that fits exactly.
+        if used > limit + 1e-6 {
+            break;
+        }
+        kept -= 1;
+    }
+    entries.get(kept..).unwrap_or_default()
+}
+
+fn sections(notes: &SessionNotes) -> Vec<Section> {
+    let files = notes.lasting_files();
+    let created = file_entries(&files, |f| f.created && !f.deleted, true);
+    let modified = file_entries(&files, |f| f.modified && !f.created && !f.deleted, true);
+    let deleted = file_entries(&files, |f| f.deleted, false);
+    let read = file_entries(&files, |f| f.read && !f.created && !f.modified && !f.deleted, false);
+    let failures = notes.failures.iter().map(|f| format!("`{}`: {}", f.command, f.lines.join(" | "))).collect();
+    let decisions =
+        notes.demands.iter().map(|d| format!("the user demands: {d}")).chain(notes.decisions.iter().cloned());
+    vec![
+        Section { heading: "Files created", entries: created, share: 0.16 },
+        Section { heading: "Files modified", entries: modified, share: 0.18 },
+        Section { heading: "Files deleted", entries: deleted, share: 0.04 },
+        Section { heading: "Files read", entries: read, share: 0.07 },
+        Section { heading: "Failed commands", entries: failures, share: 0.2 },
+        Section { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
+        Section { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
+    ]
+}
+
+/// A line on each of the files that are `wanted`.
+fn file_entries(files: &[&FileNote], wanted: fn(&FileNote) -> bool, detailed: bool) -> Vec<String> {
+    files.iter().filter(|file| wanted(file)).map(|file| file_entry(file, detailed)).collect()
+}
+
+/// One line on a file.
+pub fn file_entry(file: &FileNote, detailed: bool) -> String {
+    let also = if file.created && file.modified { " (changed later)" } else { "" };
+    if !detailed || file.details.is_empty() {
+        return format!("{}{also}", file.path);
+    }
+    format!("{}{also}: {}", file.path, file.details.join("; "))
+}
+
+/// The amount allocated to each entry of `wants`: (share, need), the need in the unit of `limit`. An entry that needs less
+/// than its share gets what it needs, and the rest of its share goes to the others.
+///
+/// Each round fixes the entries whose share of the remainder covers their need; the others split what is left. The last
+/// round, in which no need is covered, gives each its share.
+pub fn allocate(wants: &[(f64, f64)], limit: f64) -> Vec<f64> {
+    let mut allocated: Vec<Option<f64>> = vec![None; wants.len()];
+    let mut left = limit.max(0.0);
+    loop {
+        let open = allocated.iter().zip(wants).filter(|(amount, _)| amount.is_none()).map(|(_, want)| *want);
+        let open: Vec<(f64, f64)> = open.collect();
+        let total: f64 = open.iter().map(|(share, _)| share).sum();
+        let fair = |share: f64| left * share / total.max(f64::EPSILON);
+        let covered: f64 = open.iter().filter(|(share, need)| *need <= fair(*share)).map(|(_, need)| need).sum();
+        let any_covered = open.iter().any(|(share, need)| *need <= fair(*share));
+        let next: Vec<Option<f64>> = allocated
+            .iter()
+            .zip(wants)
+            .map(|(amount, (share, need))| {
+                amount.or_else(|| (!any_covered || *need <= fair(*share)).then(|| need.min(fair(*share))))
+            })
+            .collect();
+        allocated = next;
+        left -= covered;
+        if allocated.iter().all(Option::is_some) {
+            return allocated.into_iter().flatten().collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+    use sessions::transcript::estimate_tokens;
+    use sessions::transcript::{Message, Role, ToolCall};
+
+    fn notes(messages: &[Message], limit: Tokens) -> String {
+        notes_within(&SessionNotes::from_messages(messages), limit, &estimate_tokens)
+    }
+
+    fn session() -> Vec<Message> {
+        let mut messages = vec![Message::text(Role::User, "Fix the retry logic. Never change the port 8081.")];
+        let mut step = |text: &str, name: &str, arguments: serde_json::Value, result: &str| {
+            let id = format!("c{}", messages.len());
+            let mut call = Message::text(Role::Assistant, text);
+            call.tool_calls.push(ToolCall::new(&id, name, arguments.to_string()));
+            messages.push(call);
+            messages.push(Message::result(&id, result));
+        };
+        step("Reading.", "read_file", json!({"path": "app/retry.py"}), "1|def retry():\n2|    raise ValueError: no");
+        step(
+            "Backing off linearly instead of exponentially, because the queue is short.",
+            "patch",
+            json!({"path": "app/retry.py", "old_string": "delay = 2 ** n", "new_string": "delay = 3 * n"}),
+            "--- a\n+++ b",
+        );
+        step(
+            "A test.",
+            "write_file",
+            json!({"path": "tests/test_retry.py", "content": "def test_delay():\n  pass"}),
+            "ok",
+        );
+        let output = "F\nE       assert 6 == 3\nFAILED tests/test_retry.py::test_delay\n[exit code 1]";
+        step("Run.", "terminal", json!({"command": "pytest -q"}), output);
+        messages.push(Message::text(Role::Assistant, "The jitter test still fails; it is next."));
+        messages
+    }
+
+    #[test]
+    fn notes_name_files_failures_decisions_and_tasks() {
+        insta::assert_snapshot!(notes(&session(), DEFAULT_TOKENS), @r"
+        ## Artifact index
+        ### Files created
+        - tests/test_retry.py: def test_delay
+
+        ### Files modified
+        - app/retry.py: delay = 2 ** n → delay = 3 * n
+
+        ### Failed commands
+        - `pytest -q`: E       assert 6 == 3 | FAILED tests/test_retry.py::test_delay
+
+        ### Decisions
+        - the user demands: Never change the port 8081.
+        - Backing off linearly instead of exponentially, because the queue is short.
+
+        ### Open tasks
+        - The jitter test still fails; it is next.
+        ");
+    }
+
+    #[test]
+    fn nothing_to_note_is_an_empty_text() {
+        assert_eq!(notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS), "");
+    }
+
+    #[test]
+    fn what_one_leaves_goes_to_the_others() {
+        assert_eq!(allocate(&[(0.5, 10.0), (0.25, 100.0), (0.25, 100.0)], 90.0), [10.0, 40.0, 40.0]);
+        assert_eq!(allocate(&[(0.5, 1.0), (0.5, 2.0)], 90.0), [1.0, 2.0]);
+        assert!(allocate(&[], 90.0).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn notes_stay_within_its_limit(limit in 0u64..200) {
+            let text = notes(&session(), Tokens(limit));
+            prop_assert!(estimate_tokens(&text) <= Tokens(limit));
+        }
+
+        #[test]
+        fn never_more_than_there_is_nor_than_is_needed(
+            wants in prop::collection::vec((0.01f64..1.0, 0.0f64..500.0), 0..9),
+            limit in 0.0f64..1000.0,
+        ) {
+            let amounts = allocate(&wants, limit);
+            prop_assert!(amounts.iter().sum::<f64>() <= limit + 1e-6);
+            prop_assert!(amounts.iter().zip(&wants).all(|(amount, (_, need))| amount <= need));
+        }
+    }
+}

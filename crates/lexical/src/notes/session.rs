@@ -44,6 +44,12 @@ pub struct FileNote {
     pub details: Vec<String>,
 }
 
+impl FileNote {
+    fn is_scratch(&self) -> bool {
+        self.path.starts_with("/tmp/")
+    }
+}
+
 /// A command that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotedFailure {
@@ -65,16 +71,16 @@ impl SessionNotes {
         for message in messages {
             match message.role {
                 Role::System => {}
-                Role::User => notes.user(&message.content),
-                Role::Assistant => notes.assistant(&message.content),
+                Role::User => notes.note_user(&message.content),
+                Role::Assistant => notes.note_assistant(&message.content),
                 Role::Tool => {
                     let call = message.tool_call_id.as_deref().and_then(|id| calls.get(id).copied());
-                    notes.result(call, &message.content);
+                    notes.note_result(call, &message.content);
                 }
             }
             for call in &message.tool_calls {
                 calls.insert(&call.id, call);
-                notes.call(call);
+                notes.note_call(call);
             }
         }
         notes
@@ -82,12 +88,11 @@ impl SessionNotes {
 
     /// The files without scratch: what lies under `/tmp` counts only where all of the work does.
     pub fn lasting_files(&self) -> Vec<&FileNote> {
-        let is_scratch = |file: &FileNote| file.path.starts_with("/tmp/");
-        let all = self.files.iter().all(is_scratch);
-        self.files.iter().filter(|file| all || !is_scratch(file)).collect()
+        let all = self.files.iter().all(FileNote::is_scratch);
+        self.files.iter().filter(|file| all || !file.is_scratch()).collect()
     }
 
-    fn user(&mut self, text: &str) {
+    fn note_user(&mut self, text: &str) {
         for sentence in rules::sentences(text) {
             if rules::states_demand(sentence) {
                 push_new(&mut self.demands, clipped(sentence));
@@ -97,7 +102,7 @@ impl SessionNotes {
         }
     }
 
-    fn assistant(&mut self, text: &str) {
+    fn note_assistant(&mut self, text: &str) {
         for sentence in rules::sentences(text).filter(|s| s.chars().count() > 12) {
             if rules::states_decision(sentence) {
                 push_new(&mut self.decisions, clipped(sentence));
@@ -107,53 +112,52 @@ impl SessionNotes {
                 push_new(&mut self.findings, clipped(sentence));
             }
             if let Some((key, value)) = rules::assignment(sentence) {
-                self.value(key, value);
+                self.note_value(key, value);
             }
         }
     }
 
-    fn call(&mut self, call: &ToolCall) {
+    fn note_call(&mut self, call: &ToolCall) {
         let arguments: Value = serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
-        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
         if let Some(operation) = file_operation(call) {
-            let old = ["old_string", "old_str"].into_iter().find_map(text);
-            let new = ["new_string", "new_str"].into_iter().find_map(text);
-            let whole = ["content", "file_text"].into_iter().find_map(text);
+            let old = first_text(&arguments, &["old_string", "old_str"]);
+            let new = first_text(&arguments, &["new_string", "new_str"]);
+            let whole = first_text(&arguments, &["content", "file_text"]);
             let mut details = change_details(old, new);
             details.extend(whole.map(definitions).unwrap_or_default());
             if operation.action != FileAction::Read {
-                self.settings(new.or(whole).unwrap_or_default());
+                self.note_settings(new.or(whole).unwrap_or_default());
             }
-            self.file(operation.action, &operation.path, details);
+            self.note_file(operation.action, &operation.path, details);
         } else if let Some(command) = command_of(&arguments) {
             let operations = shell_operations(command);
             if operations.iter().any(|operation| operation.action != FileAction::Read) {
-                command.lines().for_each(|line| self.settings(replacement(line).unwrap_or(line)));
+                command.lines().for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
             }
             for operation in operations {
                 let details = if operation.action == FileAction::Read { Vec::new() } else { definitions(command) };
-                self.file(operation.action, &operation.path, details);
+                self.note_file(operation.action, &operation.path, details);
             }
         }
     }
 
-    fn settings(&mut self, text: &str) {
+    fn note_settings(&mut self, text: &str) {
         for line in text.lines().filter(|line| line.len() < 100) {
             if let Some((key, value)) =
                 rules::assignment(line).filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
             {
-                self.value(key, value);
+                self.note_value(key, value);
             }
         }
     }
 
-    fn value(&mut self, key: &str, value: &str) {
+    fn note_value(&mut self, key: &str, value: &str) {
         let key = key.to_owned();
         self.values.retain(|(known, _)| *known != key);
         self.values.push((key, value.to_owned()));
     }
 
-    fn result(&mut self, call: Option<&ToolCall>, content: &str) {
+    fn note_result(&mut self, call: Option<&ToolCall>, content: &str) {
         let arguments: Value =
             call.and_then(|call| serde_json::from_str(&call.function.arguments).ok()).unwrap_or(Value::Null);
         let reads = call.is_some_and(|call| {
@@ -179,7 +183,7 @@ impl SessionNotes {
         self.failures.push(failure);
     }
 
-    fn file(&mut self, action: FileAction, path: &str, details: Vec<String>) {
+    fn note_file(&mut self, action: FileAction, path: &str, details: Vec<String>) {
         let at = self.files.iter().position(|note| note.path == path || ends_alike(&note.path, path));
         let known = at.is_some();
         let mut note = at.map(|at| self.files.remove(at)).unwrap_or_default();
@@ -221,7 +225,11 @@ fn is_measured(sentence: &str) -> bool {
 
 /// The command line among a call's arguments.
 fn command_of(arguments: &Value) -> Option<&str> {
-    ["command", "cmd", "script"].into_iter().find_map(|key| arguments.get(key)?.as_str())
+    first_text(arguments, &["command", "cmd", "script"])
+}
+
+fn first_text<'v>(arguments: &'v Value, keys: &[&str]) -> Option<&'v str> {
+    keys.iter().find_map(|key| arguments.get(key)?.as_str())
 }
 
 /// What a `sed` substitution in a line of shell puts in.
@@ -233,29 +241,33 @@ fn replacement(line: &str) -> Option<&str> {
 /// Lines taken away and put in their place, side by side where there is one of each.
 fn change_details(old: Option<&str>, new: Option<&str>) -> Vec<String> {
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    let differing = |of: &str, other: &str| -> Vec<String> {
-        let has = |line: &str| other.lines().any(|l| l.trim() == line);
-        of.lines().map(str::trim).filter(|line| line.len() > 2 && !has(line)).map(|l| shortened(l, 100)).collect()
-    };
-    let (gone, come) = (differing(old, new), differing(new, old));
+    let (gone, come) = (lines_without(old, new), lines_without(new, old));
     match (gone.as_slice(), come.as_slice()) {
         ([gone], [come, ..]) => vec![format!("{gone} → {come}")],
         (_, come) => come.iter().take(3).cloned().collect(),
     }
 }
 
+/// The lines of `text` that `other` does not have.
+fn lines_without(text: &str, other: &str) -> Vec<String> {
+    let own = text.lines().map(str::trim);
+    let differing = own.filter(|line| line.len() > 2 && !other.lines().any(|known| known.trim() == *line));
+    differing.map(|line| shortened(line, 100)).collect()
+}
+
 /// Names that a text defines: functions, classes, types, sections.
 fn definitions(text: &str) -> Vec<String> {
+    text.lines().map(str::trim_start).filter_map(definition).take(DETAILS).collect()
+}
+
+fn definition(line: &str) -> Option<String> {
     const MARKS: [&str; 12] = [
         "def ", "async def ", "class ", "fn ", "pub fn ", "function ", "async function ", "export function ",
         "struct ", "enum ", "func ", "CREATE TABLE ",
     ];
-    let line = |line: &str| {
-        let mark = MARKS.into_iter().find(|mark| line.starts_with(mark))?;
-        let name: String = line.get(mark.len()..)?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        (!name.is_empty()).then(|| format!("{mark}{name}"))
-    };
-    text.lines().map(str::trim_start).filter_map(line).take(DETAILS).collect()
+    let mark = MARKS.into_iter().find(|mark| line.starts_with(mark))?;
+    let name: String = line.get(mark.len()..)?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    (!name.is_empty()).then(|| format!("{mark}{name}"))
 }
 
 /// The text of a tool's result; of a JSON object that wraps one, its output.
@@ -283,24 +295,26 @@ fn exit_code(text: &str, content: &str) -> Option<i64> {
 /// The lines of a result that say what went wrong: the newest of what programs print, or, where the command failed,
 /// whatever speaks of trouble.
 fn error_lines(text: &str, failed: bool) -> Vec<String> {
-    const KEPT: usize = 3;
-    let pick = |rule: fn(&str) -> bool| -> Vec<String> {
-        let mut lines: Vec<String> = Vec::new();
-        for line in text.lines().filter(|line| rule(line) && says_something(line) && line.len() < 1000) {
-            push_new(&mut lines, clipped(line.trim()));
-        }
-        let surplus = lines.len().saturating_sub(KEPT);
-        lines.drain(..surplus);
-        lines
-    };
-    let mut lines = pick(rules::is_error_line);
+    let mut lines = newest_lines(text, rules::is_error_line);
     if lines.is_empty() && failed {
-        lines = pick(rules::mentions_trouble);
+        lines = newest_lines(text, rules::mentions_trouble);
     }
     if lines.is_empty() && failed {
         let last = text.lines().rev().find(|line| says_something(line) && !line.starts_with("[exit code"));
         lines.extend(last.map(|line| clipped(line.trim())));
     }
+    lines
+}
+
+/// The newest lines that a rule picks.
+fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
+    const KEPT: usize = 3;
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines().filter(|line| rule(line) && says_something(line) && line.len() < 1000) {
+        push_new(&mut lines, clipped(line.trim()));
+    }
+    let surplus = lines.len().saturating_sub(KEPT);
+    lines.drain(..surplus);
     lines
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::call::{CallFailure, ErrorClass};
+use crate::call::CallFailure;
 use crate::classify::{AttemptError, classify};
 use crate::dialects::HttpRequest;
 use crate::spec::Dialect;
@@ -42,7 +42,8 @@ pub enum BatchReply {
         /// The id that the provider gave the request.
         request_id: Option<String>,
     },
-    /// It was not worked on, or failed for a reason that may pass, and costs nothing: 429, 5xx, expired.
+    /// It was not worked on, or failed for a reason that may pass, and costs nothing: 429, 5xx, expired. A live call that
+    /// failed so would be sent again, too.
     Unfinished(String),
     /// It would fail again, and costs nothing.
     Failed(CallFailure),
@@ -162,10 +163,12 @@ fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> 
             (None, error) => failed(status_code, error.map(Value::to_string).unwrap_or_default().as_bytes()),
         },
         None => {
-            let word = |name: &str| error.and_then(|error| error[name].as_str().or(error.as_str())).unwrap_or_default();
-            match word("code") {
+            let error = error.unwrap_or(&Value::Null);
+            let [code, message] =
+                ["code", "message"].map(|name| error[name].as_str().or(error.as_str()).unwrap_or_default());
+            match code {
                 "batch_cancelled" => BatchReply::Cancelled,
-                code => BatchReply::Unfinished(format!("{code}: {}", word("message"))),
+                _ => BatchReply::Unfinished(format!("{code}: {message}")),
             }
         }
     }
@@ -200,13 +203,13 @@ fn status_of(error: &str) -> u16 {
 
 fn failed(status: u16, body: &[u8]) -> BatchReply {
     let fault: AttemptError = classify(status, body);
-    let may_pass = (status == 429 || status >= 500) && !fault.class.is_terminal() && fault.class != ErrorClass::TooLong;
-    if may_pass { BatchReply::Unfinished(fault.message) } else { BatchReply::Failed(fault.failure(1)) }
+    if fault.is_retryable() { BatchReply::Unfinished(fault.message) } else { BatchReply::Failed(fault.failure(1)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::ErrorClass;
     use crate::dialects::Auth;
 
     fn reply(dialect: Dialect, line: &str) -> BatchReply {

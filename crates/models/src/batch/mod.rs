@@ -1,12 +1,474 @@
-//! The vendors' batch APIs: a file of requests, answered within a day at a lower price.
+//! The vendors' batch APIs: a file of requests, answered within a day at a lower price. Here are the calls: create, find,
+//! poll, read results, cancel, delete. `lines` turns requests into what is uploaded and result lines into replies.
 //!
-//! `lines` turns requests into what is uploaded and result lines into replies. `client` creates, finds, polls and reads
-//! batches. A call that creates a batch is never repeated blindly: if its reply was lost, the batch is searched for.
+//! A call that changes nothing, an upload or a cancellation is repeated after a failure that may pass. The call that creates
+//! a batch is repeated only while the vendor certainly has not accepted it: a batch that is created twice is paid for twice.
+//! Where its answer was lost, [`BatchClient::find`] looks for the batch. OpenAI's batches carry the nonce of their creation
+//! as metadata. Anthropic's have no metadata, so the nonce ends the ids of their requests, which only results show: such a
+//! batch is recognized once it has ended, and until then the search is undecided.
+//!
+//! Results are streamed, a few at a time, so that a batch of any size takes little memory. Reading them is not repeated
+//! here after it broke off, because some were handed on already.
 //!
 //! Not here: what the requests are for, what is stored, and when to poll.
 
-mod client;
 mod lines;
 
-pub use client::{BatchAccount, BatchClient, BatchEnding, BatchSearch, BatchStatus, CreateFault};
 pub use lines::{BatchReply, BatchRequest, BatchResult};
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::call::{CallFailure, ErrorClass};
+use crate::classify::{AttemptError, Delivery};
+use crate::dialects::{Auth, auth, messages_path};
+use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
+use crate::retry::RetryPolicy;
+use crate::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
+use base::locale::word;
+use base::say;
+use lines::{anthropic_batch, endpoint, openai_lines, read_line};
+
+/// For calls that carry little.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// For the upload of requests and for results.
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
+/// Attempts of a call that may be repeated.
+const ATTEMPTS: u32 = 5;
+/// The longest wait that a vendor may ask for between two of them.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Batches on a page of a list: the most that both vendors give.
+const PAGE: u32 = 100;
+/// The key under which OpenAI's metadata have the nonce.
+const NONCE: &str = "compeval_nonce";
+
+/// The account that batches belong to: enough to poll them when the project was edited since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchAccount {
+    /// The provider that runs the batch.
+    pub provider: ProviderName,
+    /// The dialect of its batch API.
+    pub dialect: Dialect,
+    /// The address of its API.
+    pub base_url: String,
+    /// The environment variable of the key; without one, none is sent.
+    pub api_key: Option<ApiKeyVariable>,
+}
+
+impl From<&ProviderSpec> for BatchAccount {
+    fn from(spec: &ProviderSpec) -> BatchAccount {
+        BatchAccount {
+            provider: spec.name.clone(),
+            dialect: spec.dialect,
+            base_url: spec.base_url.clone(),
+            api_key: spec.api_key.clone(),
+        }
+    }
+}
+
+/// How far a batch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchStatus {
+    /// The provider's name of the batch.
+    pub id: String,
+    /// `None` while it is worked on.
+    pub ending: Option<BatchEnding>,
+    /// Requests that are done, and all of them, as the vendor counts.
+    pub done: u64,
+    /// Requests in it.
+    pub total: u64,
+    /// Files of results (OpenAI): some, one or none.
+    results: Vec<String>,
+    /// The file of requests (OpenAI).
+    input: Option<String>,
+}
+
+/// How a batch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchEnding {
+    /// There may be results: it was completed, cancelled, or ran out of time.
+    Done,
+    /// The vendor refused its requests as a whole, for this reason; nothing is billed.
+    Refused(String),
+    /// The vendor keeps its results no longer.
+    ResultsGone,
+}
+
+/// What a search for a batch found whose creation was not confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchSearch {
+    /// There is such a batch, with this id.
+    Found(String),
+    /// No batch of the account has the nonce.
+    Absent,
+    /// A batch that has not ended may be the one.
+    Undecided,
+}
+
+/// Why a batch was not created.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CreateFault {
+    /// The vendor refused it, or nothing was sent.
+    #[error(transparent)]
+    Refused(CallFailure),
+    /// It may have been created all the same.
+    #[error(transparent)]
+    Unconfirmed(CallFailure),
+}
+
+/// The batch API of one account.
+pub struct BatchClient {
+    http: Http,
+    account: BatchAccount,
+    auth: Auth,
+    key: Option<ApiKey>,
+    policy: RetryPolicy,
+}
+
+impl BatchClient {
+    /// A client with the key of the environment.
+    ///
+    /// # Errors
+    /// The key is not set.
+    pub fn new(account: &BatchAccount) -> Result<BatchClient, CallFailure> {
+        let key = account.api_key.as_ref().and_then(ApiKey::from_environment);
+        if let Some(variable) = account.api_key.as_ref().filter(|_| key.is_none()) {
+            return Err(missing_key(&account.provider, variable).failure(0));
+        }
+        let auth = auth(account.dialect, &account.base_url);
+        Ok(BatchClient { http: Http::new(), account: account.clone(), auth, key, policy: RetryPolicy::default() })
+    }
+
+    /// A short mark of the key: another key sees other batches. 32 bits say nothing about a key.
+    pub fn fingerprint(&self) -> u32 {
+        self.key.as_ref().map_or(0, ApiKey::fingerprint)
+    }
+
+    fn is_anthropic(&self) -> bool {
+        self.account.dialect == Dialect::Anthropic
+    }
+
+    /// The path of the batches; `rest` begins with a slash, or is empty.
+    fn batches(&self, rest: &str) -> String {
+        let messages = if self.is_anthropic() { messages_path(&self.account.base_url) } else { "" };
+        format!("{messages}/batches{rest}")
+    }
+
+    /// A call without content.
+    fn exchange<'e>(&self, method: Method, path: &'e str) -> Exchange<'e> {
+        let headers: &[_] = if self.is_anthropic() { &[("anthropic-version", "2026-10-21")] } else { &[] };
+        Exchange { method, path, query: "", content_type: JSON, auth: self.auth, headers, body: Bytes::new() }
+    }
+
+    async fn once(&self, exchange: &Exchange<'_>) -> Result<HttpReply, AttemptError> {
+        let timeout = if exchange.body.is_empty() { TIMEOUT } else { TRANSFER_TIMEOUT };
+        let reply = self.http.send(&self.account.base_url, exchange, self.key.as_ref(), timeout).await?;
+        reply.refusal().map_or(Ok(reply), Err)
+    }
+
+    /// A call that may be made more than once.
+    async fn repeat(&self, exchange: &Exchange<'_>) -> Result<HttpReply, CallFailure> {
+        let mut attempt = 1;
+        loop {
+            match self.once(exchange).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) if attempt < ATTEMPTS && fault.is_retryable() => self.pause(&fault, attempt).await,
+                Err(fault) => return Err(fault.failure(attempt)),
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn pause(&self, fault: &AttemptError, attempt: u32) {
+        let wait = fault.wait.unwrap_or_else(|| self.policy.back_off(attempt, 0.0));
+        tokio::time::sleep(wait.min(LONGEST_WAIT)).await;
+    }
+
+    async fn get(&self, path: &str, query: &str) -> Result<Value, CallFailure> {
+        let reply = self.repeat(&Exchange { query, ..self.exchange(Method::GET, path) }).await?;
+        parsed(&reply)
+    }
+
+    /// The newest batch of the account, where a later search needs to know it: Anthropic's batches have no metadata.
+    pub async fn newest(&self) -> Result<Option<String>, CallFailure> {
+        if !self.is_anthropic() {
+            return Ok(None);
+        }
+        let page = self.get(&self.batches(""), "limit=1").await?;
+        Ok(page["data"][0]["id"].as_str().map(str::to_owned))
+    }
+
+    /// Creates a batch and returns its id. The headers are those of its first request.
+    pub async fn create(&self, nonce: &str, requests: &[BatchRequest]) -> Result<String, CreateFault> {
+        let (body, headers) = match self.is_anthropic() {
+            true => {
+                let body = anthropic_batch(requests).map_err(|error| CreateFault::Refused(unwritable(&error)))?;
+                (body, requests.first().map(|first| first.request.headers.clone()).unwrap_or_default())
+            }
+            false => (self.upload(nonce, requests).await.map_err(CreateFault::Refused)?, Vec::new()),
+        };
+        let path = self.batches("");
+        let exchange = Exchange { headers: &headers, body, ..self.exchange(Method::POST, &path) };
+        let mut attempt = 1;
+        loop {
+            let fault = match self.once(&exchange).await {
+                Ok(reply) => match parsed(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
+                    Some(id) => return Ok(id.to_owned()),
+                    None => AttemptError::new(
+                        ErrorClass::Malformed,
+                        word("the answer to a new batch names no id", "新批次的应答没有编号"),
+                    ),
+                },
+                Err(fault) => fault,
+            };
+            let is_open = match fault.delivery {
+                Delivery::NotSent => false,
+                Delivery::Rejected => fault.may_be_outage(),
+                Delivery::MaybeProcessed => true,
+            };
+            if is_open {
+                return Err(CreateFault::Unconfirmed(fault.failure(attempt)));
+            }
+            if attempt >= ATTEMPTS || !fault.is_retryable() {
+                return Err(CreateFault::Refused(self.without_batches(fault.failure(attempt))));
+            }
+            self.pause(&fault, attempt).await;
+            attempt += 1;
+        }
+    }
+
+    /// Says what a missing address means here.
+    fn without_batches(&self, failure: CallFailure) -> CallFailure {
+        if failure.class != ErrorClass::NotFound {
+            return failure;
+        }
+        let hint = say!(
+            "`{}` has no batch API at this address: use lane = \"live\"",
+            "`{}` 在该地址没有批次接口：请用 lane = \"live\"",
+            self.account.provider
+        );
+        CallFailure { hint: Some(hint), ..failure }
+    }
+
+    /// Uploads the requests. Returns the body of the call that creates the batch.
+    async fn upload(&self, nonce: &str, requests: &[BatchRequest]) -> Result<Bytes, CallFailure> {
+        let lines = openai_lines(requests).map_err(|error| unwritable(&error))?;
+        let boundary = format!("compeval-{nonce}");
+        let mut form = Vec::with_capacity(lines.len() + 512);
+        form.extend(
+            format!(
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--{boundary}\r\n\
+                 Content-Disposition: form-data; name=\"file\"; filename=\"{nonce}.jsonl\"\r\n\
+                 Content-Type: application/jsonl\r\n\r\n"
+            )
+            .bytes(),
+        );
+        form.extend(&lines);
+        form.extend(format!("\r\n--{boundary}--\r\n").bytes());
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        let exchange = Exchange { content_type: &kind, body: form.into(), ..self.exchange(Method::POST, "/files") };
+        let uploaded = self.repeat(&exchange).await;
+        let uploaded = parsed(&uploaded.map_err(|failure| self.without_batches(failure))?)?;
+        let Some(file) = uploaded["id"].as_str() else {
+            return Err(AttemptError::new(
+                ErrorClass::Malformed,
+                word("the answer to an upload names no file", "上传的应答没有文件"),
+            )
+            .failure(1));
+        };
+        let path = requests.first().map(|first| endpoint(&first.request)).unwrap_or_default();
+        let body =
+            json!({"input_file_id": file, "endpoint": path, "completion_window": "24h", "metadata": {NONCE: nonce}});
+        Ok(body.to_string().into())
+    }
+
+    /// Asks how far a batch is.
+    pub async fn status(&self, id: &str) -> Result<BatchStatus, CallFailure> {
+        let batch = self.get(&self.batches(&format!("/{id}")), "").await?;
+        Ok(if self.is_anthropic() { anthropic_status(id, &batch) } else { openai_status(id, &batch) })
+    }
+
+    /// Looks for the batch with a nonce whose creation was not confirmed. `newest` was the newest batch before; `known`
+    /// are others of this cache.
+    pub async fn find(&self, nonce: &str, newest: Option<&str>, known: &[String]) -> Result<BatchSearch, CallFailure> {
+        let cursor = if self.is_anthropic() { "after_id" } else { "after" };
+        let (path, mut query, mut undecided) = (self.batches(""), format!("limit={PAGE}"), false);
+        loop {
+            let page = self.get(&path, &query).await?;
+            let batches = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+            for batch in batches {
+                let Some(id) = batch["id"].as_str() else { continue };
+                if newest == Some(id) {
+                    return Ok(if undecided { BatchSearch::Undecided } else { BatchSearch::Absent });
+                }
+                if known.iter().any(|known| known == id) {
+                    continue;
+                }
+                match self.is_ours(nonce, id, batch).await? {
+                    Some(true) => return Ok(BatchSearch::Found(id.to_owned())),
+                    Some(false) => {}
+                    None => undecided = true,
+                }
+            }
+            let last = batches.last().and_then(|batch| batch["id"].as_str());
+            match last.filter(|_| page["has_more"].as_bool() == Some(true)) {
+                Some(last) => query = format!("limit={PAGE}&{cursor}={last}"),
+                None => return Ok(if undecided { BatchSearch::Undecided } else { BatchSearch::Absent }),
+            }
+        }
+    }
+
+    /// Whether a listed batch has the nonce; `None` where only its results would tell, and it has not ended.
+    async fn is_ours(&self, nonce: &str, id: &str, batch: &Value) -> Result<Option<bool>, CallFailure> {
+        if !self.is_anthropic() {
+            return Ok(Some(batch["metadata"][NONCE] == nonce));
+        }
+        let status = anthropic_status(id, batch);
+        match status.ending {
+            None => Ok(None),
+            Some(BatchEnding::Done) => {
+                // One line is enough: the first that is read ends the reading.
+                let mut first = None;
+                let read = self.results(&status, async |results: Vec<BatchResult>| {
+                    first = results.into_iter().next();
+                    if first.is_some() { Err(()) } else { Ok(()) }
+                });
+                let _ = read.await?;
+                Ok(Some(first.is_some_and(|result| result.id.ends_with(nonce))))
+            }
+            Some(BatchEnding::Refused(_) | BatchEnding::ResultsGone) => Ok(Some(false)),
+        }
+    }
+
+    /// Reads the results of a batch as they arrive and hands on some at a time, in the vendor's order. A line that
+    /// cannot be read is left out, as if it were missing.
+    ///
+    /// # Errors
+    /// The vendor's failure; inside, that of `each`, which ends the reading.
+    pub async fn results<E>(
+        &self,
+        status: &BatchStatus,
+        mut each: impl AsyncFnMut(Vec<BatchResult>) -> Result<(), E>,
+    ) -> Result<Result<(), E>, CallFailure> {
+        let dialect = self.account.dialect;
+        let paths: Vec<String> = match self.is_anthropic() {
+            true => vec![self.batches(&format!("/{}/results", status.id))],
+            false => status.results.iter().map(|file| format!("/files/{file}/content")).collect(),
+        };
+        for path in &paths {
+            let exchange = self.exchange(Method::GET, path);
+            let read = async |lines: Vec<Bytes>| {
+                let results = lines.iter().filter_map(|line| {
+                    let result = read_line(dialect, line);
+                    result
+                        .inspect_err(|error| tracing::warn!(batch = status.id, "a result line is unreadable: {error}"))
+                        .ok()
+                });
+                each(results.collect()).await
+            };
+            let base_url = &self.account.base_url;
+            let done = self.http.lines(base_url, &exchange, self.key.as_ref(), TRANSFER_TIMEOUT, read).await;
+            match done {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Ok(Err(error)),
+                Err(fault) => return Err(fault.failure(1)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Asks the vendor to end a batch early. It still takes a while to end.
+    pub async fn cancel(&self, id: &str) -> Result<(), CallFailure> {
+        self.repeat(&self.exchange(Method::POST, &self.batches(&format!("/{id}/cancel")))).await.map(drop)
+    }
+
+    /// Removes requests and results from the vendor's storage, as far as it lets us.
+    pub async fn delete(&self, status: &BatchStatus) {
+        let files = status.input.iter().chain(&status.results).map(|file| format!("/files/{file}"));
+        let paths: Vec<String> = match self.is_anthropic() {
+            true => vec![self.batches(&format!("/{}", status.id))],
+            false => files.collect(),
+        };
+        for path in paths {
+            if let Err(fault) = self.once(&self.exchange(Method::DELETE, &path)).await {
+                tracing::debug!(path, "not deleted: {}", fault.message);
+            }
+        }
+    }
+}
+
+const JSON: &str = "application/json";
+
+fn parsed(reply: &HttpReply) -> Result<Value, CallFailure> {
+    let read = serde_json::from_slice(&reply.body);
+    read.map_err(|error| {
+        AttemptError::new(
+            ErrorClass::Malformed,
+            say!("the batch API's answer is no JSON: {error}", "批次接口的应答不是 JSON：{error}"),
+        )
+        .failure(1)
+    })
+}
+
+fn unwritable(error: &serde_json::Error) -> CallFailure {
+    AttemptError::new(ErrorClass::Invalid, say!("the requests cannot be written: {error}", "无法写出请求：{error}"))
+        .failure(0)
+}
+
+fn openai_status(id: &str, batch: &Value) -> BatchStatus {
+    let ending = match batch["status"].as_str().unwrap_or_default() {
+        "completed" | "expired" | "cancelled" => Some(BatchEnding::Done),
+        "failed" => Some(BatchEnding::Refused(refusal_of(batch))),
+        _ => None,
+    };
+    BatchStatus {
+        id: id.to_owned(),
+        ending,
+        done: request_count(batch, "completed") + request_count(batch, "failed"),
+        total: request_count(batch, "total"),
+        results: ["output_file_id", "error_file_id"].into_iter().filter_map(|name| file_id(batch, name)).collect(),
+        input: file_id(batch, "input_file_id"),
+    }
+}
+
+fn file_id(batch: &Value, name: &str) -> Option<String> {
+    batch[name].as_str().map(str::to_owned)
+}
+
+/// How many requests of a batch are in this state, as both vendors say it.
+fn request_count(batch: &Value, state: &str) -> u64 {
+    batch["request_counts"][state].as_u64().unwrap_or(0)
+}
+
+/// Why the vendor refused a file of requests.
+fn refusal_of(batch: &Value) -> String {
+    let errors = batch["errors"]["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if errors.is_empty() {
+        return word("the vendor gives no reason", "厂商没有说明原因").to_owned();
+    }
+    let texts = errors.iter().take(3).map(|error| {
+        let [code, message] = ["code", "message"].map(|name| error[name].as_str().unwrap_or_default());
+        let line = error["line"].as_u64().map(|line| say!(" (line {line})", "（第 {line} 行）")).unwrap_or_default();
+        format!("{code}: {message}{line}")
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {
+    let has_ended = batch["processing_status"] == "ended";
+    let is_archived = batch["archived_at"].is_string();
+    let states = ["succeeded", "errored", "canceled", "expired"];
+    let done: u64 = states.iter().map(|state| request_count(batch, state)).sum();
+    let ended = if is_archived { BatchEnding::ResultsGone } else { BatchEnding::Done };
+    BatchStatus {
+        id: id.to_owned(),
+        ending: has_ended.then_some(ended),
+        done,
+        total: done + request_count(batch, "processing"),
+        results: Vec::new(),
+        input: None,
+    }
+}

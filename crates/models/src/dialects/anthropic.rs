@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{count, error_text, lenient, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
-use crate::base_url::{self, is_below};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
-use crate::spec::{Dialect, ProviderSpec};
+use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{CallResult, Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
@@ -112,7 +111,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     }
     Ok(HttpRequest {
         path: messages_path(&spec.base_url),
-        auth: auth(&base_url::host(&spec.base_url)),
+        auth: auth(&host(&spec.base_url)),
         headers,
         body: request::body(&body(call, conversation))?,
     })
@@ -154,9 +153,10 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let declared =
-        |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
-    offer.tools.iter().map(declared).collect()
+    let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
+        json!({"name": name, "description": description, "input_schema": parameters})
+    });
+    declared.collect()
 }
 
 /// System blocks and messages, with cache breakpoints at the end of the system text, which most requests of a stage share,

@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
-use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{CallResult, Tool, ToolOffer};
+use crate::spec::{Dialect, ProviderSpec, host, is_below};
+use crate::tools::{Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -62,6 +61,16 @@ struct ChatMessage<'a> {
     tool_call_id: Option<&'a str>,
 }
 
+impl<'a> ChatMessage<'a> {
+    fn from_text(role: &'static str, text: &'a str) -> ChatMessage<'a> {
+        ChatMessage { role, content: Some(text), tool_calls: &[], tool_call_id: None }
+    }
+
+    fn from_result(call: &'a str, text: &'a str) -> ChatMessage<'a> {
+        ChatMessage { tool_call_id: Some(call), ..ChatMessage::from_text("tool", text) }
+    }
+}
+
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     if !matches!(call.operation, Operation::Generate | Operation::UseTools) {
@@ -101,37 +110,33 @@ fn response_format(schema: &OutputSchema) -> Value {
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let declared = |tool: &Tool| {
-        let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+    let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
+        let function = json!({"name": name, "description": description, "parameters": parameters});
         json!({"type": "function", "function": function})
-    };
-    offer.tools.iter().map(declared).collect()
+    });
+    declared.collect()
 }
 
 fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'a>>, BuildFault> {
-    let said = |role, text: &'a str| ChatMessage { role, content: Some(text), tool_calls: &[], tool_call_id: None };
-    let system = conversation.system.iter().map(|text| ChatTurn::Message(said("system", text)));
+    let system = conversation.system.iter().map(|text| ChatTurn::Message(ChatMessage::from_text("system", text)));
     let mut messages: Vec<ChatTurn<'a>> = system.collect();
     for part in &conversation.parts {
         messages.push(ChatTurn::Message(match part {
-            ConversationPart::Text(speaker, text) => said(speaker.name(), text),
+            ConversationPart::Text(speaker, text) => ChatMessage::from_text(speaker.name(), text),
             ConversationPart::Calls(text, calls) => ChatMessage {
                 content: Some(text.as_ref()).filter(|text| !text.is_empty()),
                 tool_calls: calls,
-                ..said("assistant", "")
+                ..ChatMessage::from_text("assistant", "")
             },
-            ConversationPart::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
+            ConversationPart::Result { call, text } => ChatMessage::from_result(call, text),
             ConversationPart::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
             ConversationPart::Reply(items) => {
                 messages.extend(items.iter().copied().map(ChatTurn::Stored));
                 continue;
             }
             ConversationPart::Results(results) => {
-                let result = |result: &'a CallResult| ChatMessage {
-                    tool_call_id: Some(&result.id),
-                    ..said("tool", result.text.as_str())
-                };
-                messages.extend(results.iter().map(result).map(ChatTurn::Message));
+                let results = results.iter().map(|result| ChatMessage::from_result(&result.id, &result.text));
+                messages.extend(results.map(ChatTurn::Message));
                 continue;
             }
         }));
@@ -212,8 +217,12 @@ pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
 
 impl From<ChatUsage> for Usage {
     fn from(usage: ChatUsage) -> Usage {
-        let details = (usage.prompt_tokens_details, usage.completion_tokens_details);
-        openai_usage(usage.prompt_tokens, usage.completion_tokens, details)
+        openai_usage(
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.prompt_tokens_details,
+            usage.completion_tokens_details,
+        )
     }
 }
 

@@ -160,9 +160,9 @@ impl<'a> FlatConversation<'a> {
 
 /// Whether Anthropic takes a call as a block: it restricts ids, and arguments are an object.
 fn fits_block(call: &ToolCall) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let arguments: Result<HashMap<String, &RawValue>, _> = serde_json::from_str(&call.function.arguments);
-    !call.id.is_empty() && call.id.chars().all(is_plain) && arguments.is_ok()
+    let is_plain = call.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    !call.id.is_empty() && is_plain && arguments.is_ok()
 }
 
 /// The calls that `fits` and whose result is in the run of tool messages right after them.

@@ -56,7 +56,8 @@ pub(crate) struct TokenDetails {
 pub(crate) fn openai_usage(
     input: Option<Tokens>,
     output: Option<Tokens>,
-    (prompt, reply): (Option<TokenDetails>, Option<TokenDetails>),
+    prompt: Option<TokenDetails>,
+    reply: Option<TokenDetails>,
 ) -> Usage {
     Usage {
         input: input.filter(|tokens| tokens.0 > 0),

@@ -1,26 +1,26 @@
-//! The only place that chooses among dialects: it turns a call into a request, and a body into a completion. Both are
-//! pure.
+//! The only place that chooses among dialects: it turns a call into a request, a body into a completion, and a reply that
+//! calls tools into what later steps of the same conversation send back. All of it is pure.
 
 mod anthropic;
 mod chat;
 mod conversation;
 mod json;
-mod renumber;
 mod request;
 mod responses;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::base_url::{host, is_below};
 use crate::call::{Billing, Call, Completion, Operation, ReadFault};
-use crate::spec::{Dialect, ProviderSpec};
+use crate::spec::{Dialect, ProviderSpec, host, is_below};
+use crate::tools::call_id;
 use base::units::{Tokens, Usage};
 use json::lenient;
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
 pub(crate) use json::{beginning, error_text};
-pub use renumber::renumber_calls;
 pub use request::{Auth, BuildFault, HttpRequest};
 
 /// The header in which the key travels to an endpoint.
@@ -108,4 +108,64 @@ pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<
     let (reported, expected) = (usage.input?, expected?);
     let is_missing = expected.0 > MIN_JUDGED_PROMPT && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
     is_missing.then_some((reported, expected))
+}
+
+/// The items of a reply with its calls numbered from `first`: vendors give random ids, and requests that are equal but for
+/// them are to be equal. Items without calls stay byte for byte as they are.
+///
+/// # Errors
+/// Items that are no JSON array.
+pub fn renumber_calls(dialect: Dialect, items: &str, first: usize) -> Result<String, ReadFault> {
+    let items: Vec<&RawValue> = serde_json::from_str(items).map_err(|error| ReadFault::Malformed(error.to_string()))?;
+    let mut number = first;
+    let mut texts = Vec::with_capacity(items.len());
+    for raw in items {
+        let item = serde_json::from_str::<Value>(raw.get());
+        let mut item = item.map_err(|error| ReadFault::Malformed(error.to_string()))?;
+        let before = number;
+        match dialect {
+            Dialect::OpenaiResponses if item["type"] == "function_call" => {
+                set_call_id(item.get_mut("call_id"), &mut number)
+            }
+            Dialect::Anthropic if item["type"] == "tool_use" => set_call_id(item.get_mut("id"), &mut number),
+            Dialect::OpenaiChat => {
+                let calls = item.get_mut("tool_calls").and_then(Value::as_array_mut);
+                calls.into_iter().flatten().for_each(|call| set_call_id(call.get_mut("id"), &mut number));
+            }
+            Dialect::OpenaiResponses | Dialect::Anthropic | Dialect::Lexical => {}
+        }
+        texts.push(if number == before { raw.get().to_owned() } else { item.to_string() });
+    }
+    Ok(format!("[{}]", texts.join(",")))
+}
+
+/// Gives a call the next number.
+fn set_call_id(id: Option<&mut Value>, number: &mut usize) {
+    if let Some(id) = id {
+        *id = Value::from(call_id(*number));
+        *number += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_numbered_and_reasoning_stays_as_it_was() {
+        let reasoning = r#"{"type":"reasoning", "id":"rs_1","encrypted_content":"g\u00e9"}"#;
+        let items =
+            format!(r#"[{reasoning},{{"type":"function_call","call_id":"x9","name":"search","arguments":"{{}}"}}]"#);
+        let renumbered = renumber_calls(Dialect::OpenaiResponses, &items, 3).expect("an array");
+        assert!(renumbered.starts_with(&format!("[{reasoning},")) && renumbered.contains(r#""call_id":"call_3""#));
+        let blocks =
+            r#"[{"type":"thinking","signature":"s"},{"type":"tool_use","id":"toolu_1"},{"type":"tool_use","id":"b"}]"#;
+        let renumbered = renumber_calls(Dialect::Anthropic, blocks, 1).expect("an array");
+        assert!(renumbered.contains(r#""id":"call_1""#) && renumbered.contains(r#""id":"call_2""#));
+        let message =
+            r#"[{"role":"assistant","tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"t"}}}]}]"#;
+        let renumbered = renumber_calls(Dialect::OpenaiChat, message, 1).expect("an array");
+        assert!(renumbered.contains(r#""id":"call_1""#) && renumbered.contains("thought_signature"));
+        assert!(renumber_calls(Dialect::OpenaiChat, "{", 1).is_err());
+    }
 }

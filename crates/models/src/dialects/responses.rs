@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
-use crate::base_url::{host, is_below};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::spec::{Dialect, ProviderSpec};
+use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
@@ -114,11 +113,10 @@ fn text_format(schema: &OutputSchema) -> Value {
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let declared = |tool: &Tool| {
-        let Tool { name, description, parameters } = tool;
+    let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
         json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false})
-    };
-    offer.tools.iter().map(declared).collect()
+    });
+    declared.collect()
 }
 
 fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
@@ -224,8 +222,7 @@ pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
 
 impl From<ResponsesUsage> for Usage {
     fn from(usage: ResponsesUsage) -> Usage {
-        let details = (usage.input_tokens_details, usage.output_tokens_details);
-        openai_usage(usage.input_tokens, usage.output_tokens, details)
+        openai_usage(usage.input_tokens, usage.output_tokens, usage.input_tokens_details, usage.output_tokens_details)
     }
 }
 
@@ -235,8 +232,7 @@ impl ResponsesReply<'_> {
             return Err(upstream(error));
         }
         let raw = self.output.ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
-        let output: Vec<OutputItem> =
-            serde_json::from_str(raw.get()).map_err(|e| ReadFault::Malformed(format!("its `output`: {e}")))?;
+        let output: Vec<OutputItem> = parse_output(raw)?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
             return Ok(Completion { text: String::new(), items: Some(items), calls: Vec::new(), truncated: false });
@@ -271,6 +267,11 @@ impl ResponsesReply<'_> {
     }
 }
 
+/// Reads `output`, or a part of it.
+fn parse_output<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, ReadFault> {
+    serde_json::from_str(raw.get()).map_err(|error| ReadFault::Malformed(format!("its `output`: {error}")))
+}
+
 /// Some errors inside a 200 are verdicts on the request, which the same bytes would meet again.
 fn upstream(error: &Value) -> ReadFault {
     match error["code"].as_str() {
@@ -284,11 +285,10 @@ fn upstream(error: &Value) -> ReadFault {
 /// The items of a reply as the next request has them. The vendor's ids of calls and messages would tie them to a reply
 /// that it has not stored.
 fn sent_back(raw: &RawValue) -> Result<String, ReadFault> {
-    let malformed = |error: serde_json::Error| ReadFault::Malformed(format!("its `output`: {error}"));
-    let items: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(malformed)?;
+    let items: Vec<&RawValue> = parse_output(raw)?;
     let mut texts = Vec::with_capacity(items.len());
     for raw in items {
-        let mut item: Value = serde_json::from_str(raw.get()).map_err(malformed)?;
+        let mut item: Value = parse_output(raw)?;
         let is_tied = item["type"] == "function_call" || item["type"] == "message";
         match item.as_object_mut().filter(|_| is_tied) {
             Some(item) => {
@@ -303,8 +303,8 @@ fn sent_back(raw: &RawValue) -> Result<String, ReadFault> {
 }
 
 fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault> {
-    let is_item = |o: &OutputItem| o.kind.as_deref() == Some("compaction") && o.encrypted_content.is_some();
-    if output.iter().any(is_item) {
+    let mut compactions = output.iter().filter(|item| item.kind.as_deref() == Some("compaction"));
+    if compactions.any(|item| item.encrypted_content.is_some()) {
         Ok(raw.get().to_owned())
     } else {
         Err(ReadFault::Malformed("its `output` holds no compaction item".into()))

@@ -26,13 +26,9 @@ pub(crate) struct RatesPerMinute {
 impl RatesPerMinute {
     /// The part of each limit that one of so many has.
     pub(crate) fn divided_by(self, parts: u64) -> RatesPerMinute {
-        let part = |limit: Option<u64>| limit.map(|limit| (limit / parts.max(1)).max(1));
-        RatesPerMinute {
-            requests: part(self.requests),
-            tokens: part(self.tokens),
-            input: part(self.input),
-            output: part(self.output),
-        }
+        let [requests, tokens, input, output] = [self.requests, self.tokens, self.input, self.output]
+            .map(|limit| limit.map(|limit| (limit / parts.max(1)).max(1)));
+        RatesPerMinute { requests, tokens, input, output }
     }
 }
 
@@ -124,14 +120,9 @@ pub(crate) struct RateBuckets {
 
 impl RateBuckets {
     pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
-        let bucket = |rate: Option<u64>| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, 1.0, now));
-        let RatesPerMinute { requests, tokens, input, output } = allowed;
-        RateBuckets {
-            requests: requests.map(RequestQuota::new),
-            tokens: bucket(tokens),
-            input: bucket(input),
-            output: bucket(output),
-        }
+        let [tokens, input, output] = [allowed.tokens, allowed.input, allowed.output]
+            .map(|rate| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, 1.0, now)));
+        RateBuckets { requests: allowed.requests.map(RequestQuota::new), tokens, input, output }
     }
 
     /// Takes one request and its tokens, or says how long to wait.

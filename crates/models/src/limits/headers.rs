@@ -33,9 +33,8 @@ impl Headers {
     pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
         let prefixes =
             ["retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id"];
-        let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let own = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
-        Headers(own.filter(|(name, _)| wanted(name)).collect())
+        Headers(own.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))).collect())
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -44,8 +43,11 @@ impl Headers {
 
     /// The value of the header whose name is these parts together.
     fn joined(&self, parts: [&str; 3]) -> Option<&str> {
-        let is_it = |name: &str| parts.iter().try_fold(name, |rest, part| rest.strip_prefix(part)) == Some("");
-        self.0.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value.as_str())
+        let found = self
+            .0
+            .iter()
+            .find(|(name, _)| parts.iter().try_fold(name.as_str(), |rest, part| rest.strip_prefix(part)) == Some(""));
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The provider's id of the request.
@@ -66,43 +68,45 @@ impl Headers {
     /// longest reset of a limit that is used up.
     pub(crate) fn wait(&self, now: SystemTime) -> Option<Duration> {
         let millis = self.get("retry-after-ms").and_then(seconds).map(|thousandfold| thousandfold / 1000);
-        let retry_after = || self.get("retry-after").and_then(|text| seconds(text).or_else(|| until_date(text, now)));
-        let announced = || {
+        let asked = millis.or_else(|| {
+            let text = self.get("retry-after")?;
+            seconds(text).or_else(|| until_date(text, now))
+        });
+        asked.or_else(|| {
             let AnnouncedLimits { requests, tokens, input, output } = self.announced(now);
             let used_up = [requests, tokens, input, output].into_iter().filter(|w| w.remaining == Some(0));
             used_up.filter_map(|w| w.reset).max()
-        };
-        millis.or_else(retry_after).or_else(announced)
+        })
     }
 
     /// The limits announced, in OpenAI's or Anthropic's style.
     pub(crate) fn announced(&self, now: SystemTime) -> AnnouncedLimits {
-        let window = |openai: &str, anthropic: &str| self.openai(openai).or(self.anthropic(anthropic, now));
-        let project = self.openai("project-tokens");
-        let tokens = window("tokens", "tokens");
+        let tokens = self.openai("tokens").or(self.anthropic("tokens", now));
         AnnouncedLimits {
-            requests: window("requests", "requests"),
-            tokens: tokens.stricter(project),
+            requests: self.openai("requests").or(self.anthropic("requests", now)),
+            tokens: tokens.stricter(self.openai("project-tokens")),
             input: self.anthropic("input-tokens", now),
             output: self.anthropic("output-tokens", now),
         }
     }
 
     fn openai(&self, what: &str) -> LimitWindow {
-        let field = |name: &str| self.joined(["x-ratelimit-", name, what]);
+        let [limit, remaining, reset] =
+            ["limit-", "remaining-", "reset-"].map(|name| self.joined(["x-ratelimit-", name, what]));
         LimitWindow {
-            limit: field("limit-").and_then(number),
-            remaining: field("remaining-").and_then(number),
-            reset: field("reset-").and_then(|text| go_duration(text).or_else(|| seconds(text))),
+            limit: limit.and_then(number),
+            remaining: remaining.and_then(number),
+            reset: reset.and_then(|text| go_duration(text).or_else(|| seconds(text))),
         }
     }
 
     fn anthropic(&self, what: &str, now: SystemTime) -> LimitWindow {
-        let field = |name: &str| self.joined(["anthropic-ratelimit-", what, name]);
+        let [limit, remaining, reset] =
+            ["-limit", "-remaining", "-reset"].map(|name| self.joined(["anthropic-ratelimit-", what, name]));
         LimitWindow {
-            limit: field("-limit").and_then(number),
-            remaining: field("-remaining").and_then(number),
-            reset: field("-reset").and_then(|text| until_timestamp(text, now)),
+            limit: limit.and_then(number),
+            remaining: remaining.and_then(number),
+            reset: reset.and_then(|text| until_timestamp(text, now)),
         }
     }
 }

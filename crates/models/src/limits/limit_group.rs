@@ -23,6 +23,10 @@ fn amount(kind: LimitKind, need: TokenDemand) -> f64 {
     }
 }
 
+fn per_minute(estimator: &RateEstimator) -> Option<u64> {
+    Some(((estimator.per_second()? * 60.0) as u64).max(1))
+}
+
 fn window(kind: LimitKind, announced: &AnnouncedLimits) -> LimitWindow {
     match kind {
         LimitKind::Requests => announced.requests,
@@ -53,8 +57,8 @@ pub(crate) struct LimitGroup {
 impl LimitGroup {
     /// `is_declared`: the user declared a request rate, so that the start need not be slow.
     pub(crate) fn new(is_declared: bool, sharers: NonZeroU32) -> LimitGroup {
-        let tokens = RateEstimator::of_tokens();
-        let estimators = [RateEstimator::of_requests(is_declared), tokens.clone(), tokens.clone(), tokens];
+        let tokens = RateEstimator::for_tokens();
+        let estimators = [RateEstimator::for_requests(is_declared), tokens.clone(), tokens.clone(), tokens];
         LimitGroup { epoch: Instant::now(), sharers, estimators: Mutex::new(estimators) }
     }
 
@@ -70,13 +74,13 @@ impl LimitGroup {
     /// Admits a request, or says how long it has to wait.
     pub(crate) fn admit(&self, need: TokenDemand) -> Result<Ticket, Duration> {
         let (mut estimators, now) = (self.estimators(), self.now());
-        let kinds = || LimitKind::ALL.into_iter().map(|kind| amount(kind, need));
-        let waits = estimators.iter_mut().zip(kinds()).map(|(estimator, amount)| estimator.wait(amount, now));
+        let amounts = LimitKind::ALL.map(|kind| amount(kind, need));
+        let waits = estimators.iter_mut().zip(amounts).map(|(estimator, amount)| estimator.wait(amount, now));
         let wait = waits.fold(0.0, f64::max);
         if wait > 0.0 {
             return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
         }
-        let sent = estimators.iter_mut().zip(kinds()).map(|(estimator, amount)| estimator.sent(amount, now));
+        let sent = estimators.iter_mut().zip(amounts).map(|(estimator, amount)| estimator.sent(amount, now));
         Ok(Ticket(sent.last().unwrap_or_default()))
     }
 
@@ -102,7 +106,7 @@ impl LimitGroup {
             if let Some(limit) = limit.filter(|limit| *limit > 0) {
                 let remaining = remaining.map(|remaining| remaining as f64);
                 let part = 1.0 / f64::from(self.sharers.get());
-                estimator.announced((limit as f64, part), remaining, reset.map(|reset| reset.as_secs_f64()), now);
+                estimator.announced(limit as f64, part, remaining, reset.map(|reset| reset.as_secs_f64()), now);
             }
         }
     }
@@ -137,7 +141,6 @@ impl LimitGroup {
     /// The limits announced or estimated, per minute.
     pub(crate) fn per_minute(&self) -> RatesPerMinute {
         let [requests, tokens, input, output] = &*self.estimators();
-        let per_minute = |estimator: &RateEstimator| Some(((estimator.per_second()? * 60.0) as u64).max(1));
         RatesPerMinute {
             requests: per_minute(requests),
             tokens: per_minute(tokens),

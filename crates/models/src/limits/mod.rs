@@ -5,6 +5,7 @@
 //! [`rate_estimator`] finds a rate that is enforced, or keeps to an announced one; [`limit_group`] has an estimator for
 //! each kind of limit and is shared by the models that share limits; [`concurrency_limit`] adapts the number of requests
 //! in flight; [`headers`] reads what a provider announces; [`rate_limiter`] queues requests and applies all of them.
+//! [`ProviderStatus`] is what progress displays show of them.
 
 mod buckets;
 mod concurrency_limit;
@@ -12,11 +13,51 @@ mod headers;
 mod limit_group;
 mod rate_estimator;
 mod rate_limiter;
-mod status;
 
 pub(crate) use buckets::{RatesPerMinute, TokenDemand};
 pub(crate) use concurrency_limit::ConcurrencyLimit;
 pub(crate) use headers::{AnnouncedLimits, Headers};
 pub(crate) use limit_group::{LimitGroup, Ticket};
 pub(crate) use rate_limiter::{Permit, RateLimiter, WaitTooLong};
-pub use status::{ProviderStatus, WaitReason};
+
+use std::time::Duration;
+
+use crate::spec::{ModelName, ProviderName};
+
+/// The state of one model of a provider at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProviderStatus {
+    /// The provider.
+    pub provider: ProviderName,
+    /// The model.
+    pub model: ModelName,
+    /// Requests sent so far.
+    pub sent: u64,
+    /// Requests sent and not answered.
+    pub in_flight: u32,
+    /// The requests allowed per minute: declared, reported, or estimated from refusals; `None` if unknown.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens used so far, of the kind that is limited.
+    pub tokens: u64,
+    /// The tokens allowed per minute; `None` if unknown.
+    pub tokens_per_minute: Option<u64>,
+    /// The requests per minute that the user allows all models of the account together.
+    pub account_requests_per_minute: Option<u64>,
+    /// The tokens per minute that the user allows them together, of the kind that is limited.
+    pub account_tokens_per_minute: Option<u64>,
+    /// What the next request waits for; `None` if none waits.
+    pub waits: Option<WaitReason>,
+}
+
+/// What the next request waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// The provider is unavailable; it is tried again after this time. With its last error.
+    Unavailable(Duration, String),
+    /// The provider asked for a pause, or refused without naming one; requests continue after this time.
+    Paused(Duration, String),
+    /// The rate limit leaves no room yet.
+    Rate,
+    /// The allowed number of requests is in flight: replies are waited for.
+    Replies,
+}

@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::WaitReason;
 use super::buckets::{RateBuckets, RatesPerMinute, TokenDemand};
 use super::concurrency_limit::ConcurrencyLimit;
 use super::headers::AnnouncedLimits;
 use super::limit_group::{LimitGroup, Ticket};
-use super::status::WaitReason;
 use crate::call::ErrorClass;
 use crate::classify::{AttemptError, Delivery, Throttle};
 use crate::retry::{RetryPolicy, longer};
@@ -241,7 +241,8 @@ impl RateLimiter {
     pub(crate) fn failed(
         &self,
         error: &AttemptError,
-        (ticket, sent): (Option<Ticket>, Instant),
+        ticket: Option<Ticket>,
+        sent: Instant,
         announced: &AnnouncedLimits,
         policy: &RetryPolicy,
     ) -> Option<Duration> {
@@ -368,10 +369,11 @@ impl LimiterState {
     }
 
     fn wait_reason(&self) -> Option<WaitReason> {
-        let last_error = || self.last_error.clone();
         match (self.paused_for(Instant::now()), self.blocked_by) {
-            (left, _) if self.unavailable => Some(WaitReason::Unavailable(left.unwrap_or_default(), last_error())),
-            (Some(left), _) => Some(WaitReason::Paused(left, last_error())),
+            (left, _) if self.unavailable => {
+                Some(WaitReason::Unavailable(left.unwrap_or_default(), self.last_error.clone()))
+            }
+            (Some(left), _) => Some(WaitReason::Paused(left, self.last_error.clone())),
             (None, Some(Blocker::Rate(_) | Blocker::ProviderLimit(_))) => Some(WaitReason::Rate),
             (None, Some(Blocker::Concurrency)) => Some(WaitReason::Replies),
             (None, Some(Blocker::Pause(_)) | None) => None,

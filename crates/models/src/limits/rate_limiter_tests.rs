@@ -114,7 +114,7 @@ async fn a_pause_holds_all_requests_and_pauses_do_not_add_up() {
     let sent = Instant::now();
     for _ in 0..50 {
         let overloaded = fault(529, Some(seconds(7)));
-        let held = limiter.failed(&overloaded, (None, sent), &AnnouncedLimits::default(), &policy).unwrap();
+        let held = limiter.failed(&overloaded, None, sent, &AnnouncedLimits::default(), &policy).unwrap();
         assert!(held >= seconds(7) && held < seconds(8));
     }
     let times = crowd(&limiter, 20, SMALL, Duration::ZERO).await;
@@ -125,7 +125,7 @@ async fn a_pause_holds_all_requests_and_pauses_do_not_add_up() {
 async fn a_refusal_or_an_error_delays_no_other_request() {
     let ((limiter, ticket), policy) = (grouped().await, RetryPolicy::default());
     for error in [fault(500, None), fault(429, None), fault(429, Some(seconds(7)))] {
-        assert_eq!(limiter.failed(&error, (ticket, Instant::now()), &AnnouncedLimits::default(), &policy), None);
+        assert_eq!(limiter.failed(&error, ticket, Instant::now(), &AnnouncedLimits::default(), &policy), None);
         assert_eq!(crowd(&limiter, 1, SMALL, Duration::ZERO).await, [Duration::ZERO]);
     }
 }
@@ -173,7 +173,7 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
                 return charged;
             }
             let gone = AttemptError::new(ErrorClass::Transient, "connection refused");
-            charged += u32::from(limiter.failed(&gone, (None, sent), &AnnouncedLimits::default(), &policy).is_none());
+            charged += u32::from(limiter.failed(&gone, None, sent, &AnnouncedLimits::default(), &policy).is_none());
         }
     };
     let charged = join_all((0..50).map(one)).await;
@@ -188,7 +188,7 @@ async fn a_provider_that_never_answered_is_not_waited_for() {
     let (limiter, policy) = (wide(), RetryPolicy::default());
     let gone = AttemptError::new(ErrorClass::Transient, "connection refused");
     let held = (0..50)
-        .filter_map(|_| limiter.failed(&gone, (None, Instant::now()), &AnnouncedLimits::default(), &policy))
+        .filter_map(|_| limiter.failed(&gone, None, Instant::now(), &AnnouncedLimits::default(), &policy))
         .count();
     assert_eq!(held, 0);
 }
@@ -201,9 +201,9 @@ async fn overload_reduces_concurrency_and_a_plain_429_does_not() {
         let first = *times.iter().min().unwrap();
         times.iter().filter(|t| **t < first + seconds(1)).count()
     };
-    limiter.failed(&fault(429, Some(seconds(1))), (None, Instant::now()), &AnnouncedLimits::default(), &policy);
+    limiter.failed(&fault(429, Some(seconds(1))), None, Instant::now(), &AnnouncedLimits::default(), &policy);
     assert_eq!(most(&limiter).await, 10);
-    limiter.failed(&fault(529, None), (None, Instant::now()), &AnnouncedLimits::default(), &policy);
+    limiter.failed(&fault(529, None), None, Instant::now(), &AnnouncedLimits::default(), &policy);
     assert_eq!(most(&limiter).await, 7);
 }
 
@@ -236,7 +236,7 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
                 return charged;
             }
             charged +=
-                u32::from(limiter.failed(&too_many(), (None, sent), &AnnouncedLimits::default(), &policy).is_none());
+                u32::from(limiter.failed(&too_many(), None, sent, &AnnouncedLimits::default(), &policy).is_none());
         }
     };
     let charged = join_all((0..400).map(one)).await;
@@ -252,7 +252,7 @@ async fn a_new_model_is_waited_for_where_its_provider_worked() {
     first.succeeded(None, &AnnouncedLimits::default());
     let (gone, policy) = (AttemptError::new(ErrorClass::Transient, "connection refused"), RetryPolicy::default());
     let held = (0..50)
-        .filter_map(|_| second.failed(&gone, (None, Instant::now()), &AnnouncedLimits::default(), &policy))
+        .filter_map(|_| second.failed(&gone, None, Instant::now(), &AnnouncedLimits::default(), &policy))
         .count();
     assert!(held >= 45, "{held}: all but those before it was clear");
     assert!(matches!(second.status().wait_reason, Some(WaitReason::Unavailable(..))), "{:?}", second.status());
@@ -275,7 +275,7 @@ async fn an_outage_ends_calls_as_unreachable_and_other_errors_end_one_call() {
     assert_eq!(last(&limiter, error()), ErrorClass::Transient, "it may be this request alone");
     limiter.succeeded(None, &AnnouncedLimits::default());
     assert_eq!(last(&limiter, unsent()), ErrorClass::Transient, "it worked a moment ago");
-    (0..5).for_each(|_| _ = limiter.failed(&unsent(), (None, Instant::now()), &AnnouncedLimits::default(), &policy));
+    (0..5).for_each(|_| _ = limiter.failed(&unsent(), None, Instant::now(), &AnnouncedLimits::default(), &policy));
     assert_eq!(
         last(&limiter, unsent()),
         ErrorClass::Unreachable,
@@ -300,7 +300,8 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
     assert_eq!(limiter.status().wait_reason, Some(WaitReason::Rate));
     limiter.failed(
         &fault(529, Some(seconds(7))),
-        (None, Instant::now()),
+        None,
+        Instant::now(),
         &AnnouncedLimits::default(),
         &RetryPolicy::default(),
     );

@@ -52,15 +52,13 @@ impl CostCurve {
         let least = points.iter().min_by(|a, b| a.cost.usd.total_cmp(&b.cost.usd))?;
         let most = least.cost.usd * (1.0 + FLAT);
         let at = points.iter().position(|point| point.threshold == least.threshold)?;
-        let is_flat = |point: &&CostPoint| point.cost.usd <= most;
-        let lower = points.get(..at)?.iter().rev().take_while(is_flat).count();
-        let higher = points.get(at + 1..)?.iter().take_while(is_flat).count();
+        let lower = points.get(..at)?.iter().rev().take_while(|point| point.cost.usd <= most).count();
+        let higher = points.get(at + 1..)?.iter().take_while(|point| point.cost.usd <= most).count();
         let (first, last) = (at - lower, at + higher);
-        let threshold = |at: usize| points.get(at).map(|point| point.threshold);
         let flat = FlatRegion {
-            from: threshold(first)?,
-            to: threshold(last).filter(|_| last + 1 < points.len()),
-            middle: threshold(first.midpoint(last))?,
+            from: points.get(first)?.threshold,
+            to: points.get(last).filter(|_| last + 1 < points.len()).map(|point| point.threshold),
+            middle: points.get(first.midpoint(last))?.threshold,
             least_usd: least.cost.usd,
         };
         Some(CostCurve { points, flat })
@@ -79,8 +77,10 @@ impl CostCurve {
     /// How a session goes in the middle of the flat region; `None` where nothing is compacted there.
     pub(super) fn life(&self, growth: Option<f64>) -> Option<LifeCycle> {
         let SimulatedSession { compactions, freed, left, .. } = self.middle()?.cost;
-        let mean = |sum: u64| (compactions > 0).then(|| sum as f64 / compactions as f64);
-        let (freed, floor) = (mean(freed)?, mean(left)?);
+        if compactions == 0 {
+            return None;
+        }
+        let (freed, floor) = (freed as f64 / compactions as f64, left as f64 / compactions as f64);
         Some(LifeCycle { freed, ..LifeCycle::new(self.flat.middle as f64, floor, growth) })
     }
 }

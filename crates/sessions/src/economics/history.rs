@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::prices::{Dollars, RequestTokens};
 use super::prompt_cache::{PromptCache, Request};
 use super::reasons::MOST_ERROR;
-use super::steps::{PricedSession, SessionSteps, StepCompaction};
+use super::steps::{PricedSession, SessionSteps};
 use crate::import::Format;
 use stats::median;
 
@@ -67,7 +67,7 @@ pub struct Rewrite {
 
 /// The rewrites of a session, in order.
 pub(super) fn rewrites(file: &str, steps: &SessionSteps, priced: Option<&PricedSession>) -> Vec<Rewrite> {
-    let of = |compaction: &StepCompaction| {
+    let found = steps.compactions.iter().filter_map(|compaction| {
         let step = steps.steps.get(compaction.step)?;
         let new = RequestTokens { read: 0, output: 0, ..step.tokens };
         Some(Rewrite {
@@ -78,8 +78,8 @@ pub(super) fn rewrites(file: &str, steps: &SessionSteps, priced: Option<&PricedS
             tokens: step.tokens.uncached(),
             usd: priced.map(|session| session.cost(step.model, new).total()),
         })
-    };
-    steps.compactions.iter().filter_map(of).collect()
+    });
+    found.collect()
 }
 
 /// How far the computed bill of a session is from the logged one.
@@ -129,11 +129,11 @@ impl BackTest {
         for session in &sessions {
             by_format.entry(session.format).or_default().push(session.error);
         }
-        let of_format = |(format, errors): (&'static str, Vec<f64>)| {
+        let formats = by_format.into_iter().filter_map(|(format, errors)| {
             let median_error = median(&errors)?;
             Some(FormatError { format, sessions: errors.len(), median_error, holds: median_error <= MOST_ERROR })
-        };
-        BackTest { sessions, formats: by_format.into_iter().filter_map(of_format).collect() }
+        });
+        BackTest { formats: formats.collect(), sessions }
     }
 
     /// Whether what is simulated of a format's sessions may be relied on.

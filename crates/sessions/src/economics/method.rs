@@ -104,11 +104,11 @@ const ASSUMED_OUTPUT: f64 = 2000.0;
 
 /// The sizes of the contexts that the compactions of a session left.
 fn recorded_sizes(session: &PricedSession) -> Vec<f64> {
-    let size = |one: &super::steps::StepCompaction| {
+    let sizes = session.steps.compactions.iter().filter_map(|one| {
         let next = session.steps.steps.get(one.step)?.tokens.input();
         Some(one.recorded_after.unwrap_or(next) as f64)
-    };
-    session.steps.compactions.iter().filter_map(size).collect()
+    });
+    sizes.collect()
 }
 
 /// A compression of a result set.
@@ -148,24 +148,26 @@ pub fn measured_methods(contexts: &[MeasuredContext]) -> Vec<CompactionMethod> {
 }
 
 fn measured_method(name: &str, contexts: &[&MeasuredContext]) -> CompactionMethod {
-    let numbers = |of: fn(&MeasuredContext) -> Option<f64>| -> Vec<f64> {
-        contexts.iter().filter_map(|context| of(context)).collect()
-    };
     let cost = if contexts.iter().all(|context| context.calls == 0) {
         RequestCost::Free
     } else {
-        let per_token = median(&numbers(|one| Some(one.usd? / one.replaced as f64)));
-        let output = median(&numbers(|one| Some(one.tokens as f64))).unwrap_or(ASSUMED_OUTPUT) as u64;
+        let per_token = median_of(contexts, |one| Some(one.usd? / one.replaced as f64));
+        let output = median_of(contexts, |one| Some(one.tokens as f64)).unwrap_or(ASSUMED_OUTPUT) as u64;
         per_token.map_or(RequestCost::Priced { output }, RequestCost::Measured)
     };
     CompactionMethod {
         name: name.to_owned(),
         size: line_through(contexts),
         cost,
-        seconds: median(&numbers(|one| one.seconds)),
+        seconds: median_of(contexts, |one| one.seconds),
         growth: floor_growth(contexts.iter().copied()),
         largest: contexts.iter().map(|context| context.replaced).max(),
     }
+}
+
+/// The median of a number of contexts, over those that have it.
+fn median_of(contexts: &[&MeasuredContext], number: fn(&MeasuredContext) -> Option<f64>) -> Option<f64> {
+    median(&contexts.iter().filter_map(|context| number(context)).collect::<Vec<f64>>())
 }
 
 /// The line through sizes by what was replaced: the median of the slopes between any two, as of Theil (1950), which one
@@ -180,8 +182,8 @@ fn line_through(contexts: &[&MeasuredContext]) -> ContextSize {
         let later = points.iter().skip(place + 1).filter(|[other, _]| (other - x).abs() >= 1.0);
         slopes.extend(later.map(|[other, size]| (size - y) / (other - x)));
     }
-    let ratio = |[x, y]: &[f64; 2]| y / x;
-    let through_origin = median(&points.iter().map(ratio).collect::<Vec<f64>>()).unwrap_or(1.0).min(1.0);
+    let ratios: Vec<f64> = points.iter().map(|[x, y]| y / x).collect();
+    let through_origin = median(&ratios).unwrap_or(1.0).min(1.0);
     let Some(slope) = median(&slopes) else { return ContextSize::Line { start: 0.0, slope: through_origin } };
     let slope = slope.clamp(0.0, 1.0);
     let starts: Vec<f64> = points.iter().map(|[x, y]| y - slope * x).collect();
@@ -194,11 +196,12 @@ fn floor_growth<'c>(contexts: impl Iterator<Item = &'c MeasuredContext>) -> Opti
     for context in contexts {
         chains.entry(&context.chain).or_default().insert(context.point, context.tokens);
     }
-    let between = |chain: BTreeMap<u32, u64>| -> Vec<f64> {
-        let next = |(point, size): (&u32, &u64)| Some(*chain.get(&(point + 1))? as f64 - *size as f64);
-        chain.iter().filter_map(next).collect()
-    };
-    median(&chains.into_values().flat_map(between).collect::<Vec<f64>>())
+    let mut growths = Vec::new();
+    for sizes in chains.values() {
+        let pairs = sizes.iter().filter_map(|(point, size)| Some((*size, *sizes.get(&(point + 1))?)));
+        growths.extend(pairs.map(|(size, next)| next as f64 - size as f64));
+    }
+    median(&growths)
 }
 
 /// How a session goes from compaction to compaction.
@@ -227,12 +230,10 @@ impl LifeCycle {
 
     /// Of the compressions of one method: medians over the first of each history, and of the growth between consecutive
     /// ones. `None` without a first one.
-    pub fn of_contexts(contexts: &[MeasuredContext]) -> Option<LifeCycle> {
-        let of_first = |of: fn(&MeasuredContext) -> u64| {
-            let first = contexts.iter().filter(|context| context.point == 1);
-            median(&first.map(|context| of(context) as f64).collect::<Vec<f64>>())
-        };
-        let (trigger, floor) = (of_first(|one| one.replaced)?, of_first(|one| one.tokens)?);
+    pub fn from_contexts(contexts: &[MeasuredContext]) -> Option<LifeCycle> {
+        let first: Vec<&MeasuredContext> = contexts.iter().filter(|context| context.point == 1).collect();
+        let trigger = median_of(&first, |one| Some(one.replaced as f64))?;
+        let floor = median_of(&first, |one| Some(one.tokens as f64))?;
         Some(LifeCycle::new(trigger, floor, floor_growth(contexts.iter())))
     }
 }

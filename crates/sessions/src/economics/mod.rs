@@ -8,8 +8,12 @@
 //! This is accounting. An agent whose history is compacted elsewhere does other things next; only what it reads again
 //! is added, as the same logs show it.
 //!
-//! Invariants: nothing is advised unless the same arithmetic gives back the bill of the logs of the same format ([`BackTest`]); a session
-//! whose counters, times or prices are unknown is left out with a reason ([`LeftOut`]), never counted as free.
+//! `steps` and `prices` make priced requests of a log, `history` and `prompt_cache` the back-test, `method` and `simulate` a
+//! policy, `curve` the cost against its threshold, and `report` puts them together.
+//!
+//! Invariants: nothing is advised unless the same arithmetic gives back the bill of the logs of the same format
+//! ([`BackTest`]); a session whose counters, times or prices are unknown is left out with a reason ([`LeftOut`]), never
+//! counted as free.
 
 mod curve;
 mod history;
@@ -33,12 +37,6 @@ pub use report::{
 };
 pub use simulate::{Policy, SimulatedSession, Trigger, simulate};
 pub use steps::{PricedSession, SessionSteps, Step};
-
-use crate::import::Format;
-
-/// The formats that count the tokens of every request.
-pub const FORMATS: [Format; 6] =
-    [Format::ClaudeCode, Format::Codex, Format::Pi, Format::Gemini, Format::OpenCode, Format::Atif];
 
 #[cfg(test)]
 mod tests;

@@ -101,7 +101,6 @@ impl ModelPrice {
     /// What a request costs.
     pub(super) fn cost(&self, tokens: RequestTokens) -> Dollars {
         let rates = self.long.filter(|(above, _)| tokens.input() > *above).map_or(self.rates, |(_, rates)| rates);
-        let usd = |tokens: u64, rate: f64| tokens as f64 * rate / 1e6;
         Dollars {
             input: usd(tokens.plain, rates.input),
             cache_write: usd(tokens.written, rates.write) + usd(tokens.written_hour, rates.write_hour),
@@ -109,6 +108,10 @@ impl ModelPrice {
             output: usd(tokens.output, rates.output),
         }
     }
+}
+
+fn usd(tokens: u64, rate: f64) -> f64 {
+    tokens as f64 * rate / 1e6
 }
 
 #[cfg(test)]

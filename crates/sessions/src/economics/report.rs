@@ -11,9 +11,8 @@ use super::prices::ModelPrice;
 use super::reasons::{LeftOut, Withheld};
 use super::simulate::{Policy, SimulatedSession, Trigger, simulate};
 use super::steps::{PricedSession, SessionSteps};
-use crate::import::Format;
 use crate::observe::{ObservedCompaction, SESSIONS_FOR_INTERVAL};
-use stats::{Estimate, interval, mean};
+use stats::{Estimate, interval, mean_of};
 
 /// The steps of a session in a log, or why there are none.
 #[derive(Clone, Debug)]
@@ -139,7 +138,7 @@ pub fn economics(
     found.sessions = sessions.len();
     sessions.iter().for_each(|session| found.bill.add(session));
     found.clock_faults = clock_faults(&sessions);
-    found.partial_output = sessions.iter().any(|session| session.steps.format == Format::ClaudeCode);
+    found.partial_output = sessions.iter().any(|session| session.steps.format.counts_output_in_part());
     let tested = sessions.iter().zip(&files).filter_map(|(one, file)| back_test(file, one, settings.lifetime));
     found.back_test = BackTest::new(tested.collect());
     let kept = sessions.into_iter().zip(files).filter(|(session, _)| found.back_test.holds(session.steps.format));
@@ -152,7 +151,7 @@ pub fn economics(
     found.withheld = withheld(&found, &simulation, contexts.is_empty());
     if found.withheld.is_none() {
         let methods = simulation.recorded.clone().into_iter().chain(contexts);
-        found.methods = methods.filter_map(|method| simulation.method(&method, &as_recorded)).collect();
+        found.methods = methods.filter_map(|method| simulation.method_economics(&method, &as_recorded)).collect();
     }
     found
 }
@@ -213,13 +212,13 @@ fn clock_faults(sessions: &[PricedSession]) -> ClockFaults {
 
 /// The mean excess of tokens read again in the windows after compactions over their controls; at least 0.
 fn refetch(compactions: &[ObservedCompaction]) -> Option<f64> {
-    let excess = |one: &ObservedCompaction| {
+    let counted = compactions.iter().filter(|one| one.not_counted.is_none());
+    let excess = counted.filter_map(|one| {
         let (before, after) = (one.control_before?, one.control_after?);
         let control = (before.re_read_tokens? + after.re_read_tokens?) as f64 / 2.0;
         Some(one.figures.re_read_tokens? as f64 - control)
-    };
-    let counted = compactions.iter().filter(|one| one.not_counted.is_none());
-    mean(&counted.filter_map(excess).collect::<Vec<f64>>()).map(|mean| mean.max(0.0))
+    });
+    mean_of(excess).map(|mean| mean.max(0.0))
 }
 
 struct Simulation {
@@ -253,26 +252,30 @@ impl Simulation {
 
     fn simulate(&self, trigger: Trigger, method: &CompactionMethod) -> Vec<SimulatedSession> {
         let is_recorded = self.recorded.as_ref().is_some_and(|recorded| recorded.name == method.name);
-        let one = |session: &PricedSession| {
+        let simulated = self.sessions.iter().map(|session| {
             let own = CompactionMethod::recorded([session]).filter(|_| is_recorded);
             simulate(session, &self.policy(trigger, own.as_ref().unwrap_or(method)))
-        };
-        self.sessions.iter().map(one).collect()
+        });
+        simulated.collect()
     }
 
-    fn method(&self, method: &CompactionMethod, as_recorded: &[SimulatedSession]) -> Option<MethodEconomics> {
-        let sum = |trigger: Trigger| {
-            let mut sum = SimulatedSession::default();
-            self.simulate(trigger, method).into_iter().for_each(|session| sum += session);
-            sum
-        };
-        let points = thresholds(&self.sessions).into_iter();
-        let points = points.map(|threshold| CostPoint { threshold, cost: sum(Trigger::Tokens(threshold)) });
+    /// All sessions together.
+    fn total(&self, trigger: Trigger, method: &CompactionMethod) -> SimulatedSession {
+        let mut total = SimulatedSession::default();
+        self.simulate(trigger, method).into_iter().for_each(|session| total += session);
+        total
+    }
+
+    fn method_economics(&self, method: &CompactionMethod, as_recorded: &[SimulatedSession]) -> Option<MethodEconomics> {
+        let points = thresholds(&self.sessions).into_iter().map(|threshold| {
+            let cost = self.total(Trigger::Tokens(threshold), method);
+            CostPoint { threshold, cost }
+        });
         let curve = CostCurve::new(points.collect())?;
         let there = self.simulate(Trigger::Tokens(curve.flat.middle), method);
         Some(MethodEconomics {
             method: method.name.clone(),
-            at_trigger: self.settings.trigger.map(sum),
+            at_trigger: self.settings.trigger.map(|trigger| self.total(trigger, method)),
             life: curve.life(method.growth),
             difference: self.difference(&there, as_recorded),
             largest_measured: method.largest,

@@ -174,10 +174,9 @@ impl Replay<'_> {
     /// The size of the context after a compaction, if the policy makes one here.
     fn compacted(&self, context: u64, model: usize) -> Option<u64> {
         let window = self.session.prices.get(model).and_then(|price| price.window);
-        let share = |share: f64| window.map_or(u64::MAX, |window| (window as f64 * share) as u64);
         let trigger = match self.policy.trigger {
             Trigger::Tokens(tokens) => tokens.min(window.unwrap_or(u64::MAX)),
-            Trigger::Share(part) => share(part.min(1.0)),
+            Trigger::Share(share) => window.map_or(u64::MAX, |window| (window as f64 * share.min(1.0)) as u64),
             Trigger::AsLogged => return None,
         };
         let after = self.policy.method.after(context, self.session.fixed, self.policy.tail);

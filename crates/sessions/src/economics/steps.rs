@@ -111,8 +111,8 @@ impl SessionSteps {
     /// # Errors
     /// A model without a price.
     pub(super) fn prices(&self, price_of: &dyn Fn(&str) -> Option<ModelPrice>) -> Result<Vec<ModelPrice>, LeftOut> {
-        let price = |model: &String| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone()));
-        self.models.iter().map(price).collect()
+        let models = self.models.iter();
+        models.map(|model| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone()))).collect()
     }
 
     /// The compaction before a request.
@@ -214,11 +214,12 @@ pub struct PricedSession {
 impl PricedSession {
     /// A session at the prices of its models, in their order.
     pub(super) fn new(steps: SessionSteps, prices: Vec<ModelPrice>) -> PricedSession {
-        let written = |model| {
-            let mut of_model = steps.steps.iter().filter(|step| step.model == model);
-            of_model.any(|step| step.tokens.written + step.tokens.written_hour > 0)
-        };
-        let writes = (0..prices.len()).map(written).collect();
+        let mut writes = vec![false; prices.len()];
+        for step in steps.steps.iter().filter(|step| step.tokens.written + step.tokens.written_hour > 0) {
+            if let Some(writes) = writes.get_mut(step.model) {
+                *writes = true;
+            }
+        }
         let fixed = median(&fixed_reads(&steps)).unwrap_or(0.0) as u64;
         PricedSession { steps, prices, writes, fixed }
     }
@@ -231,8 +232,8 @@ impl PricedSession {
 
 /// What the cache served after compactions, and at the start of a session that the log has from its start.
 fn fixed_reads(steps: &SessionSteps) -> Vec<f64> {
-    let is_start = |at: usize| at == 0 && !steps.begins_midway;
-    let places = (0..steps.steps.len()).filter(|at| is_start(*at) || steps.compaction_before(*at).is_some());
+    let places = (0..steps.steps.len())
+        .filter(|at| (*at == 0 && !steps.begins_midway) || steps.compaction_before(*at).is_some());
     let reads = places.filter_map(|at| steps.steps.get(at)).map(|step| step.tokens.read);
     reads.filter(|read| *read > 0).map(|read| read as f64).collect()
 }

@@ -6,7 +6,7 @@ use base::units::{Tokens, Usage};
 use jiff::Timestamp;
 
 use super::*;
-use crate::import::{Conversation, ModelStep, RecordedCompaction, read_bytes};
+use crate::import::{Conversation, Format, ModelStep, RecordedCompaction, read_bytes};
 
 /// Dollars per million tokens: input 10, read 1, written 12.5, for an hour 20, output 50.
 fn price(_: &str) -> Option<ModelPrice> {

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 use zip::ZipArchive;
-use zip::result::ZipError;
 
 use super::conversation::{ImportError, ImportIssue, ImportedLog, expect_format};
-use super::detect::{Format, LogShape};
+use super::detect::LogShape;
+use super::format::Format;
 use super::formats::inspect_sample;
 use super::source::{DOCUMENT_LIMIT, Records, stem_of};
 
@@ -24,8 +24,9 @@ const KEPT_LIMIT: usize = 512 << 20;
 /// A damaged archive, one that is no Inspect log, one without messages, another format than Inspect's asked for. A
 /// sample that cannot be read is a loss.
 pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>) -> Result<ImportedLog, ImportError> {
-    let damaged = |error: ZipError| ImportError::DamagedArchive { file: file.to_owned(), reason: error.to_string() };
-    let mut archive = Archive { file, zip: ZipArchive::new(bytes).map_err(damaged)?, unpacked: 0, losses: Vec::new() };
+    let opened = ZipArchive::new(bytes);
+    let zip = opened.map_err(|e| ImportError::DamagedArchive { file: file.to_owned(), reason: e.to_string() })?;
+    let mut archive = Archive { file, zip, unpacked: 0, losses: Vec::new() };
     let names: Vec<String> = archive.zip.file_names().map(str::to_owned).collect();
     let samples: Vec<&String> = names.iter().filter(|name| is_sample(name)).collect();
     let Some(header) = ["header.json", "_journal/start.json"].into_iter().find(|head| names.iter().any(|n| n == head))

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::conversation::{Conversation, RepairKind};
-use super::detect::Format;
+use super::format::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, record_scrubbing, scrub};
 use super::scrub::{Suspicion, audit};
@@ -128,22 +128,18 @@ pub fn assemble(
 fn notes_of(conversation: &Conversation, format: Format) -> Value {
     let dropped: BTreeMap<String, usize> =
         conversation.dropped.iter().map(|(why, count)| (why.to_string(), *count)).collect();
-    let mut notes = json!({ "source": format!("a log of {format}") });
-    let mut note = |key: &str, value: Value| {
-        if let Some(object) = notes.as_object_mut() {
-            object.insert(key.to_owned(), value);
-        }
-    };
+    let mut notes = Map::new();
+    notes.insert("source".to_owned(), json!(format!("a log of {format}")));
     if !dropped.is_empty() {
-        note("left_out", json!(dropped));
+        notes.insert("left_out".to_owned(), json!(dropped));
     }
     if let Some(copied) = conversation.repairs.get(&RepairKind::Copied) {
-        note("copied_messages", json!(copied));
+        notes.insert("copied_messages".to_owned(), json!(copied));
     }
     if !conversation.summaries.is_empty() {
-        note("own_summaries", json!(conversation.summaries));
+        notes.insert("own_summaries".to_owned(), json!(conversation.summaries));
     }
-    notes
+    Value::Object(notes)
 }
 
 /// `name`, or `name-2` and so on until it is free.

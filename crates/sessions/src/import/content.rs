@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::conversation::DropReason;
 use super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall};
+use base::units::Tokens;
 
 /// The string under `key`; empty if there is none.
 pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -30,6 +31,21 @@ pub(super) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
 /// The first string at these JSON pointers that is not empty; empty if there is none.
 pub(super) fn first_at<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
     pointers.iter().map(|pointer| str_at(value, pointer)).find(|text| !text.is_empty()).unwrap_or("")
+}
+
+/// The whole number at a JSON pointer.
+pub(super) fn number_at(value: &Value, pointer: &str) -> Option<u64> {
+    value.pointer(pointer)?.as_u64()
+}
+
+/// The count of tokens at a JSON pointer.
+pub(super) fn tokens_at(value: &Value, pointer: &str) -> Option<Tokens> {
+    number_at(value, pointer).map(Tokens)
+}
+
+/// A string as it is, anything else as JSON.
+pub(super) fn plain_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The time under `timestamp`, in ISO 8601.
@@ -96,7 +112,7 @@ fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
 }
 
 fn text_of_scalar(value: &Value) -> String {
-    value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
+    if value.is_null() { String::new() } else { plain_text(value) }
 }
 
 fn unknown_part(kind: &str, part: &Value, draft: &mut ConversationDraft) -> String {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::detect::Format;
+use super::format::Format;
 use crate::transcript::Message;
 use base::units::Usage;
 
@@ -293,6 +293,12 @@ pub enum ImportError {
         /// What could not be read.
         losses: Vec<ImportIssue>,
     },
+}
+
+impl ImportError {
+    pub(super) fn from_io(file: &Path, source: std::io::Error) -> ImportError {
+        ImportError::Io { file: file.to_owned(), source }
+    }
 }
 
 fn found_keys(keys: &[String]) -> String {

@@ -1,62 +1,9 @@
-//! Detects the format of a log by its content; the name of the file only breaks ties.
+//! Detects the format of a log by its content; the name of the file only breaks ties. Of a log in no known format it says
+//! which one it comes closest to, and what it lacks.
 
 use serde_json::Value;
 
-use base::named_enum;
-
-named_enum! {
-    /// The formats that can be read.
-    pub enum Format {
-        /// Claude Code: JSON lines.
-        ClaudeCode = "claude-code",
-        /// Codex CLI: rollout files.
-        Codex = "codex",
-        /// Gemini CLI: single JSON, JSONL, checkpoints.
-        Gemini = "gemini-cli",
-        /// pi: session files.
-        Pi = "pi",
-        /// `opencode export`.
-        OpenCode = "opencode",
-        /// Hermes: gateway transcript, session log, session export, trajectories.
-        Hermes = "hermes",
-        /// SWE-agent: trajectories.
-        SweAgent = "swe-agent",
-        /// mini-SWE-agent: trajectories.
-        MiniSweAgent = "mini-swe-agent",
-        /// OpenHands: event lists, evaluation output, agent SDK events.
-        OpenHands = "openhands",
-        /// Aider: chat history in Markdown.
-        Aider = "aider",
-        /// Copilot CLI: session events.
-        CopilotCli = "copilot-cli",
-        /// Inspect: evaluation logs.
-        Inspect = "inspect",
-        /// Messages as OpenAI's API has them.
-        OpenAi = "openai-messages",
-        /// Messages as Anthropic's API has them.
-        Anthropic = "anthropic-messages",
-        /// ShareGPT conversations.
-        ShareGpt = "sharegpt",
-        /// LangSmith: exported runs.
-        LangSmith = "langsmith",
-        /// The Agent Trajectory Interchange Format, as Harbor writes it.
-        Atif = "atif",
-        /// Spans of OpenTelemetry, OpenInference (Phoenix) and Langfuse.
-        OpenTelemetry = "opentelemetry",
-    }
-}
-
-impl Format {
-    /// The names of all formats.
-    pub fn names() -> Vec<&'static str> {
-        Format::ALL.map(Format::name).to_vec()
-    }
-
-    /// The format of this name.
-    pub fn of_name(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
-    }
-}
+use super::format::Format;
 
 /// How many records are looked at.
 pub(super) const LOOKED_AT: usize = 50;
@@ -81,11 +28,10 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("");
     let second = lines.next();
-    let is_whole = |line: &str| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
-    let complete = is_whole(first);
+    let complete = is_json(first);
     let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
     // Behind a damaged first line there is a whole value; behind the first line of a document, a part of it.
-    let damaged = first.len() > 2 && second.is_some_and(is_whole);
+    let damaged = first.len() > 2 && second.is_some_and(is_json);
     if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
         LogShape::Lines
     } else {
@@ -93,29 +39,32 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     }
 }
 
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// Whether a text has the head of a chat as Aider writes it: the first thing in the file, or outside all fences and
 /// followed by a line of Aider's own. A page that shows such a head is no log.
 pub(super) fn is_aider(head: &str) -> bool {
     let mut lines = head.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
-    let is_head = |line: &str| {
-        let time = line.strip_prefix("# aider chat started at ").unwrap_or("").as_bytes();
-        time.len() >= 19
-            && time
-                .iter()
-                .zip(b"0000-00-00 00:00:00")
-                .all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
-    };
-    if lines.peek().is_some_and(|line| is_head(line)) {
+    if lines.peek().is_some_and(|line| is_aider_head(line)) {
         return true;
     }
     let mut fenced = false;
     while let Some(line) = lines.next() {
         fenced ^= line.starts_with("```");
-        if !fenced && is_head(line) && lines.peek().is_some_and(|next| next.starts_with(['>', '#'])) {
+        if !fenced && is_aider_head(line) && lines.peek().is_some_and(|next| next.starts_with(['>', '#'])) {
             return true;
         }
     }
     false
+}
+
+fn is_aider_head(line: &str) -> bool {
+    let time = line.strip_prefix("# aider chat started at ").unwrap_or("").as_bytes();
+    let form = b"0000-00-00 00:00:00";
+    time.len() >= form.len()
+        && time.iter().zip(form).all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
 }
 
 fn is_lines_name(name: &str) -> bool {
@@ -127,10 +76,10 @@ pub(super) fn detect(shape: LogShape, records: &[&Value]) -> Option<Format> {
     let first = *records.first()?;
     match shape {
         LogShape::Text => None,
-        LogShape::Lines => of_lines(records).or_else(|| of_document(first)),
-        LogShape::Document => of_document(first).or_else(|| match first {
-            Value::Array(items) => of_lines(&items.iter().take(LOOKED_AT).collect::<Vec<_>>()),
-            _ => of_lines(records),
+        LogShape::Lines => detect_lines(records).or_else(|| detect_document(first)),
+        LogShape::Document => detect_document(first).or_else(|| match first {
+            Value::Array(items) => detect_lines(&items.iter().take(LOOKED_AT).collect::<Vec<_>>()),
+            _ => detect_lines(records),
         }),
     }
 }
@@ -155,7 +104,9 @@ fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
 /// Whether a JSON value has the marks of a format.
 type Marks = fn(&Value) -> bool;
 
-/// JSON lines: among how many of the first records one has the marks. The first row that holds decides.
+/// JSON lines: among how many of the first records one has the marks. The first row that holds decides, so a new row
+/// stands above those that take its records, too: `is_message` takes any line with a role and a text, `is_claude` any with
+/// a `sessionId` and a common `type`, and `conversations` also what Hermes writes, which [`detect_lines`] tells apart.
 const OF_LINES: &[(usize, Marks, Format)] = &[
     (LOOKED_AT, is_codex, Format::Codex),
     (1, |r| !has(r, "type") && has(r, "timestamp") && (has(r, "instructions") || has(r, "git")), Format::Codex),
@@ -210,32 +161,37 @@ const OF_LIST: &[(Marks, Format)] = &[
     (is_message, Format::OpenAi),
 ];
 
-fn of_lines(records: &[&Value]) -> Option<Format> {
-    let any = |marks: Marks, first: usize| records.iter().take(first).any(|record| marks(record));
-    let (.., format) = OF_LINES.iter().find(|(first, marks, _)| any(*marks, *first))?;
+fn detect_lines(records: &[&Value]) -> Option<Format> {
+    let (.., format) = OF_LINES.iter().find(|(first, marks, _)| any_of_first(*first, records, *marks))?;
     Some(match format {
-        Format::ShareGpt if any(|r| has(r, "completed") && has(r, "timestamp"), LOOKED_AT) => Format::Hermes,
-        Format::OpenAi if any(is_anthropic_message, LOOKED_AT) => Format::Anthropic,
+        Format::ShareGpt if any_of_first(LOOKED_AT, records, |r| has(r, "completed") && has(r, "timestamp")) => {
+            Format::Hermes
+        }
+        Format::OpenAi if any_of_first(LOOKED_AT, records, is_anthropic_message) => Format::Anthropic,
         format => *format,
     })
 }
 
-fn of_document(document: &Value) -> Option<Format> {
+fn any_of_first(count: usize, records: &[&Value], marks: Marks) -> bool {
+    records.iter().take(count).any(|record| marks(record))
+}
+
+fn detect_document(document: &Value) -> Option<Format> {
     if let Value::Array(items) = document {
-        return of_list(items);
+        return detect_list(items);
     }
     let found = OF_DOCUMENT.iter().find(|(marks, _)| marks(document)).map(|(_, format)| *format);
     let messages = list(document, "messages");
-    let speaks = |message: &Value| has(message, "role");
-    found.or_else(|| messages.iter().any(speaks).then(|| anthropic_or_openai(document, messages)))
+    let has_speaker = messages.iter().any(|message| has(message, "role"));
+    found.or_else(|| has_speaker.then(|| anthropic_or_openai(document, messages)))
 }
 
-fn of_list(items: &[Value]) -> Option<Format> {
-    let any = |marks: Marks| items.iter().take(LOOKED_AT).any(marks);
-    match OF_LIST.iter().find(|(marks, _)| any(*marks)) {
+fn detect_list(items: &[Value]) -> Option<Format> {
+    let looked_at = items.get(..LOOKED_AT).unwrap_or(items);
+    match OF_LIST.iter().find(|(marks, _)| looked_at.iter().any(marks)) {
         Some((_, Format::OpenAi)) => Some(anthropic_or_openai(&Value::Null, items)),
         Some((_, format)) => Some(*format),
-        None if any(|item| has_list(item, "messages")) => items.iter().find_map(of_document),
+        None if looked_at.iter().any(|item| has_list(item, "messages")) => items.iter().find_map(detect_document),
         None => None,
     }
 }
@@ -266,11 +222,17 @@ fn is_atif(record: &Value) -> bool {
 /// A span, or what holds spans. Attributes are an object, or OTLP's list of keys and values.
 fn is_span(record: &Value) -> bool {
     let is_trace = ["traceId", "trace_id"].iter().any(|key| has(record, key)) || has(record, "context");
-    let is_model = |key: &str| key.split('.').next().is_some_and(|first| matches!(first, "gen_ai" | "llm"));
-    let attributes = record.get("attributes");
-    let named = attributes.and_then(Value::as_object).is_some_and(|object| object.keys().any(|key| is_model(key)));
-    let listed = || list(record, "attributes").iter().any(|entry| text(entry, "key").is_some_and(is_model));
-    has_list(record, "resourceSpans") || is_trace && (named || listed() || text(record, "type") == Some("GENERATION"))
+    let is_of_model = match record.get("attributes") {
+        Some(Value::Object(object)) => object.keys().any(|key| names_model(key)),
+        Some(Value::Array(entries)) => entries.iter().any(|entry| text(entry, "key").is_some_and(names_model)),
+        _ => false,
+    };
+    has_list(record, "resourceSpans") || is_trace && (is_of_model || text(record, "type") == Some("GENERATION"))
+}
+
+/// Whether the name of an attribute is one that is kept of a model's call.
+fn names_model(key: &str) -> bool {
+    key.split('.').next().is_some_and(|first| matches!(first, "gen_ai" | "llm"))
 }
 
 fn is_message(record: &Value) -> bool {
@@ -283,11 +245,10 @@ fn is_returncode(item: &Value) -> bool {
 
 /// Which of the two APIs a list of messages is for. Where both readings agree, OpenAI's.
 fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
-    let openai = |m: &Value| has(m, "tool_calls") || matches!(text(m, "role"), Some("tool" | "system" | "function"));
     let anthropic_tools = list(document, "tools").iter().any(|tool| has(tool, "input_schema"));
     if messages.iter().any(is_anthropic_message) {
         Format::Anthropic
-    } else if messages.iter().any(openai) {
+    } else if messages.iter().any(is_openai_message) {
         Format::OpenAi
     } else if has(document, "system") || anthropic_tools {
         Format::Anthropic
@@ -296,14 +257,43 @@ fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
     }
 }
 
+fn is_openai_message(message: &Value) -> bool {
+    has(message, "tool_calls") || matches!(text(message, "role"), Some("tool" | "system" | "function"))
+}
+
 fn is_anthropic_message(message: &Value) -> bool {
-    let own = |block: &Value| matches!(text(block, "type"), Some("tool_use" | "tool_result" | "thinking"));
-    !has(message, "tool_calls") && list(message, "content").iter().any(own)
+    let mut kinds = list(message, "content").iter().map(|block| text(block, "type"));
+    !has(message, "tool_calls") && kinds.any(|kind| matches!(kind, Some("tool_use" | "tool_result" | "thinking")))
+}
+
+/// Of a log that is in no known format: the one that `record` comes closest to, in words, with what is missing; `None` if it
+/// is like none.
+pub(super) fn nearest(record: &Value) -> Option<String> {
+    let object = record.as_object()?;
+    let signs = Format::ALL.into_iter().flat_map(|format| format.signs().iter().map(move |keys| (format, *keys)));
+    let scored = signs.map(|(format, keys)| {
+        let present = keys.iter().filter(|key| object.contains_key(**key)).count();
+        (present * 12 / keys.len(), present, format, keys)
+    });
+    let (_, _, format, keys) =
+        scored.rev().filter(|(share, ..)| *share >= 6).max_by_key(|(share, count, ..)| (*share, *count))?;
+    let missing: Vec<&str> = keys.iter().copied().filter(|key| !object.contains_key(*key)).collect();
+    Some(if missing.is_empty() {
+        let what = in_code_marks(keys);
+        format!("it is most like {format}, but {what} do not hold what they hold there")
+    } else {
+        format!("it is most like {format}, but has no {}", in_code_marks(&missing))
+    })
+}
+
+fn in_code_marks(keys: &[&str]) -> String {
+    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_document_that_breaks_its_lines_is_no_list_of_lines() {
@@ -312,5 +302,19 @@ mod tests {
         assert!(matches!(shape_of(pretty, "log.json"), LogShape::Document));
         assert!(matches!(shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"), LogShape::Lines));
         assert!(matches!(shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"), LogShape::Lines), "a damaged first line");
+    }
+
+    #[test]
+    fn what_a_near_format_lacks_is_named() {
+        let near = |record: Value| nearest(&record).unwrap_or_default();
+        assert_eq!(
+            near(json!({"role": "user", "text": "hi"})),
+            "it is most like openai-messages, but has no `content`"
+        );
+        let claude = near(json!({"type": "user", "uuid": "u", "message": {}}));
+        assert_eq!(claude, "it is most like claude-code, but has no `sessionId`");
+        let codex = near(json!({"type": "user", "timestamp": "t", "payload": {}}));
+        assert!(codex.starts_with("it is most like codex, but `type`, `timestamp`, `payload` do not hold"), "{codex}");
+        assert_eq!(near(json!({"dialogue": [], "kind": "chat"})), "");
     }
 }

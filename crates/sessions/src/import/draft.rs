@@ -68,12 +68,12 @@ impl ConversationDraft {
     }
 
     /// Counts a record that is about the program alone.
-    pub(super) fn bookkeeping(&mut self, kind: impl Into<String>) {
+    pub(super) fn count_bookkeeping(&mut self, kind: impl Into<String>) {
         self.count(DropReason::Bookkeeping(kind.into()));
     }
 
     /// Counts a record of a kind that is not known.
-    pub(super) fn unknown(&mut self, kind: impl Into<String>) {
+    pub(super) fn count_unknown(&mut self, kind: impl Into<String>) {
         self.count(DropReason::Unknown(kind.into()));
     }
 
@@ -99,7 +99,7 @@ impl ConversationDraft {
 
     /// Counts the tokens of a request to the model that spoke last. The first after a compaction tells the size of its
     /// result. A request without input was never answered.
-    pub(super) fn step(&mut self, usage: Usage, time: Option<Timestamp>) {
+    pub(super) fn count_request(&mut self, usage: Usage, time: Option<Timestamp>) {
         let Some(input) = usage.input.filter(|input| input.0 > 0) else { return };
         if let Some(last) = self.recorded.last_mut().filter(|last| last.tokens_after.is_none()) {
             last.tokens_after = Some(input.0);
@@ -108,13 +108,13 @@ impl ConversationDraft {
     }
 
     /// The same, where a log counts the request of the message `key` with each piece of it: the last count holds.
-    pub(super) fn step_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
+    pub(super) fn count_request_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
         if let Some(step) = self.step_keys.get(key).and_then(|at| self.steps.get_mut(*at)) {
             step.usage = usage;
             return;
         }
         let at = self.steps.len();
-        self.step(usage, time);
+        self.count_request(usage, time);
         if self.steps.len() > at {
             self.step_keys.insert(key.to_owned(), at);
         }
@@ -130,7 +130,7 @@ impl ConversationDraft {
     }
 
     /// A message of the assistant with calls; one that says and calls nothing is counted instead.
-    pub(super) fn assistant(&mut self, text: impl Into<String>, calls: Vec<ToolCall>) {
+    pub(super) fn add_reply(&mut self, text: impl Into<String>, calls: Vec<ToolCall>) {
         let mut message = Message::text(Role::Assistant, text);
         if message.content.trim().is_empty() && calls.is_empty() {
             return self.count(DropReason::Empty);
@@ -141,7 +141,7 @@ impl ConversationDraft {
     }
 
     /// A piece of the assistant message called `key`, which may have begun earlier.
-    pub(super) fn piece(&mut self, key: &str, text: &str, calls: Vec<ToolCall>) {
+    pub(super) fn add_piece(&mut self, key: &str, text: &str, calls: Vec<ToolCall>) {
         let Some(&at) = self.keys.get(key) else {
             if text.trim().is_empty() && calls.is_empty() {
                 self.silent.insert(key.to_owned());
@@ -149,7 +149,7 @@ impl ConversationDraft {
             }
             self.silent.remove(key);
             self.keys.insert(key.to_owned(), self.entries.len());
-            return self.assistant(text, calls);
+            return self.add_reply(text, calls);
         };
         let Some(message) = self.entries.get_mut(at) else { return };
         if !text.is_empty() {
@@ -158,9 +158,8 @@ impl ConversationDraft {
             }
             message.content.push_str(text);
         }
-        let known = |call: &ToolCall| message.tool_calls.iter().any(|other| other.id == call.id);
-        let new: Vec<ToolCall> = calls.into_iter().filter(|call| !known(call)).collect();
-        message.tool_calls.extend(new);
+        let known: HashSet<String> = message.tool_calls.iter().map(|call| call.id.clone()).collect();
+        message.tool_calls.extend(calls.into_iter().filter(|call| !known.contains(&call.id)));
     }
 
     /// Whether the message called `key` has said something.
@@ -169,15 +168,15 @@ impl ConversationDraft {
     }
 
     /// The result of the call `id`.
-    pub(super) fn result(&mut self, id: &str, text: impl Into<String>) {
+    pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
         self.open.retain(|open| open != id);
         self.entries.push(Message::result(id, held(text.into())));
     }
 
     /// The result of the oldest call of the last assistant message that has none, in formats without ids.
-    pub(super) fn next_result(&mut self, text: impl Into<String>) {
+    pub(super) fn add_next_result(&mut self, text: impl Into<String>) {
         let id = self.open.first().cloned().unwrap_or_default();
-        self.result(&id, text);
+        self.add_result(&id, text);
     }
 
     /// Calls of the last assistant message that wait for a result.
@@ -205,16 +204,16 @@ impl ConversationDraft {
     }
 
     /// The agent compacted its history here; what it kept instead is no part of the history.
-    pub(super) fn compaction(&mut self, summary: Option<&str>) {
+    pub(super) fn note_compaction(&mut self, summary: Option<&str>) {
         self.compactions.push(self.entries.len());
         self.record(CompactionKind::Summary);
         if let Some(summary) = summary {
-            self.summary(summary);
+            self.add_summary(summary);
         }
     }
 
     /// Old tool results were cleared here.
-    pub(super) fn clearing(&mut self) {
+    pub(super) fn note_clearing(&mut self) {
         self.record(CompactionKind::Clearing);
     }
 
@@ -239,22 +238,20 @@ impl ConversationDraft {
 
     /// Entries that stay in the context after the newest compaction; results go with their calls.
     pub(super) fn keep_entries(&mut self, entries: impl Iterator<Item = usize>) {
-        let all = &self.entries;
-        let is_kept = |entry: &usize| all.get(*entry).is_some_and(|message| message.role != Role::Tool);
-        if let Some(last) = self.recorded.last_mut() {
-            last.kept.extend(entries.filter(is_kept));
-        }
+        let Some(last) = self.recorded.last_mut() else { return };
+        let said = entries.filter(|entry| self.entries.get(*entry).is_some_and(|message| message.role != Role::Tool));
+        last.kept.extend(said);
     }
 
     /// All entries so far are a copy of another session's history, which counts its own tokens.
-    pub(super) fn copied_so_far(&mut self) {
+    pub(super) fn mark_copied(&mut self) {
         self.copied = self.entries.len();
         self.steps.clear();
         self.step_keys.clear();
         self.recorded.iter_mut().for_each(|one| one.step = 0);
     }
 
-    pub(super) fn summary(&mut self, summary: &str) {
+    pub(super) fn add_summary(&mut self, summary: &str) {
         self.count(DropReason::CompactSummary);
         self.summaries.push(summary.to_owned());
         if let Some(last) = self.recorded.last_mut().filter(|last| last.summary.is_none()) {
@@ -464,11 +461,11 @@ mod tests {
     #[test]
     fn results_move_behind_their_calls_and_what_stands_between_follows() {
         let mut draft = ConversationDraft::new("x");
-        draft.assistant("a", vec![call("1"), call("2")]);
-        draft.result("2", "two");
+        draft.add_reply("a", vec![call("1"), call("2")]);
+        draft.add_result("2", "two");
         draft.say(Role::User, "hm");
-        draft.compaction(None);
-        draft.result("1", "one");
+        draft.note_compaction(None);
+        draft.add_result("1", "one");
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=one", "2=two", "user:hm"]);
         assert_eq!(done.compactions, [4]);
@@ -478,10 +475,10 @@ mod tests {
     #[test]
     fn what_has_no_partner_is_put_right_and_counted() {
         let mut draft = ConversationDraft::new("x");
-        draft.result("0", "from before");
-        draft.assistant("a", vec![call("1")]);
-        draft.assistant("b", vec![call("1")]);
-        draft.result("1", "late");
+        draft.add_result("0", "from before");
+        draft.add_reply("a", vec![call("1")]);
+        draft.add_reply("b", vec![call("1")]);
+        draft.add_result("1", "late");
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
         let once = [RepairKind::OrphanResult, RepairKind::NoResult, RepairKind::RepeatedId].map(|kind| (kind, 1));
@@ -491,10 +488,10 @@ mod tests {
     #[test]
     fn pieces_of_one_message_are_merged_at_the_first() {
         let mut draft = ConversationDraft::new("x");
-        draft.piece("m", "look", vec![call("1")]);
-        draft.result("1", "one");
-        draft.piece("m", "", vec![call("2"), call("1")]);
-        draft.result("2", "two");
+        draft.add_piece("m", "look", vec![call("1")]);
+        draft.add_result("1", "one");
+        draft.add_piece("m", "", vec![call("2"), call("1")]);
+        draft.add_result("2", "two");
         assert_eq!(shape(&draft.finish()), ["assistant:look", "1=one", "2=two"]);
     }
 }

@@ -43,7 +43,6 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
         return (vec![Log::File(path.to_owned())], Vec::new());
     }
     let (mut folders, mut losses): (BTreeMap<PathBuf, Vec<PathBuf>>, _) = (BTreeMap::new(), Vec::new());
-    let is_project = |entry: &walkdir::DirEntry| entry.depth() > 0 && entry.path().join("pipeline.toml").is_file();
     for entry in walkdir::WalkDir::new(path).sort_by_file_name().into_iter().filter_entry(|entry| !is_project(entry)) {
         match entry {
             Ok(entry) if entry.file_type().is_symlink() => losses.push(link(path, entry.path())),
@@ -63,6 +62,10 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
         }
     }
     (gathered(folders, &mut losses), losses)
+}
+
+fn is_project(entry: &walkdir::DirEntry) -> bool {
+    entry.depth() > 0 && entry.path().join("pipeline.toml").is_file()
 }
 
 /// Events of a session become one log; what lies beside them is part of the session too.

@@ -7,8 +7,8 @@
 //! providers, writing files.
 
 mod conversation;
+mod format;
 mod detect;
-mod near;
 mod source;
 mod draft;
 mod content;
@@ -32,8 +32,8 @@ pub use conversation::{
     CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep, NO_RESULT, ORPHAN_HEAD,
     RecordedCompaction, RepairKind,
 };
-pub use detect::Format;
 pub use folder::{Log, log_files};
+pub use format::Format;
 pub use points::{PointRules, propose};
 pub use scrub::{
     Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit,
@@ -43,7 +43,6 @@ pub use stats::{FixtureStats, stats};
 
 use conversation::expect_format;
 use detect::LogShape;
-use near::nearest;
 use source::{DOCUMENT_LIMIT, Records};
 
 /// Bytes of a file that are looked at to see how it is cut.
@@ -70,14 +69,11 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
 /// A file that cannot be read, is empty, is in no known format, or holds no message. Damage inside a log is no error:
 /// the sound part is imported and the loss counted in [`ImportedLog::losses`].
 pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, ImportError> {
-    let io = |source| ImportError::Io { file: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    let length = file.metadata().map_err(io)?.len();
+    let file = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
+    let length = file.metadata().map_err(|e| ImportError::from_io(path, e))?.len();
     read_from(path, BufReader::new(file), length, format)
 }
 
-/// Formats that write a session as one JSON document.
-const DOCUMENTS: [Format; 5] = [Format::Gemini, Format::OpenCode, Format::Atif, Format::OpenHands, Format::Hermes];
 /// A larger document is not read to find out whether it is a session.
 const LARGEST_SESSION: u64 = 32 << 20;
 
@@ -87,16 +83,22 @@ const LARGEST_SESSION: u64 = 32 << 20;
 /// # Errors
 /// As [`read_log`], for files that are JSON lines.
 pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLog>, ImportError> {
-    let io = |source| ImportError::Io { file: path.to_owned(), source };
-    let mut reader = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
+    let opened = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
+    let mut reader = BufReader::with_capacity(1 << 20, opened);
     let mut head = Vec::new();
-    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
+    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(|e| ImportError::from_io(path, e))?;
     let text = String::from_utf8_lossy(&head).into_owned();
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let shape = detect::shape_of(&text, &name);
-    let is_small = || reader.get_ref().metadata().is_ok_and(|found| found.len() <= LARGEST_SESSION);
-    let may_be_document = shape == LogShape::Document && formats.iter().any(|format| DOCUMENTS.contains(format));
-    if shape != LogShape::Lines && !(may_be_document && is_small()) {
+    let may_be_session = match shape {
+        LogShape::Lines => true,
+        LogShape::Document => {
+            formats.iter().any(|format| format.is_document())
+                && reader.get_ref().metadata().is_ok_and(|found| found.len() <= LARGEST_SESSION)
+        }
+        LogShape::Text => false,
+    };
+    if !may_be_session {
         return Ok(None);
     }
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
@@ -127,10 +129,9 @@ fn read_from(
     format: Option<Format>,
 ) -> Result<ImportedLog, ImportError> {
     let mut head = Vec::new();
-    let io = |source| ImportError::Io { file: file.to_owned(), source };
-    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
+    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(|e| ImportError::from_io(file, e))?;
     if head.starts_with(b"PK\x03\x04") {
-        reader.rewind().map_err(io)?;
+        reader.rewind().map_err(|e| ImportError::from_io(file, e))?;
         return archive::read(file, reader, format);
     }
     refuse_container(file, &head)?;
@@ -170,7 +171,7 @@ fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportErr
 fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
     let (shape, found) = records.look_ahead(1);
     let first = found.first().map(|record| record.get(0).unwrap_or(record));
-    let near = first.and_then(nearest);
+    let near = first.and_then(detect::nearest);
     let keys = first.and_then(Value::as_object).map(|object| object.keys().take(20).cloned().collect());
     if first.is_none() && shape != LogShape::Text {
         let mut losses = records.into_losses().into_iter();
@@ -201,13 +202,15 @@ fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
 /// Which command turns a database into a log. The texts that made its tables are in its first page.
 fn database_advice(head: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(head);
-    let has = |name: &str| {
-        let quoted = ["", "`", "\"", "'"].map(|quote| format!("{quote}{name}{quote} ("));
-        quoted.iter().any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
-    };
-    match (has("part"), has("sessions")) {
+    match (names_table(&text, "part"), names_table(&text, "sessions")) {
         (true, false) => "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
         (false, true) => "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
         _ => "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
     }
+}
+
+/// Whether a text makes a table of this name.
+fn names_table(text: &str, name: &str) -> bool {
+    let quoted = ["", "`", "\"", "'"].map(|quote| format!("{quote}{name}{quote} ("));
+    quoted.iter().any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
 }

@@ -32,11 +32,10 @@ pub fn propose(
     count: &dyn Fn(&Message) -> Tokens,
 ) -> Vec<usize> {
     let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
-    let fits = |at: usize| at > start && at <= messages.len() && is_boundary(messages, at);
     if rules == PointRules::default() {
         return points_at_shares(messages, start, SHARES, count)
             .into_iter()
-            .filter(|at| fits(*at) && leaves_tail(messages, *at))
+            .filter(|at| may_be_point(messages, start, *at) && leaves_tail(messages, *at))
             .collect();
     }
     if let Some(spans) = rules.spans {
@@ -49,7 +48,7 @@ pub fn propose(
         since += count(message).0;
         let at = index + 1;
         let full = rules.every_tokens.is_some_and(|every| since >= every.0.max(1));
-        if fits(at) && (full || marked.contains(&at)) {
+        if may_be_point(messages, start, at) && (full || marked.contains(&at)) {
             points.push(at);
             since = 0;
         }
@@ -58,10 +57,16 @@ pub fn propose(
     if early > 0 {
         points.truncate(early);
     }
-    if rules.at_end && fits(messages.len()) && points.last() != Some(&messages.len()) {
-        points.push(messages.len());
+    let end = messages.len();
+    if rules.at_end && may_be_point(messages, start, end) && points.last() != Some(&end) {
+        points.push(end);
     }
     points
+}
+
+/// Whether there is something to compress between `start` and `at`, and no call is parted from its result.
+fn may_be_point(messages: &[Message], start: usize, at: usize) -> bool {
+    at > start && at <= messages.len() && is_boundary(messages, at)
 }
 
 /// Whether enough of the session is after a point.

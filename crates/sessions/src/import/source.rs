@@ -57,7 +57,7 @@ impl Records {
     /// Reads up to `count` records ahead, for a look at them.
     pub(super) fn look_ahead(&mut self, count: usize) -> (LogShape, Vec<&Value>) {
         while self.ahead.len() < count {
-            let Some(value) = self.read() else { break };
+            let Some(value) = self.read_value() else { break };
             self.ahead.push_back((self.line, value));
         }
         (self.shape, self.ahead.iter().map(|(_, value)| value).collect())
@@ -69,13 +69,13 @@ impl Records {
             self.line = line;
             return Some(value);
         }
-        self.read()
+        self.read_value()
     }
 
-    fn read(&mut self) -> Option<Value> {
+    fn read_value(&mut self) -> Option<Value> {
         match self.shape {
             LogShape::Lines => self.next_line_value(),
-            LogShape::Document if !self.done => self.document(),
+            LogShape::Document if !self.done => self.read_document(),
             LogShape::Document | LogShape::Text => None,
         }
     }
@@ -146,7 +146,7 @@ impl Records {
                 if length > LINE_LIMIT {
                     return Some(LogLine::TooLong);
                 }
-                Some(LogLine::Text(self.text(bytes)))
+                Some(LogLine::Text(self.decode(bytes)))
             }
             Err(error) => {
                 self.lose(format!("reading stopped after this line: {error}"));
@@ -155,7 +155,7 @@ impl Records {
         }
     }
 
-    fn text(&mut self, bytes: Vec<u8>) -> String {
+    fn decode(&mut self, bytes: Vec<u8>) -> String {
         String::from_utf8(bytes).unwrap_or_else(|error| {
             let at = error.utf8_error().valid_up_to();
             self.lose(format!("invalid UTF-8 at byte {at}; the bytes were replaced by U+FFFD"));
@@ -163,13 +163,13 @@ impl Records {
         })
     }
 
-    fn document(&mut self) -> Option<Value> {
+    fn read_document(&mut self) -> Option<Value> {
         self.done = true;
         let mut bytes = Vec::new();
         if let Err(error) = self.reader.by_ref().take(DOCUMENT_LIMIT + 1).read_to_end(&mut bytes) {
             self.lose(format!("reading stopped: {error}"));
         }
-        let text = self.text(bytes);
+        let text = self.decode(bytes);
         let text = text.trim_start_matches('\u{feff}').trim();
         match parse(text) {
             Ok(value) => Some(value),

@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::window::{SurroundedWindow, WindowFigures};
-use stats::{Interval, interval, mean};
+use stats::{Interval, interval, mean_of};
 
 /// Sessions from which on a difference is given.
 pub const SESSIONS_FOR_INTERVAL: usize = 8;
@@ -35,6 +35,19 @@ pub struct SideDifference {
     pub difference: f64,
     /// Its 95% interval; `None` with too few sessions.
     pub ci95: Option<Interval>,
+}
+
+impl SideDifference {
+    /// From the differences of sessions.
+    fn new(differences: impl Iterator<Item = f64>) -> Option<SideDifference> {
+        let estimate = interval(&differences.collect::<Vec<f64>>())?;
+        Some(SideDifference { difference: estimate.center, ci95: estimate.ci95 })
+    }
+
+    /// On which side of 0 the interval lies; `None` where it does not exclude 0.
+    fn sign(self) -> Option<f64> {
+        self.ci95.filter(|ci| !ci.contains(0.0)).map(|ci| ci.low().signum())
+    }
 }
 
 /// The differences of all rates; each is null where too few sessions have it.
@@ -81,11 +94,10 @@ impl SessionRate {
     fn new(windows: &[SurroundedWindow], rate: Rate) -> Option<SessionRate> {
         let rates = windows.iter().filter_map(|one| Some([rate(&one.window)?, rate(&one.before)?, rate(&one.after)?]));
         let rates: Vec<[f64; 3]> = rates.collect();
-        let mean_of = |of: fn(&[f64; 3]) -> f64| mean(&rates.iter().map(of).collect::<Vec<f64>>());
         Some(SessionRate {
-            rate: mean_of(|[own, ..]| *own)?,
-            before: mean_of(|[own, before, _]| own - before)?,
-            after: mean_of(|[own, _, after]| own - after)?,
+            rate: mean_of(rates.iter().map(|[own, ..]| *own))?,
+            before: mean_of(rates.iter().map(|[own, before, _]| own - before))?,
+            after: mean_of(rates.iter().map(|[own, _, after]| own - after))?,
         })
     }
 }
@@ -95,19 +107,15 @@ fn rate_difference(sessions: &[Vec<SurroundedWindow>], rate: Rate) -> Option<Rat
     if rates.len() < SESSIONS_FOR_INTERVAL {
         return None;
     }
-    let side = |of: fn(&SessionRate) -> f64| {
-        let estimate = interval(&rates.iter().map(of).collect::<Vec<f64>>())?;
-        Some(SideDifference { difference: estimate.center, ci95: estimate.ci95 })
-    };
-    let (before, after) = (side(|session| session.before)?, side(|session| session.after)?);
-    let rate = mean(&rates.iter().map(|session| session.rate).collect::<Vec<f64>>())?;
+    let before = SideDifference::new(rates.iter().map(|session| session.before))?;
+    let after = SideDifference::new(rates.iter().map(|session| session.after))?;
+    let rate = mean_of(rates.iter().map(|session| session.rate))?;
     Some(RateDifference { sessions: rates.len(), rate, before, after, finding: finding(before, after) })
 }
 
 /// The smaller difference of two that both exclude 0 on the same side.
 fn finding(before: SideDifference, after: SideDifference) -> Option<f64> {
-    let sign = |side: SideDifference| side.ci95.filter(|ci| !ci.contains(0.0)).map(|ci| ci.low().signum());
-    let is_shown = sign(before)? == sign(after)?;
+    let is_shown = before.sign()? == after.sign()?;
     let smaller = if before.difference.abs() <= after.difference.abs() { before } else { after };
     is_shown.then_some(smaller.difference)
 }

@@ -17,15 +17,20 @@ pub(super) fn error_of(result: &str) -> Option<(String, String)> {
     if !is_error(result) {
         return None;
     }
-    let lines = || result.lines().map(str::trim).filter(|line| !line.is_empty() && exit_code(line).is_none());
-    let mut telling: Vec<&str> = lines().filter(|line| describes_an_error(line)).take(LINES).collect();
+    let mut telling: Vec<&str> =
+        lines_without_code(result).filter(|line| describes_an_error(line)).take(LINES).collect();
     if telling.is_empty() {
         // A result that is JSON is one line, exit code and all.
         let json = Some(result.trim()).filter(|text| text.starts_with('{'));
-        telling.extend(lines().next_back().or(json));
+        telling.extend(lines_without_code(result).next_back().or(json));
     }
     let shown = telling.first()?.chars().take(200).collect();
     Some((telling.iter().map(|line| without_numbers(line)).collect::<Vec<_>>().join("\n"), shown))
+}
+
+/// The lines of a result that say something, and not only its exit code.
+fn lines_without_code(result: &str) -> impl DoubleEndedIterator<Item = &str> {
+    result.lines().map(str::trim).filter(|line| !line.is_empty() && exit_code(line).is_none())
 }
 
 /// Whether a result says that its call failed.

@@ -30,8 +30,8 @@ const MOST_UNEXPLAINED: f64 = 0.25;
 impl ReferenceUses {
     /// What was fetched again, of all that was needed; `None` where the log does not explain enough.
     pub fn fetched_again_share(self) -> Option<f64> {
-        let is_explained = self.unexplained_share().is_some_and(|share| share <= MOST_UNEXPLAINED);
-        is_explained.then(|| share(self.fetched_again, self.in_context + self.fetched_again))?
+        self.unexplained_share().filter(|share| *share <= MOST_UNEXPLAINED)?;
+        share(self.fetched_again, self.in_context + self.fetched_again)
     }
 
     /// The share of uses that nothing in the log explains.
@@ -61,10 +61,9 @@ pub(super) fn reference_uses(
     let mut uses = ReferenceUses { in_context: old.intersection(&in_context).count(), ..ReferenceUses::default() };
     let shown = shown_in(messages, actions, at..end, window.from, &index);
     for place in old.difference(&in_context) {
-        let before_use = |(message, _, _): &&(usize, bool, BTreeSet<usize>)| {
-            first_use.get(*place).is_some_and(|first| message < first)
-        };
-        let mut showing = shown.iter().filter(before_use).filter(|(_, _, found)| found.contains(place)).peekable();
+        let first_use = first_use.get(*place).copied().unwrap_or(0);
+        let mut showing =
+            shown.iter().filter(|(message, _, found)| *message < first_use && found.contains(place)).peekable();
         match showing.peek() {
             None => uses.unexplained += 1,
             Some(_) => uses.fetched_again += usize::from(showing.all(|(_, is_again, _)| *is_again)),

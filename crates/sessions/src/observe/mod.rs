@@ -23,9 +23,3 @@ pub use fetched::ReferenceUses;
 pub use reasons::{NotCounted, SessionNote};
 pub use session::{ObservedCompaction, SessionFindings, observe};
 pub use window::{ReRead, RepeatedFailure, SurroundedWindow, WINDOW_TURNS, WindowFigures};
-
-use crate::import::Format;
-
-/// The formats whose compactions are analysed.
-pub const FORMATS: [Format; 6] =
-    [Format::ClaudeCode, Format::Codex, Format::Pi, Format::OpenHands, Format::CopilotCli, Format::Hermes];

@@ -39,6 +39,11 @@ impl Window {
     pub(super) fn has(self, turn: usize) -> bool {
         (self.from..self.until).contains(&turn)
     }
+
+    /// The number of one of its turns, from 1.
+    fn number_of(self, turn: usize) -> usize {
+        turn + 1 - self.from
+    }
 }
 
 /// What happened in a window. `None` where no call of the window could be understood.
@@ -101,20 +106,19 @@ pub(super) struct WindowFindings {
 
 /// What happened in a window.
 pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindings {
-    let Window { from, .. } = window;
-    let since = |turn: usize| turn + 1 - from;
+    let from = window.from;
     let reads: Vec<_> = actions.reads.iter().filter(|read| window.has(read.turn)).collect();
     let again: Vec<_> = reads.iter().filter(|read| actions.is_re_read(read, from)).collect();
     let re_read: Vec<ReRead> = again
         .iter()
-        .map(|read| ReRead { path: read.path.clone(), lines: bounds(read.lines), turn: since(read.turn) })
+        .map(|read| ReRead { path: read.path.clone(), lines: bounds(read.lines), turn: window.number_of(read.turn) })
         .collect();
     let before: HashSet<_> =
         actions.failures.iter().filter(|f| f.turn < from).map(|f| (&f.command, &f.error)).collect();
     let failures = actions.failures.iter().filter(|failure| window.has(failure.turn));
     let repeated: Vec<RepeatedFailure> = failures
         .filter(|failure| before.contains(&(&failure.command, &failure.error)))
-        .map(|f| RepeatedFailure { command: f.command.clone(), error: f.shown.clone(), turn: since(f.turn) })
+        .map(|f| RepeatedFailure { command: f.command.clone(), error: f.shown.clone(), turn: window.number_of(f.turn) })
         .collect();
     let calls = actions.calls.get(window.from..window.until).unwrap_or_default();
     let (made, known) = calls.iter().fold((0, 0), |(made, known), (m, k)| (made + m, known + k));
@@ -127,7 +131,7 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
         re_reads: is_known.then_some(re_read.len()),
         re_read_tokens: is_known.then(|| again.iter().map(|read| read.tokens).sum()),
         repeated_failures: is_known.then_some(repeated.len()),
-        turns_to_edit: edit.filter(|turn| window.has(*turn)).map(since),
+        turns_to_edit: edit.filter(|turn| window.has(*turn)).map(|turn| window.number_of(turn)),
     };
     WindowFindings { figures, re_read, repeated }
 }
@@ -152,8 +156,11 @@ pub(super) fn surrounded(
     let has_room = before.from >= earlier.map_or(start, |border| border + DISTANCE).max(start)
         && after.until >= after.from + FEWEST_TURNS
         && later.is_none_or(|border| after.until <= border);
-    let figures = |window| findings(actions, window).figures;
-    has_room.then(|| SurroundedWindow { window: figures(window), before: figures(before), after: figures(after) })
+    has_room.then(|| SurroundedWindow {
+        window: findings(actions, window).figures,
+        before: findings(actions, before).figures,
+        after: findings(actions, after).figures,
+    })
 }
 
 /// Windows at which nothing happened, with their controls: at most as many as the session has compactions, at least one,
@@ -165,21 +172,21 @@ pub(super) fn placebos(
     seed: u64,
 ) -> Vec<SurroundedWindow> {
     let end = actions.turns.len();
-    let is_quiet = |from: &usize| {
-        compactions.iter().all(|border| *border > *from || *border + DISTANCE <= *from)
-            && compactions.iter().all(|border| *border <= *from || *border >= *from + WINDOW_TURNS)
-    };
-    let at = |from: usize| {
-        let window = Window { from, until: (from + WINDOW_TURNS).min(end) };
-        (window.turns() >= FEWEST_TURNS).then(|| surrounded(actions, window, compactions, start)).flatten()
-    };
-    let mut places: Vec<usize> = (PLACEBO_STEP..end).step_by(PLACEBO_STEP).filter(is_quiet).collect();
+    let mut places: Vec<usize> = (PLACEBO_STEP..end).step_by(PLACEBO_STEP).collect();
+    places.retain(|from| is_quiet(*from, compactions));
     places.sort_by_key(|place| {
         let mut hasher = DefaultHasher::new();
         (seed, place).hash(&mut hasher);
         hasher.finish()
     });
-    places.into_iter().filter_map(at).take(compactions.len().max(1)).collect()
+    let windows = places.into_iter().map(|from| Window { from, until: (from + WINDOW_TURNS).min(end) });
+    let long = windows.filter(|window| window.turns() >= FEWEST_TURNS);
+    long.filter_map(|window| surrounded(actions, window, compactions, start)).take(compactions.len().max(1)).collect()
+}
+
+/// Whether no compaction is shortly before the window that begins at turn `from`, or in it.
+fn is_quiet(from: usize, compactions: &[usize]) -> bool {
+    compactions.iter().all(|border| *border + DISTANCE <= from || *border >= from + WINDOW_TURNS)
 }
 
 /// A number that is the same at the same place of all copies of a session.

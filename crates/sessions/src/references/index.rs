@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::reference::{Reference, ReferenceKind};
+use super::{Reference, ReferenceKind};
 
 /// References made ready to be looked for in many texts.
 ///
@@ -48,25 +48,31 @@ impl ReferenceIndex {
 
 /// Whether the text does not go on with the same word at either end.
 fn is_whole(text: &[u8], start: usize, end: usize, kind: ReferenceKind) -> bool {
-    let is_word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    let at = |index: usize| text.get(index);
-    let before = start.checked_sub(1).and_then(at);
-    if is_word(at(start)) && is_word(before) || is_word(at(end.wrapping_sub(1))) && is_word(at(end)) {
+    let before = text.get(..start).unwrap_or_default();
+    let hit = text.get(start..end).unwrap_or_default();
+    let after = text.get(end..).unwrap_or_default();
+    let joins_before = before.last().is_some_and(is_word) && hit.first().is_some_and(is_word);
+    let joins_after = hit.last().is_some_and(is_word) && after.first().is_some_and(is_word);
+    if joins_before || joins_after {
         return false;
     }
-    let goes_on = |signs: &[u8]| at(end).is_some_and(|b| signs.contains(b)) && is_word(at(end + 1));
-    let came_on =
-        |signs: &[u8]| before.is_some_and(|b| signs.contains(b)) && is_word(start.checked_sub(2).and_then(at));
-    match kind {
-        ReferenceKind::Number | ReferenceKind::Version => !goes_on(b".-") && !came_on(b".-"),
-        ReferenceKind::Hash | ReferenceKind::Flag => !goes_on(b"-") && !came_on(b"-"),
-        ReferenceKind::Path | ReferenceKind::FileName => !goes_on(b".-") && !came_on(b"."),
+    let (signs_before, signs_after): (&[u8], &[u8]) = match kind {
+        ReferenceKind::Number | ReferenceKind::Version => (b".-", b".-"),
+        ReferenceKind::Hash | ReferenceKind::Flag => (b"-", b"-"),
+        ReferenceKind::Path | ReferenceKind::FileName => (b".", b".-"),
         ReferenceKind::Identifier
         | ReferenceKind::Url
         | ReferenceKind::Command
         | ReferenceKind::ErrorLine
-        | ReferenceKind::Quoted => true,
-    }
+        | ReferenceKind::Quoted => return true,
+    };
+    let came_on = matches!(before, [.., word, sign] if signs_before.contains(sign) && is_word(word));
+    let goes_on = matches!(after, [sign, word, ..] if signs_after.contains(sign) && is_word(word));
+    !came_on && !goes_on
+}
+
+fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || *byte == b'_'
 }
 
 #[cfg(test)]

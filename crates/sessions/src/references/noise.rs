@@ -64,9 +64,8 @@ pub(super) fn is_temporary(name: &str) -> bool {
 
 /// Whether letters and digits alternate as in a generated id.
 fn is_random(name: &str) -> bool {
-    let is_digit = |pair: &[u8]| pair.iter().map(u8::is_ascii_digit).collect::<Vec<_>>();
-    let changes =
-        name.as_bytes().windows(2).filter(|pair| is_digit(pair).windows(2).any(|two| two.first() != two.last()));
+    let pairs = name.as_bytes().windows(2);
+    let changes = pairs.filter(|pair| matches!(pair, [a, b] if a.is_ascii_digit() != b.is_ascii_digit()));
     let limit = if name.contains('_') { 8 } else { 5 };
     changes.count() >= limit
 }

@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use super::commands::{TextKind, command_at};
 use super::noise::{is_error_line, is_measure, is_stopped};
-use super::quotes::{Quote, quotes};
-use super::reference::{Reference, ReferenceKind};
 use super::shape::{is_file_name, is_kebab, is_uuid, kind_of_part, kind_of_word};
+use super::{Reference, ReferenceKind};
 
 /// The longest error line that is one reference.
 const LONGEST_ERROR: usize = 160;
@@ -128,6 +127,59 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// What occurs in code marks or quotation marks, within one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Quote {
+    range: Range<usize>,
+    /// The mark that opens it.
+    mark: char,
+}
+
+/// The mark that closes what `open` opens.
+fn closing(open: char) -> Option<char> {
+    Some(match open {
+        '`' | '"' => open,
+        '「' => '」',
+        '『' => '』',
+        '“' => '”',
+        '《' => '》',
+        _ => return None,
+    })
+}
+
+/// The quotes of a text in rising order, none inside another.
+fn quotes(text: &str) -> Vec<Quote> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if line.contains(['`', '"', '「', '『', '“', '《']) {
+            quotes_of_line(line, start, &mut found);
+        }
+        start += line.len();
+    }
+    found
+}
+
+fn quotes_of_line(line: &str, offset: usize, found: &mut Vec<Quote>) {
+    let mut at = 0;
+    while let Some(rest) = line.get(at..) {
+        let Some((open_at, open, close)) = rest.char_indices().find_map(|(i, c)| Some((i, c, closing(c)?))) else {
+            break;
+        };
+        let start = at + open_at + open.len_utf8();
+        let inner = line.get(start..).unwrap_or("");
+        match inner.find(close) {
+            // A run of marks opens a code block, or encloses text with a mark in it.
+            Some(0) => at = start + inner.chars().take_while(|c| *c == close).map(char::len_utf8).sum::<usize>(),
+            Some(length) => {
+                found.push(Quote { range: offset + start..offset + start + length, mark: open });
+                at = start + length + close.len_utf8();
+            }
+            None => at = start,
+        }
+    }
+}
+
 /// The kind of a quote that counts as a whole.
 fn whole_quote(text: &str, quote: Quote) -> Option<(Range<usize>, ReferenceKind)> {
     let inner = text.get(quote.range.clone())?;
@@ -176,9 +228,8 @@ fn split(text: &str, range: Range<usize>, separates: impl Fn(u8) -> bool) -> Vec
 /// A word without the punctuation of the sentence around it, and without the anchor of a line in a file.
 fn trimmed(text: &str, word: Range<usize>) -> Range<usize> {
     let whole = text.get(word.clone()).unwrap_or("");
-    let is_issue =
-        |text: &str| text.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let head = if whole.starts_with("--") || is_issue(whole) {
+    let is_issue = whole.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let head = if whole.starts_with("--") || is_issue {
         whole.trim_start_matches('+')
     } else {
         whole.trim_start_matches(['@', '+', '$', '#', '-'])
@@ -194,14 +245,13 @@ fn url_at(text: &str, scheme: &Range<usize>) -> Option<Range<usize>> {
     let name = text.get(scheme.clone())?;
     let start = ["https", "http"].iter().find(|scheme| name.ends_with(**scheme)).map(|s| scheme.end - s.len())?;
     let rest = text.get(scheme.end..)?.strip_prefix("://")?;
-    let is_end = |c: char| {
-        c.is_whitespace()
-            || !c.is_ascii()
-            || matches!(c, '"' | '\'' | '<' | '>' | '`' | ')' | ']' | '}' | '\\' | ',' | '|')
-    };
-    let length = rest.find(is_end).unwrap_or(rest.len());
+    let length = rest.find(ends_url).unwrap_or(rest.len());
     let address = rest.get(..length)?.trim_end_matches(['.', ';', ':', '!', '?', '/', '*']);
     (!address.is_empty()).then_some(start..scheme.end + 3 + address.len())
+}
+
+fn ends_url(c: char) -> bool {
+    c.is_whitespace() || !c.is_ascii() || matches!(c, '"' | '\'' | '<' | '>' | '`' | ')' | ']' | '}' | '\\' | ',' | '|')
 }
 
 fn is_issue_number(word: &str) -> bool {
@@ -260,9 +310,8 @@ fn assigned_name(before: &str) -> Option<&str> {
     let near = before.trim_end_matches([' ', '"', '\'', '`']);
     let near = near.strip_suffix("==").or_else(|| near.strip_suffix(['=', ':', '：']))?;
     let near = near.trim_end_matches([' ', '"', '\'', '`']);
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    let start = near.char_indices().rev().take_while(|(_, c)| is_name(*c)).last()?.0;
-    near.get(start..)
+    let before_name = near.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+    near.get(before_name.len()..).filter(|name| !name.is_empty())
 }
 
 /// Whether `name:` is the place before a line number.
@@ -286,6 +335,13 @@ fn is_in_error_line(text: &str, at: usize, before: &str) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn quotes_end_in_their_line() {
+        let text = "a `b c` \"d\ne\" 「日本」 ```rust\n`f`";
+        let found: Vec<&str> = quotes(text).into_iter().map(|quote| &text[quote.range]).collect();
+        assert_eq!(found, ["b c", "日本", "f"]);
+    }
 
     fn texts(text: &str) -> Vec<String> {
         references_in(text).into_iter().map(|reference| reference.text).collect()

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::reference::Reference;
+use super::Reference;
 use super::scan::{references_in, references_in_command};
 use crate::transcript::{Message, Role};
 

@@ -1,7 +1,7 @@
 //! The shape of one word: whether it is a path, a file name, a version, a hash or an identifier.
 
+use super::ReferenceKind;
 use super::noise::is_temporary;
-use super::reference::ReferenceKind;
 
 /// Extensions that make a word a file name. The list is closed: `obj.method` and `example.com` are no files.
 const EXTENSIONS: &[&str] = &[

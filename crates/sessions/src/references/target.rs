@@ -21,7 +21,7 @@ impl Lines {
     pub const ALL: Lines = Lines { first: 1, last: u64::MAX };
 
     /// `count` lines from `first` on.
-    fn from(first: u64, count: Option<u64>) -> Lines {
+    fn with_count(first: u64, count: Option<u64>) -> Lines {
         let first = first.max(1);
         Lines { first, last: count.map_or(u64::MAX, |count| first.saturating_add(count.saturating_sub(1))) }
     }
@@ -70,9 +70,11 @@ impl Target {
 /// Whether two paths name the same file, one perhaps written from another folder.
 fn is_same_file(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim_start_matches("./"), b.trim_start_matches("./"));
-    let ends =
-        |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
-    !a.is_empty() && !b.is_empty() && (ends(a, b) || ends(b, a))
+    !a.is_empty() && !b.is_empty() && (ends_with_path(a, b) || ends_with_path(b, a))
+}
+
+fn ends_with_path(long: &str, short: &str) -> bool {
+    long.strip_suffix(short).is_some_and(|folders| folders.is_empty() || folders.ends_with('/'))
 }
 
 /// What a call looks at; nothing if it changes things, or does something else.
@@ -91,23 +93,26 @@ pub fn targets(call: &ToolCall) -> Vec<Target> {
 
 /// The lines that the arguments of a reading tool ask for.
 fn lines_of(arguments: &Map<String, Value>) -> Lines {
-    let number = |keys: &[&str]| keys.iter().find_map(|key| arguments.get(*key)?.as_u64());
     if let Some([first, last]) = arguments.get("view_range").and_then(Value::as_array).map(Vec::as_slice) {
         return Lines { first: first.as_u64().unwrap_or(1), last: last.as_u64().unwrap_or(u64::MAX) };
     }
-    let first = number(&["offset", "start_line", "line_start", "startLine"]);
-    match number(&["end_line", "line_end", "endLine"]) {
+    let first = number_in(arguments, &["offset", "start_line", "line_start", "startLine"]);
+    match number_in(arguments, &["end_line", "line_end", "endLine"]) {
         Some(last) => Lines { first: first.unwrap_or(1), last },
-        None => Lines::from(first.unwrap_or(1), number(&["limit"])),
+        None => Lines::with_count(first.unwrap_or(1), number_in(arguments, &["limit"])),
     }
+}
+
+fn number_in(arguments: &Map<String, Value>, keys: &[&str]) -> Option<u64> {
+    keys.iter().find_map(|key| arguments.get(*key)?.as_u64())
 }
 
 /// The search that a tool with a pattern or a query stands for.
 fn search(name: &str, arguments: &Map<String, Value>) -> Option<Target> {
-    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    let wanted = ["pattern", "query", "regex", "url"].into_iter().find_map(text)?;
-    let place = ["path", "glob", "include", "type", "dir_path"].into_iter().filter_map(text).collect::<Vec<_>>();
-    Some(Target::Search(format!("{}\n{wanted}\n{}", name.to_lowercase(), place.join("\n"))))
+    let wanted = ["pattern", "query", "regex", "url"].iter().find_map(|key| arguments.get(*key)?.as_str())?;
+    let places = ["path", "glob", "include", "type", "dir_path"].iter().filter_map(|key| arguments.get(*key)?.as_str());
+    let places = places.collect::<Vec<_>>().join("\n");
+    Some(Target::Search(format!("{}\n{wanted}\n{places}", name.to_lowercase())))
 }
 
 fn targets_of_command(command: &str) -> Vec<Target> {
@@ -138,11 +143,11 @@ fn lines_of_command(command: &ShellCommand) -> Option<Lines> {
     let arguments: Vec<&str> = words.collect();
     match program {
         "sed" => arguments.iter().find_map(|word| printed_lines(word)),
-        "head" => Some(Lines::from(1, Some(count_of(&arguments)?.parse().ok()?))),
+        "head" => Some(Lines::with_count(1, Some(count_of(&arguments)?.parse().ok()?))),
         "tail" => {
             let count = count_of(&arguments)?;
             match count.strip_prefix('+') {
-                Some(first) => Some(Lines::from(first.parse().ok()?, None)),
+                Some(first) => Some(Lines::with_count(first.parse().ok()?, None)),
                 None => Some(Lines::newest(count.parse().ok()?)),
             }
         }
@@ -168,17 +173,19 @@ fn count_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     if arguments.iter().any(|word| word.starts_with("-c") || word.starts_with("--bytes")) {
         return None;
     }
-    let is_count = |word: &str| word.trim_start_matches('+').bytes().all(|b| b.is_ascii_digit()) && !word.is_empty();
     let at = arguments.iter().position(|word| matches!(*word, "-n" | "--lines"));
-    let direct = at.and_then(|at| arguments.get(at + 1)).copied();
-    let attached = || {
-        arguments.iter().find_map(|word| {
-            let inner =
-                word.strip_prefix("--lines=").or_else(|| word.strip_prefix("-n")).or_else(|| word.strip_prefix('-'))?;
-            is_count(inner).then_some(inner)
-        })
-    };
-    direct.filter(|word| is_count(word)).or_else(attached).or(Some("10"))
+    let direct = at.and_then(|at| arguments.get(at + 1)).copied().filter(|word| is_count(word));
+    direct.or_else(|| arguments.iter().copied().find_map(attached_count)).or(Some("10"))
+}
+
+/// The number in `-n20`, `-20` or `--lines=20`.
+fn attached_count(word: &str) -> Option<&str> {
+    let options = ["--lines=", "-n", "-"];
+    options.iter().find_map(|option| word.strip_prefix(option)).filter(|count| is_count(count))
+}
+
+fn is_count(word: &str) -> bool {
+    !word.is_empty() && word.trim_start_matches('+').bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

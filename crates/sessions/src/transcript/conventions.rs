@@ -80,7 +80,7 @@ pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
         edits.extend(BRACES.captures_iter(text).filter_map(|found| braces(&found)));
     }
     if text.contains('(') {
-        calls(text, &mut edits);
+        tighten_calls(text, &mut edits);
     }
     if !text.is_ascii() {
         edits.extend(PERCENT.captures_iter(text).filter_map(|found| percent(&found)));
@@ -109,8 +109,7 @@ fn product(number: &str, factor: u64) -> Option<String> {
 }
 
 fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
-    let number = |name: &str| found.name(name)?.as_str().parse::<usize>().ok();
-    let year = number("y");
+    let year = number_in(found, "y");
     let (named, rest) = (found.name("m")?.as_str(), found.name("rest").map_or("", |rest| rest.as_str()));
     let spelled = MONTHS.iter().position(|month| month.starts_with(named)).filter(|_| found.name("rest").is_some());
     let month = match spelled {
@@ -120,14 +119,18 @@ fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
             // "it may 5 times" is no date
             is_whole.then_some(at).filter(|_| year.is_some() || *name != "may")?
         }
-        None => number("m")?.checked_sub(1)?,
+        None => number_in(found, "m")?.checked_sub(1)?,
     };
-    let day = number("d").filter(|day| (1..=31).contains(day))?;
+    let day = number_in(found, "d").filter(|day| (1..=31).contains(day))?;
     let whole = found.get(0)?;
     let end = if whole.as_str().ends_with('.') { whole.end() - 1 } else { whole.end() };
     let range = alone(text, whole.start()..end)?;
     let name = MONTHS.get(month)?;
     Some((range, Cow::Owned(year.map_or(format!("{name} {day}"), |year| format!("{name} {day} {year}")))))
+}
+
+fn number_in(found: &Captures<'_>, name: &str) -> Option<usize> {
+    found.name(name)?.as_str().parse().ok()
 }
 
 fn magnitude(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
@@ -139,8 +142,10 @@ fn magnitude(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
         _ => 100_000_000,
     };
     let range = found.get(0)?.range();
-    let goes_on = text.get(range.end..)?.starts_with(['一', '万', '亿']);
-    (!goes_on).then(|| Some((alone(text, range)?, Cow::Owned(product(&found["n"], factor)?))))?
+    if text.get(range.end..)?.starts_with(['一', '万', '亿']) {
+        return None;
+    }
+    Some((alone(text, range)?, Cow::Owned(product(&found["n"], factor)?)))
 }
 
 /// The mark before a version with a point goes; `version 7` becomes `v7`.
@@ -169,11 +174,11 @@ fn braces(found: &Captures<'_>) -> Option<TextReplacement> {
     let (before, after) = (&found["before"], &found["after"]);
     let items: Vec<&str> = found["items"].split(',').map(str::trim).take(ITEMS + 1).collect();
     let is_path = before.contains('/') || after.starts_with(['/', '.']) && !before.is_empty();
-    let paths = || items.iter().map(|item| format!("{before}{item}{after}")).collect::<Vec<_>>().join(" ");
-    (is_path && items.len() <= ITEMS).then(|| (found.get(0).map(|all| all.range()), paths())).and_then(|edit| {
-        let (range, paths) = edit;
-        Some((range?, Cow::Owned(paths)))
-    })
+    if !is_path || items.len() > ITEMS {
+        return None;
+    }
+    let paths: Vec<String> = items.iter().map(|item| format!("{before}{item}{after}")).collect();
+    Some((found.get(0)?.range(), Cow::Owned(paths.join(" "))))
 }
 
 fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
@@ -186,7 +191,7 @@ fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
 const CALL: usize = 200;
 
 /// Blanks behind `(` and `,` and before `)` of a call go.
-fn calls(text: &str, edits: &mut Vec<TextReplacement>) {
+fn tighten_calls(text: &str, edits: &mut Vec<TextReplacement>) {
     let mut end = 0;
     for (open, _) in text.match_indices('(') {
         let name = text.get(..open).and_then(|before| before.chars().next_back());
@@ -196,11 +201,11 @@ fn calls(text: &str, edits: &mut Vec<TextReplacement>) {
         let Some(close) = closing(text, open) else { continue };
         end = close + 1;
         let bytes = text.as_bytes();
-        let is_style = |at: &usize| {
+        let blanks = (open + 1..close).filter(|at| {
             bytes.get(*at) == Some(&b' ')
                 && (matches!(bytes.get(at - 1), Some(b'(' | b',')) || bytes.get(at + 1) == Some(&b')'))
-        };
-        edits.extend((open + 1..close).filter(is_style).map(|at| (at..at + 1, Cow::Borrowed(""))));
+        });
+        edits.extend(blanks.map(|at| (at..at + 1, Cow::Borrowed(""))));
     }
 }
 

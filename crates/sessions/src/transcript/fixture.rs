@@ -1,11 +1,12 @@
-//! The fixture file: its fields, and reading it with a place for every fault.
+//! The fixture file: its fields, reading it with a place for every fault, and the tools of its session.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::points::is_boundary;
 use base::fault::{Fault, place_of};
@@ -157,13 +158,12 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut open: Vec<(&str, usize)> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        let place = || places.get(index).cloned().unwrap_or(0..0);
         if message.role == Role::Tool {
             let id = message.tool_call_id.as_deref().unwrap_or("");
             match open.iter().position(|(call, _)| *call == id) {
                 Some(at) => drop(open.remove(at)),
                 None => faults.push(Fault::at(
-                    place(),
+                    place_at(places, index),
                     format!("message {index} is a tool result for `{id}`, but no open call before it has that id"),
                     "a result directly follows the assistant message that makes the call; remove the orphan or restore its call",
                 )),
@@ -174,7 +174,7 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
         for call in &message.tool_calls {
             if !seen.insert(&call.id) {
                 faults.push(Fault::at(
-                    place(),
+                    place_at(places, index),
                     format!("tool call id `{}` is used twice", call.id),
                     "ids are unique within a fixture",
                 ));
@@ -189,45 +189,97 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
 fn unanswered(open: &mut Vec<(&str, usize)>, places: &[Range<usize>]) -> Vec<Fault> {
     open.drain(..)
         .map(|(id, index)| {
-            let place = places.get(index).cloned().unwrap_or(0..0);
             let message = format!("tool call `{id}` in message {index} has no result before the next message");
-            Fault::at(place, message, "add the result right after the call, or remove the call")
+            Fault::at(place_at(places, index), message, "add the result right after the call, or remove the call")
         })
         .collect()
 }
 
+fn place_at(places: &[Range<usize>], index: usize) -> Range<usize> {
+    places.get(index).cloned().unwrap_or(0..0)
+}
+
 fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let mut fault = |message: String, help: &str| faults.push(Fault::at(place.clone(), message, help));
     let len = fixture.messages.len();
     if len == fixture.start() {
-        fault(
-            "the fixture has no messages to compress".to_owned(),
-            "a fixture needs at least one message after the system message",
-        );
-        return faults;
+        let help = "a fixture needs at least one message after the system message";
+        return vec![Fault::at(place, "the fixture has no messages to compress", help)];
     }
+    let mut faults = Vec::new();
     let mut before = fixture.start();
     for &point in &fixture.points {
         if point <= before || point > len {
-            fault(
+            faults.push(Fault::at(
+                place.clone(),
                 format!("point {point} is out of range or order: expected {} to {len}", before + 1),
                 "points are exclusive message indices in rising order, after the system message",
-            );
+            ));
         } else if !is_boundary(&fixture.messages, point) {
-            fault(
+            faults.push(Fault::at(
+                place.clone(),
                 format!("point {point} parts a tool call from its result"),
                 "move the point to just before an assistant or user message",
-            );
+            ));
         }
         before = before.max(point);
     }
     faults
 }
 
+/// The tool schemas of a session in OpenAI's shape: those that were recorded, else a stub for each tool that is called,
+/// with the arguments that occur. Stubs are sorted by name, so that equal sessions have equal ones.
+pub fn tool_schemas(fixture: &Fixture) -> Vec<Value> {
+    if !fixture.tools.is_empty() {
+        return fixture.tools.clone();
+    }
+    let mut tools: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for call in fixture.messages.iter().flat_map(|message| &message.tool_calls) {
+        let properties = tools.entry(&call.function.name).or_default();
+        // Models write broken JSON at times; such a call still names its tool.
+        let arguments = serde_json::from_str(&call.function.arguments).unwrap_or_default();
+        let Value::Object(arguments) = arguments else { continue };
+        for (name, value) in arguments {
+            properties.entry(name).or_insert_with(|| json!({ "type": json_type(&value) }));
+        }
+    }
+    let stubs = tools.into_iter().map(|(name, properties)| {
+        let parameters = json!({ "type": "object", "properties": properties });
+        json!({ "type": "function", "function": { "name": name, "description": "", "parameters": parameters } })
+    });
+    stubs.collect()
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null | Value::String(_) => "string",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::message::ToolCall;
+
+    #[test]
+    fn recorded_schemas_win_and_calls_make_stubs() {
+        let text = r#"{"name":"a","messages":[{"role":"user","content":"go"}]}"#;
+        let mut fixture = ParsedFixture::read(text).unwrap().fixture;
+        let mut call = Message::text(Role::Assistant, "");
+        call.tool_calls.push(ToolCall::new("c2", "write", "not json"));
+        call.tool_calls.push(ToolCall::new("c1", "read", r#"{"path":"a.rs","line":3}"#));
+        fixture.messages.push(call);
+        let stubs = tool_schemas(&fixture);
+        assert_eq!(stubs.len(), 2);
+        assert_eq!(stubs[0]["function"]["name"], "read");
+        assert_eq!(stubs[0]["function"]["parameters"]["properties"]["line"], json!({"type": "integer"}));
+        fixture.tools = vec![json!({"type": "function"})];
+        assert_eq!(tool_schemas(&fixture), fixture.tools);
+    }
 
     fn faults(json: &str) -> Vec<String> {
         ParsedFixture::read(json).expect_err("a fault").into_iter().map(|f| f.message).collect()

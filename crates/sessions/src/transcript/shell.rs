@@ -21,7 +21,7 @@ pub struct ShellCommand {
 impl ShellCommand {
     /// Its file operations, in order. What is not evident is left out.
     pub fn operations(&self) -> Vec<FileOperation> {
-        let found = of_words(&self.words).into_iter().filter(|(_, path)| is_path(path));
+        let found = actions_of_words(&self.words).into_iter().filter(|(_, path)| is_path(path));
         found.map(|(action, path)| FileOperation { action, path: joined(&self.folder, &path) }).collect()
     }
 }
@@ -66,7 +66,7 @@ fn is_path(word: &str) -> bool {
         && word.chars().any(char::is_alphabetic)
 }
 
-fn of_words(words: &[String]) -> Vec<(FileAction, String)> {
+fn actions_of_words(words: &[String]) -> Vec<(FileAction, String)> {
     let mut found = redirections(words);
     let plain: Vec<&String> = without_redirections(words);
     let mut rest = plain.iter().skip_while(|word| matches!(word.as_str(), "sudo" | "time" | "env") || is_setting(word));
@@ -75,7 +75,7 @@ fn of_words(words: &[String]) -> Vec<(FileAction, String)> {
     };
     let all: Vec<&str> = rest.map(|word| word.as_str()).collect();
     let files: Vec<&str> = all.iter().copied().filter(|word| !word.starts_with('-')).collect();
-    found.extend(of_program(program, &all, &files));
+    found.extend(actions_of_program(program, &all, &files));
     found
 }
 
@@ -84,8 +84,7 @@ fn is_setting(word: &str) -> bool {
         .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
 }
 
-fn of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, String)> {
-    let each = |action: FileAction, files: &[&str]| files.iter().map(|f| (action, (*f).to_owned())).collect::<Vec<_>>();
+fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, String)> {
     match (program, files) {
         ("cat" | "less" | "head" | "tail" | "nl" | "bat" | "more", _) => each(FileAction::Read, files),
         ("rm" | "unlink", _) => each(FileAction::Delete, files),
@@ -100,19 +99,26 @@ fn of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, S
         ("cp", [_, to]) if !all.iter().any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) => {
             each(FileAction::Write, &[to])
         }
-        ("git", ["mv", from, to]) => of_program("mv", &[], &[from, to]),
+        ("git", ["mv", from, to]) => actions_of_program("mv", &[], &[from, to]),
         ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
         _ => Vec::new(),
     }
 }
 
+fn each(action: FileAction, files: &[&str]) -> Vec<(FileAction, String)> {
+    files.iter().map(|file| (action, (*file).to_owned())).collect()
+}
+
 /// The files among the arguments of `sed`: what is no option, and no script.
 fn edited_by_sed<'a>(all: &[&'a str]) -> Vec<&'a str> {
-    let is_mark = |word: &str| matches!(word, "-e" | "-f" | "--expression" | "--file");
-    let marked = all.iter().any(|word| is_mark(word));
+    let marked = all.iter().any(|word| is_script_mark(word));
     let before = [""].iter().chain(all);
-    let plain = all.iter().zip(before).filter(|(word, before)| !word.starts_with('-') && !is_mark(before));
+    let plain = all.iter().zip(before).filter(|(word, before)| !word.starts_with('-') && !is_script_mark(before));
     plain.map(|(word, _)| *word).skip(usize::from(!marked)).collect()
+}
+
+fn is_script_mark(word: &str) -> bool {
+    matches!(word, "-e" | "-f" | "--expression" | "--file")
 }
 
 fn redirections(words: &[String]) -> Vec<(FileAction, String)> {
@@ -125,15 +131,14 @@ fn redirections(words: &[String]) -> Vec<(FileAction, String)> {
 }
 
 fn without_redirections(words: &[String]) -> Vec<&String> {
-    let is_sign = |word: &str| matches!(word, ">" | ">>" | "<");
     let mut plain = Vec::new();
-    let mut skip = false;
+    let mut is_target = false;
     for word in words {
-        if !std::mem::take(&mut skip) && !is_sign(word) {
+        let is_sign = matches!(word.as_str(), ">" | ">>" | "<");
+        if !is_sign && !is_target {
             plain.push(word);
-        } else if is_sign(word) {
-            skip = true;
         }
+        is_target = is_sign;
     }
     plain
 }

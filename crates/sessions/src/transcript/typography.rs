@@ -81,15 +81,20 @@ pub(super) fn edits_of_blanks(text: &str) -> Vec<TextReplacement> {
     if text.is_ascii() {
         return Vec::new();
     }
-    let is_beside = |c: char| c.is_alphanumeric() || matches!(c, ',' | ':' | ';' | '!' | '?' | '(' | ')' | '\'');
-    let is_style = |at: &usize| {
-        let before = text.get(..*at).and_then(|text| text.chars().next_back());
-        let after = text.get(at + 1..).and_then(|text| text.chars().next());
-        before.zip(after).is_some_and(|(before, after)| {
-            is_ideograph(before) && is_beside(after) || is_ideograph(after) && is_beside(before)
-        })
-    };
-    memchr::memchr_iter(b' ', text.as_bytes()).filter(is_style).map(|at| (at..at + 1, Cow::Borrowed(""))).collect()
+    let blanks = memchr::memchr_iter(b' ', text.as_bytes()).filter(|at| is_blank_of_style(text, *at));
+    blanks.map(|at| (at..at + 1, Cow::Borrowed(""))).collect()
+}
+
+fn is_blank_of_style(text: &str, at: usize) -> bool {
+    let before = text.get(..at).and_then(|text| text.chars().next_back());
+    let after = text.get(at + 1..).and_then(|text| text.chars().next());
+    before.zip(after).is_some_and(|(before, after)| {
+        is_ideograph(before) && may_be_beside_blank(after) || is_ideograph(after) && may_be_beside_blank(before)
+    })
+}
+
+fn may_be_beside_blank(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, ',' | ':' | ';' | '!' | '?' | '(' | ')' | '\'')
 }
 
 /// Whether the separator at `at` is the first of a number written in thousands.
@@ -119,12 +124,12 @@ pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<Tex
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         at = match byte {
-            b'`' => scan.backticks(at),
-            b'*' => scan.asterisks(at),
+            b'`' => scan.edit_backticks(at),
+            b'*' => scan.edit_asterisks(at),
             b'"' => scan.replace(at..at + 1, "'"),
-            b'\\' => scan.backslashes(at),
-            b'0'..=b'9' => scan.number(at),
-            0x80.. => scan.wide(at),
+            b'\\' => scan.edit_backslashes(at),
+            b'0'..=b'9' => scan.edit_number(at),
+            0x80.. => scan.edit_wide(at),
             _ => at + 1,
         };
     }
@@ -153,20 +158,20 @@ impl<'t> Scan<'t> {
         self.text.get(..at).unwrap_or("").chars().next_back()
     }
 
-    fn from(&self, at: usize) -> &'t str {
+    fn rest(&self, at: usize) -> &'t str {
         self.text.get(at..).unwrap_or("")
     }
 
     /// The backslashes of an escaped quote go with it: JSON that was cut cannot be parsed.
-    fn backslashes(&mut self, at: usize) -> usize {
-        let rest = self.from(at).trim_start_matches('\\');
+    fn edit_backslashes(&mut self, at: usize) -> usize {
+        let rest = self.rest(at).trim_start_matches('\\');
         let end = self.text.len() - rest.len();
         if rest.starts_with('"') { self.replace(at..end + 1, "'") } else { end }
     }
 
     /// Backticks go, but for those that keep two words apart.
-    fn backticks(&mut self, at: usize) -> usize {
-        let rest = self.from(at).trim_start_matches('`');
+    fn edit_backticks(&mut self, at: usize) -> usize {
+        let rest = self.rest(at).trim_start_matches('`');
         let end = self.text.len() - rest.len();
         let parts = self.before(at).is_some_and(is_word) && rest.starts_with(|c: char| is_word(c) || is_mark(c));
         if parts || rest.starts_with(is_mark) {
@@ -183,8 +188,8 @@ impl<'t> Scan<'t> {
     }
 
     /// `**` goes where two of them enclose a stretch as Markdown has it.
-    fn asterisks(&mut self, at: usize) -> usize {
-        let rest = self.from(at).trim_start_matches('*');
+    fn edit_asterisks(&mut self, at: usize) -> usize {
+        let rest = self.rest(at).trim_start_matches('*');
         let end = self.text.len() - rest.len();
         if end - at != 2 {
             return end;
@@ -206,12 +211,12 @@ impl<'t> Scan<'t> {
     }
 
     /// A number: thousands are joined, a unit behind it takes its long form.
-    fn number(&mut self, at: usize) -> usize {
-        let digits = digits(self.from(at));
+    fn edit_number(&mut self, at: usize) -> usize {
+        let digits = digits(self.rest(at));
         let mut end = at + digits;
         for (separator, name) in [(b',', ","), (b'_', "_")] {
             if self.text.as_bytes().get(end) == Some(&separator) && (1..=3).contains(&digits) {
-                let groups = groups(self.from(end), name);
+                let groups = groups(self.rest(end), name);
                 if groups > 0 && joins_thousands(self.text, at, end, name) {
                     if self.rules.has(TypographyRules::THOUSANDS) {
                         let separators = (0..groups).map(|n| end + 4 * n);
@@ -222,14 +227,14 @@ impl<'t> Scan<'t> {
                 }
             }
         }
-        if self.from(end).starts_with('.') {
-            let fraction = digits_after(self.from(end), 1);
+        if self.rest(end).starts_with('.') {
+            let fraction = digits_after(self.rest(end), 1);
             end += if fraction > 0 { 1 + fraction } else { 0 };
         }
         if self.rules.has(TypographyRules::UNITS)
             && may_have_unit(self.text, at)
             && let Some((length, unit)) =
-                unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.from(end))
+                unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.rest(end))
         {
             return self.replace(end..end + length, unit);
         }
@@ -237,8 +242,8 @@ impl<'t> Scan<'t> {
     }
 
     /// Quotes, hyphens and numerals beyond ASCII.
-    fn wide(&mut self, at: usize) -> usize {
-        let Some(c) = self.from(at).chars().next() else { return at + 1 };
+    fn edit_wide(&mut self, at: usize) -> usize {
+        let Some(c) = self.rest(at).chars().next() else { return at + 1 };
         let end = at + c.len_utf8();
         match c {
             '‘' | '’' | '‚' | '‛' | '“' | '”' | '„' | '‟' | '′' | '″' | '‹' | '›' | '«' | '»' | '「' | '」' | '『'
@@ -246,17 +251,17 @@ impl<'t> Scan<'t> {
             '\u{2010}' | '\u{2011}' | '\u{2012}' | '\u{2013}' | '\u{2043}' | '\u{2212}' => self.replace(at..end, "-"),
             // soft hyphen, zero-width blanks and joiners, byte order mark
             '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => self.replace(at..end, ""),
-            _ if numeral(c).is_some() => self.numeral(at),
+            _ if numeral(c).is_some() => self.edit_numeral(at),
             _ => end,
         }
     }
 
     /// A Chinese numeral before a measure word becomes digits; a unit of time behind it takes its long form.
-    fn numeral(&mut self, at: usize) -> usize {
-        let run: String = self.from(at).chars().take_while(|c| numeral(*c).is_some()).collect();
+    fn edit_numeral(&mut self, at: usize) -> usize {
+        let run: String = self.rest(at).chars().take_while(|c| numeral(*c).is_some()).collect();
         let end = at + run.len();
         let counts = self.before(at).is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
-        let rest = self.from(end);
+        let rest = self.rest(end);
         let measure = MEASURES.iter().find(|measure| rest.starts_with(**measure));
         if !self.rules.has(TypographyRules::NUMERALS)
             || !counts
@@ -391,8 +396,10 @@ fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)
     };
     let word = rest.get(..length)?;
     let next = rest.get(length..)?;
-    let named = |(spellings, long): &(&[&str], &'static str)| spellings.contains(&word).then_some(*long);
-    let long = if word == "per cent" { " percent" } else { UNITS.iter().find_map(named)? };
+    let long = match word {
+        "per cent" => " percent",
+        _ => UNITS.iter().find(|(spellings, _)| spellings.contains(&word))?.1,
+    };
     let joined = next.starts_with(is_word) || next.starts_with(['.', '-']) && next.chars().nth(1).is_some_and(is_word);
     let points = long == " percent" && next.trim_start_matches(['-', ' ']).starts_with("point");
     let plural = spaced == 0 && word == "s" && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));

@@ -199,13 +199,13 @@ impl Day {
     const MILLISECONDS: u64 = 86_400_000;
 
     /// The day of a time in milliseconds since 1970.
-    pub fn of_ms(ms: u64) -> Day {
+    pub fn from_ms(ms: u64) -> Day {
         Day(u32::try_from(ms / Day::MILLISECONDS).unwrap_or(u32::MAX))
     }
 
     /// The current day.
     pub fn today() -> Day {
-        Day::of_ms(now_ms())
+        Day::from_ms(now_ms())
     }
 }
 
@@ -228,6 +228,11 @@ pub struct FrameLocation {
 }
 
 impl FrameLocation {
+    /// A place in a pack where no frame may be.
+    pub(super) fn without_frame(pack: u32, offset: u64) -> FrameLocation {
+        FrameLocation { pack, offset, head: 0, body: 0 }
+    }
+
     /// Bytes of the whole frame.
     #[expect(clippy::len_without_is_empty, reason = "no frame is empty")]
     pub fn len(&self) -> u64 {
@@ -330,7 +335,7 @@ impl Record {
 
     /// The day it was made.
     pub fn created_day(&self) -> Day {
-        Day::of_ms(self.created)
+        Day::from_ms(self.created)
     }
 
     /// Whether there is a body that has, or may have, an output.

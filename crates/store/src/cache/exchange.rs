@@ -11,11 +11,11 @@ use super::entry::{EntryHeader, EntryStatus, ImportOrigin, KeyOf, ParseResult, R
 use super::error::CacheError;
 use super::lookup::Lookup;
 use super::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
-use super::packs::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
 use super::packs::packed::{EntryOrigin, explained};
 use super::packs::shared_fields::SharedFields;
+use super::packs::{compress_body, compressor, decode_body, decompressor, plain_body};
 use super::snapshot::CacheSnapshot;
-use super::writing::inner::StoreInner;
+use super::writing::StoreInner;
 use crate::digest::{ActionKey, Digest};
 
 /// What came from another cache.
@@ -155,9 +155,10 @@ impl<'a> ImportBatch<'a> {
     /// Where an entry comes from. Its writer stays known, whatever brought it here.
     fn origin_of(&self, entry: &EntryHeader) -> Result<Option<ImportOrigin>, CacheError> {
         let before = entry.origin.as_ref();
-        let writer = || before.and_then(|origin| origin.writer.clone());
-        let own = self.origin.clone();
-        let own = own.map(|origin| ImportOrigin { writer: origin.writer.clone().or_else(writer), ..origin });
+        let own = self.origin.clone().map(|origin| ImportOrigin {
+            writer: origin.writer.clone().or_else(|| before.and_then(|before| before.writer.clone())),
+            ..origin
+        });
         let origin = own.or_else(|| before.cloned());
         if let Some(origin) = &origin {
             self.target.inner.layout.note_writer(origin.writer.as_ref().map(|writer| &*writer.key))?;
@@ -223,22 +224,25 @@ fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Res
 
 /// Verifies what checksums do not: an entry's key must be that of its inputs, and a text's name its digest.
 fn check_item(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Result<(), String> {
-    let fault = |what: &str| Err(format!("the entry {} in it is wrong: {what}", header.key.short()));
-    let is_plain = match (&header.content, entry) {
-        (FrameContent::Reply(_), None) => return fault("its header cannot be read"),
-        (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
-            return fault("its key does not match its inputs");
-        }
-        (FrameContent::Text, _) if Digest::hash(body) != header.key => {
-            return fault("its text does not match its name");
-        }
-        (FrameContent::Reply(_) | FrameContent::Text, _) => header.codec == Codec::Plain,
-        _ => return Ok(()),
-    };
-    if !is_plain {
-        return fault("its body is compressed");
+    match find_fault(header, entry, body, key_of) {
+        Some(what) => Err(format!("the entry {} in it is wrong: {what}", header.key.short())),
+        None => Ok(()),
     }
-    decode_body(header, body.clone()).map(drop).or_else(fault)
+}
+
+fn find_fault(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Option<&'static str> {
+    match (&header.content, entry) {
+        (FrameContent::Reply(_), None) => Some("its header cannot be read"),
+        (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
+            Some("its key does not match its inputs")
+        }
+        (FrameContent::Text, _) if Digest::hash(body) != header.key => Some("its text does not match its name"),
+        (FrameContent::Reply(_) | FrameContent::Text, _) if header.codec != Codec::Plain => {
+            Some("its body is compressed")
+        }
+        (FrameContent::Reply(_) | FrameContent::Text, _) => decode_body(header, body.clone()).err(),
+        _ => None,
+    }
 }
 
 /// One entry, without its source texts.
@@ -263,10 +267,11 @@ pub fn pack_text(digest: Digest, text: &str) -> Result<Vec<u8>, CacheError> {
 }
 
 fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
-    let failed = || CacheError::io("compress", Path::new("an entry"));
-    let mut stream = compressor(Vec::new()).map_err(failed())?;
-    stream.write_all(frames).map_err(failed())?;
-    stream.finish().map_err(failed())
+    let compressed = compressor(Vec::new()).and_then(|mut stream| {
+        stream.write_all(frames)?;
+        stream.finish()
+    });
+    compressed.map_err(CacheError::io("compress", Path::new("an entry")))
 }
 
 /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. Not synced: after a crash it is pulled again.
@@ -276,15 +281,15 @@ pub(super) fn add_packed(
     bytes: &[u8],
     origin: &ImportOrigin,
 ) -> Result<ImportCounts, CacheError> {
-    let bad = |what: String| CacheError::BadImport { path: origin.file.clone().into(), what };
-    let failed = |error: io::Error| bad(format!("an entry cannot be decompressed: {error}"));
-    let mut stream = decompressor(bytes).map_err(failed)?;
+    let from = Path::new(&origin.file);
+    let mut stream =
+        decompressor(bytes).map_err(|error| bad(from, format!("an entry cannot be decompressed: {error}")))?;
     let mut items = Vec::new();
-    while let Some(item) = read_item(&mut stream, target.key_of).map_err(bad)? {
+    while let Some(item) = read_item(&mut stream, target.key_of).map_err(|what| bad(from, what))? {
         items.push(item);
     }
     if items.first().is_none_or(|first| first.header.key != *key) {
-        return Err(bad(format!("there is another entry in the place of {}", key.short())));
+        return Err(bad(from, format!("there is another entry in the place of {}", key.short())));
     }
     let mut batch = ImportBatch::new(target, Some(origin.clone()));
     items.into_iter().try_for_each(|item| batch.add(item))?;

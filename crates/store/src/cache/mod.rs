@@ -5,7 +5,7 @@
 //! in it once (`packed`). A put is acknowledged after its frame is on disk; one writer thread commits for all callers in
 //! batches, because a sync per entry would cost more than everything else.
 //!
-//! Whoever reads asks the same tables in memory (`index/tables.rs`). `Store`, which holds the lock, fills them from the
+//! Whoever reads asks the same tables in memory (`index`). `Store`, which holds the lock, fills them from the
 //! tree. `CacheSnapshot` fills them from the headers of the frames, so it can run beside a writer.
 //!
 //! Invariants: of several frames with one key the last wins; a body that does not match its digest is never returned; a
@@ -44,7 +44,7 @@ pub use error::{CacheError, Damage};
 pub use exchange::{ImportCounts, pack_entry, pack_text};
 pub use layered::Layered;
 pub use lookup::{Lookup, StoredReply};
-pub use maintenance::prune::PruneCounts;
+pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
 pub use maintenance::without_room::prune_without_room;
 pub use packs::folder::{LockHolder, disk_bytes};

@@ -20,17 +20,17 @@ use super::entry::{
 };
 use super::error::{CacheError, Damage};
 use super::exchange::{self, ImportCounts, ImportTarget};
-use super::index::tables::last_used;
+use super::index::last_used;
 use super::lookup::{Lookup, StoredReply};
-use super::maintenance::prune::{self, PruneCounts};
 use super::maintenance::verify::{self, DamageReport};
+use super::maintenance::{self, PruneCounts};
+use super::packs::compress_body;
 use super::packs::folder::{self, FolderKind, Layout, LockHolder};
 use super::packs::frame::{self, FrameHeader, KeyPrefix, key_prefix};
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
-use super::packs::pack::compress_body;
 use super::snapshot::CacheSnapshot;
 use super::trust::TrustCheck;
-use super::writing::inner::StoreInner;
+use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
 use base::files::{FileLock, close_files};
@@ -120,12 +120,15 @@ impl Store {
     }
 
     async fn put(&self, frame: Result<Vec<u8>, postcard::Error>) -> Result<Record, CacheError> {
-        let malformed = || self.inner.poisoned("an entry cannot be encoded");
         let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
-        let header = FrameHeader::decode(&frame).map_err(|_| malformed())?;
+        let header = FrameHeader::decode(&frame).map_err(|_| self.malformed())?;
         let location = self.write(frame).await?;
         self.unhide(&ActionKey(header.key));
-        header.record(location).ok_or_else(malformed)
+        header.record(location).ok_or_else(|| self.malformed())
+    }
+
+    fn malformed(&self) -> CacheError {
+        self.inner.poisoned("an entry cannot be encoded")
     }
 
     async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
@@ -216,8 +219,8 @@ impl Store {
     /// Records which actions are in use again at their places , after others were: a stale
     /// action is explained by comparison with the one used last. Does not wait.
     pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
-        let is_new = |(place, key): &&(Digest, ActionKey)| self.latest(place) != Some(*key);
-        let new: Vec<(Digest, ActionKey)> = places.iter().filter(is_new).copied().collect();
+        let new = places.iter().filter(|(place, key)| self.latest(place) != Some(*key));
+        let new: Vec<(Digest, ActionKey)> = new.copied().collect();
         if !new.is_empty() {
             self.write_in_background(frame::latest(&new));
         }
@@ -225,9 +228,9 @@ impl Store {
 
     fn write_touches(&self) {
         let today = Day::today();
-        let used = std::mem::take(&mut *lock(&self.used));
-        let is_recorded = |key: &KeyPrefix| self.inner.tables().day(key).is_some_and(|day| day >= today);
-        let keys: Vec<KeyPrefix> = used.into_iter().filter(|key| !is_recorded(key)).collect();
+        let used = std::mem::take(&mut *lock(&self.used)).into_iter();
+        let keys = used.filter(|key| self.inner.tables().day(key).is_none_or(|day| day < today));
+        let keys: Vec<KeyPrefix> = keys.collect();
         if !keys.is_empty() {
             self.write_in_background(frame::touch(today, &keys));
         }
@@ -263,7 +266,7 @@ impl Store {
         self.sync()?;
         // a text that goes is stored again when it is met again
         lock(&self.known_texts).clear();
-        prune::prune(&self.inner, keys, kept)
+        maintenance::prune(&self.inner, keys, kept)
     }
 
     /// Rebuilds the index, so that it takes no more disk space than its entries need.

@@ -8,14 +8,14 @@ use tempfile::tempdir;
 use super::entry::{
     Day, EntryHeader, EntryStatus, Field, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason, Tag, Writer,
 };
+use super::index::Tables;
 use super::index::item_key::ItemKey;
 use super::index::items::item;
-use super::index::tables::Tables;
 use super::packs::explanation::EncodedProvenance;
 use super::packs::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
-use super::packs::pack::{compress_body, decode_body};
 use super::packs::packed::{EntryOrigin, PortableFrame, explained, pack};
 use super::packs::shared_fields::{FieldNumbers, SharedFields};
+use super::packs::{compress_body, decode_body};
 use super::{CacheSnapshot, LockHolder, Lookup, ModelNames, Store};
 use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};

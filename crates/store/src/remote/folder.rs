@@ -16,8 +16,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::backend::{ListedObject, Remote, WriteOutcome};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
 use base::files::{is_temporary, sync_folder, temporary_in};
 use base::say;
 
@@ -43,7 +42,7 @@ impl FolderRemote {
             io::ErrorKind::PermissionDenied => {
                 RemoteError::Denied { url: url.clone(), hint: "Check the owner and the mode of the folder" }
             }
-            _ => RemoteError::Failed { operation, url: url.clone(), what: error.to_string() },
+            _ => RemoteError::failed(operation, &url, error.to_string()),
         }
     }
 
@@ -100,15 +99,12 @@ impl FolderRemote {
         if length > MAX_OBJECT {
             return Err(refused(name, "it is too large"));
         }
-        let read = || {
-            let mut file = File::open(&path)?;
-            file.seek(SeekFrom::Start(range.as_ref().map_or(0, |range| range.start)))?;
-            let mut bytes = Vec::new();
-            file.take(length).read_to_end(&mut bytes)?;
-            let is_whole = range.is_none() || bytes.len() as u64 == length;
-            if is_whole { Ok(bytes) } else { Err(io::ErrorKind::NotFound.into()) }
-        };
-        read().map(Bytes::from).map_err(|error| self.unread(name, error))
+        let start = range.as_ref().map_or(0, |range| range.start);
+        let bytes = read_up_to(&path, start, length).map_err(|error| self.unread(name, error))?;
+        if range.is_some() && bytes.len() as u64 != length {
+            return Err(self.unread(name, io::ErrorKind::NotFound.into()));
+        }
+        Ok(Bytes::from(bytes))
     }
 
     fn unread(&self, name: &str, error: io::Error) -> RemoteError {
@@ -135,12 +131,12 @@ impl FolderRemote {
         });
         async move {
             started.map_err(self.failed(operation))?;
-            let silent = |what: String| RemoteError::Failed { operation, url: self.url(), what };
-            match tokio::time::timeout(PATIENCE, receiver).await {
-                Ok(Ok(result)) => result,
-                Ok(Err(_)) => Err(silent("the operation broke off".to_owned())),
-                Err(_) => Err(silent(say!("there was no answer within {} s", "{} 秒内没有应答", PATIENCE.as_secs()))),
-            }
+            let what = match tokio::time::timeout(PATIENCE, receiver).await {
+                Ok(Ok(result)) => return result,
+                Ok(Err(_)) => "the operation broke off".to_owned(),
+                Err(_) => say!("there was no answer within {} s", "{} 秒内没有应答", PATIENCE.as_secs()),
+            };
+            Err(RemoteError::failed(operation, &self.url(), what))
         }
         .boxed()
     }
@@ -158,25 +154,22 @@ impl FolderRemote {
         if path.exists() && !is_replaced {
             return Ok(WriteOutcome::Exists);
         }
-        let write = || {
-            let mut file = temporary_in(folder)?;
-            file.write_all(bytes)?;
-            file.as_file().sync_all()?;
-            share_file(file.path(), &self.root)?;
-            let kept = if is_replaced { file.persist(&path) } else { file.persist_noclobber(&path) };
-            kept.map(drop).map_err(|error| error.error)
-        };
-        match write() {
+        match self.put(folder, &path, bytes, is_replaced) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(WriteOutcome::Exists),
             Err(error) => return Err(failed(error)),
         }
-        sync_folder(folder).map_err(|error| RemoteError::Failed {
-            operation: "write to",
-            url: self.url(),
-            what: error.to_string(),
-        })?;
+        sync_folder(folder).map_err(|error| RemoteError::failed("write to", &self.url(), error.to_string()))?;
         Ok(WriteOutcome::Written)
+    }
+
+    fn put(&self, folder: &Path, path: &Path, bytes: &[u8], is_replaced: bool) -> io::Result<()> {
+        let mut file = temporary_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        share_file(file.path(), &self.root)?;
+        let kept = if is_replaced { file.persist(path) } else { file.persist_noclobber(path) };
+        kept.map(drop).map_err(|error| error.error)
     }
 
     fn delete_now(&self, name: &str) -> Result<(), RemoteError> {
@@ -200,6 +193,14 @@ impl FolderRemote {
         }
         Ok(())
     }
+}
+
+fn read_up_to(path: &Path, start: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Creates the folder of an object, with the mode of the remote: a group may share it.

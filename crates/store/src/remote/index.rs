@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::StreamExt;
 
-use super::backend::{ListedObject, Remote};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError};
 use super::index_objects::{self, SIDE_BY_SIDE};
 use super::keys::{PublicKey, TrustedWriter};
 use super::pack::{self, Footer, FooterHead, ItemKind, PackEnd, PackFault, PackItem, PartOrigin, SignedFooter, TAIL};
@@ -30,6 +29,11 @@ impl Pack {
     /// Who signed it.
     pub(super) fn writer_name(&self) -> &str {
         self.writer.as_ref().map_or("unsigned", |writer| &writer.name)
+    }
+
+    /// The part of an assignment that made it.
+    fn part_of(&self, assignment: Option<Digest>) -> Option<u32> {
+        self.part.filter(|part| Some(part.assignment) == assignment).map(|part| part.index)
     }
 }
 
@@ -108,17 +112,16 @@ impl RemoteIndex {
 
     /// Of one key the lowest part of the assignment has it, then the oldest pack, then the first by name.
     fn add_all(&mut self, mut used: Vec<(Pack, Vec<PackItem>)>, assignment: Option<Digest>) {
-        let part_of = |pack: &Pack| pack.part.filter(|part| Some(part.assignment) == assignment).map(|part| part.index);
-        used.sort_unstable_by_key(|(pack, _)| (part_of(pack).unwrap_or(u32::MAX), pack.created, pack.name));
+        used.sort_unstable_by_key(|(pack, _)| (pack.part_of(assignment).unwrap_or(u32::MAX), pack.created, pack.name));
         let mut made_twice = HashSet::new();
         for (pack, items) in used {
-            let (place, part) = (self.packs.len(), part_of(&pack));
+            let (place, part) = (self.packs.len(), pack.part_of(assignment));
             let mut entries = Vec::new();
             for item in items {
                 let at = ItemLocation { pack: place, item };
                 match (item.kind, self.entries.get(&item.key)) {
                     (ItemKind::Entry, Some(first)) => {
-                        let other = self.packs.get(first.pack).and_then(part_of);
+                        let other = self.packs.get(first.pack).and_then(|pack| pack.part_of(assignment));
                         let is_another = part.is_some() && other.is_some_and(|other| Some(other) != part);
                         if is_another && first.item.digest != item.digest {
                             made_twice.insert(item.key);
@@ -239,8 +242,9 @@ pub(super) async fn read_footers(remote: &dyn Remote) -> Result<(Vec<FoundPack>,
             None => missing.push((name, object)),
         }
     }
-    let read = |(name, object)| async move { (name, read_footer(remote, &object).await, object) };
-    let mut replies = futures::stream::iter(missing).map(read).buffer_unordered(SIDE_BY_SIDE);
+    let requests =
+        missing.into_iter().map(|(name, object)| async move { (name, read_footer(remote, &object).await, object) });
+    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
     while let Some((name, reply, object)) = replies.next().await {
         match reply {
             Ok(footer) => found.push(FoundPack { name, object, footer, is_indexed: false }),
@@ -264,7 +268,7 @@ pub(super) async fn read_footer(
     let mut length = TAIL.min(object.bytes);
     loop {
         let tail = remote.read(&object.name, Some(object.bytes - length..object.bytes)).await?;
-        match SignedFooter::of_tail(&tail) {
+        match SignedFooter::from_tail(&tail) {
             Ok(PackEnd::Footer(signed)) => return Ok(Ok(signed)),
             Ok(PackEnd::Needs(more)) if more > length && more <= object.bytes => length = more,
             Ok(PackEnd::Needs(_)) => return Ok(Err(PackFault::Damaged("it is cut off"))),

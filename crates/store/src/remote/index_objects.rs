@@ -20,8 +20,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::backend::{ListedObject, Remote};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError};
 use super::pack::{self, SignedFooter};
 use super::removals::{self, ListObject};
 use crate::cache::FORMAT;
@@ -60,8 +59,8 @@ async fn read_listed(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>, b
     let mut objects = remote.list(FOLDER).await?;
     // A larger one is none of ours: its packs are read one by one.
     objects.retain(|object| object.bytes <= 2 * MOST_BYTES && (is_index(object) || removals::is_list(&object.name)));
-    let read = |object: ListedObject| async move { (read_object(remote, &object.name).await, object) };
-    let mut replies = futures::stream::iter(objects).map(read).buffer_unordered(SIDE_BY_SIDE);
+    let requests = objects.into_iter().map(|object| async move { (read_object(remote, &object.name).await, object) });
+    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
     let (mut footers, mut lists, mut is_whole) = (Footers::new(), Vec::new(), true);
     while let Some((reply, object)) = replies.next().await {
         match reply? {
@@ -144,7 +143,7 @@ pub(super) fn decode_latest(bytes: &[u8], folder: &str, url: &str) -> Result<Vec
             return Err(RemoteError::NewerFormat { url: url.to_owned(), found, known: VERSION });
         }
         Some(_) => {}
-        None => return Err(RemoteError::Foreign { url: url.to_owned(), found: LATEST.to_owned() }),
+        None => return Err(RemoteError::foreign(url, LATEST)),
     }
     let listed = lines.filter_map(|line| {
         let (name, bytes) = line.split_once(' ')?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::error::RemoteError;
+use super::backend::RemoteError;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use crate::cache::{
@@ -40,13 +40,14 @@ impl RemoteEntries {
     /// If the remote cannot be connected to, or nothing can be written to the temporary folder.
     pub fn open(settings: RemoteSettings, key_of: KeyOf) -> Result<RemoteEntries, RemoteError> {
         let url = settings.url.to_string();
-        let failed = |what: String| RemoteError::Failed { operation: "read", url: url.clone(), what };
         let shared = SharedCache::new(settings)?;
-        let folder = tempfile::tempdir().map_err(|error| failed(format!("there is no temporary folder: {error}")))?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| RemoteError::failed("read", &url, format!("there is no temporary folder: {error}")))?;
         let store = Store::open(folder.path(), &LockHolder { command: "plan".into() }, key_of);
-        let store = store.map_err(|error| failed(error.to_string()))?;
+        let store = store.map_err(|error| RemoteError::failed("read", &url, error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| failed(format!("failed to start the runtime: {error}")))?;
+        let runtime = runtime
+            .map_err(|error| RemoteError::failed("read", &url, format!("failed to start the runtime: {error}")))?;
         runtime.block_on(shared.load_within(PATIENCE, without()));
         Ok(RemoteEntries { store, shared, runtime, _folder: folder })
     }

@@ -4,8 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Remote, WriteOutcome};
-use super::error::RemoteError;
+use super::backend::{Remote, RemoteError, WriteOutcome};
 use super::signed::RemoteId;
 use crate::cache::FORMAT;
 use crate::digest::Digest;
@@ -35,7 +34,7 @@ pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<Remote
             } else {
                 return match found.into_iter().min() {
                     None => Ok(None),
-                    Some(object) => Err(RemoteError::Foreign { url: url.to_owned(), found: object.name }),
+                    Some(object) => Err(RemoteError::foreign(url, &object.name)),
                 };
             }
         }
@@ -45,12 +44,11 @@ pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<Remote
 }
 
 fn decode(bytes: &[u8], url: &str) -> Result<RemoteId, RemoteError> {
-    let foreign = || RemoteError::Foreign { url: url.to_owned(), found: OBJECT.to_owned() };
-    let Marker { format, id } = serde_json::from_slice(bytes).map_err(|_| foreign())?;
+    let Marker { format, id } = serde_json::from_slice(bytes).map_err(|_| RemoteError::foreign(url, OBJECT))?;
     if format > VERSION {
         return Err(RemoteError::NewerFormat { url: url.to_owned(), found: format, known: VERSION });
     }
-    let id = u128::from_str_radix(&id, 16).map_err(|_| foreign())?;
+    let id = u128::from_str_radix(&id, 16).map_err(|_| RemoteError::foreign(url, OBJECT))?;
     Ok(RemoteId(id.to_be_bytes()))
 }
 

@@ -15,7 +15,6 @@
 //! that the user named on the command line; entries that were pulled are never signed again by another key; the local
 //! output of a key wins; a remote that fails costs one warning and no run. The signing key is in the environment alone.
 
-mod error;
 mod keys;
 mod url;
 mod settings;
@@ -33,15 +32,13 @@ mod request_slots;
 mod upload;
 mod prune;
 mod part_records;
-mod warnings;
 mod summary;
 mod shared;
 mod lookup;
 #[cfg(all(test, unix))]
 mod tests;
 
-pub use backend::{ListedObject, Remote, WriteOutcome};
-pub use error::RemoteError;
+pub use backend::{ListedObject, Remote, RemoteError, WriteOutcome};
 pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
 pub use lookup::RemoteEntries;
 pub use pack::PartOrigin;

@@ -14,8 +14,7 @@ use opendal::services::{Azblob, Gcs, Http, S3};
 use opendal::{Builder, Error, ErrorKind, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
-use super::backend::{ListedObject, Remote, WriteOutcome};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
 use super::index_objects::{self, SIDE_BY_SIDE};
 use super::url::{BucketUrl, StoreKind};
 use base::http;
@@ -118,35 +117,38 @@ fn s3(at: &BucketUrl) -> Operators {
     let elsewhere = endpoint.as_ref().map(|_| "us-east-1".to_owned());
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).or(elsewhere);
     let region = region.ok_or("AWS_REGION is not set; it is the region of the bucket, such as eu-central-1")?;
-    let builder = || {
-        let builder = S3::default().bucket(&at.bucket).root(&at.prefix).region(&region).disable_ec2_metadata();
-        match &endpoint {
-            Some(endpoint) => builder.endpoint(endpoint),
-            None if at.bucket.contains('.') => builder,
-            None => builder.enable_virtual_host_style(),
-        }
-    };
-    let host = endpoint.as_deref().map_or("s3.amazonaws.com", host_of);
-    Ok((operator(builder(), host)?, operator(builder().disable_config_load().skip_signature(), host)?))
+    let endpoint = endpoint.as_deref();
+    let host = endpoint.map_or("s3.amazonaws.com", host_of);
+    let anonymous = build_s3(at, endpoint, &region).disable_config_load().skip_signature();
+    Ok((operator(build_s3(at, endpoint, &region), host)?, operator(anonymous, host)?))
+}
+
+fn build_s3(at: &BucketUrl, endpoint: Option<&str>, region: &str) -> S3 {
+    let builder = S3::default().bucket(&at.bucket).root(&at.prefix).region(region).disable_ec2_metadata();
+    match endpoint {
+        Some(endpoint) => builder.endpoint(endpoint),
+        None if at.bucket.contains('.') => builder,
+        None => builder.enable_virtual_host_style(),
+    }
 }
 
 fn gcs(at: &BucketUrl) -> Operators {
     let endpoint = variable("STORAGE_EMULATOR_HOST");
-    let builder = || {
-        let builder = Gcs::default().bucket(&at.bucket).root(&at.prefix);
-        match &endpoint {
-            Some(endpoint) => builder.endpoint(endpoint),
-            None => builder,
-        }
-    };
-    let host = endpoint.as_deref().map_or("storage.googleapis.com", host_of);
+    let endpoint = endpoint.as_deref();
+    let host = endpoint.map_or("storage.googleapis.com", host_of);
     // Outside of Google's machines the metadata server is waited for in vain.
     let has_metadata = variable("GCE_METADATA_HOST").is_some();
-    let named = if has_metadata { builder() } else { builder().disable_vm_metadata() };
-    Ok((
-        operator(named, host)?,
-        operator(builder().disable_vm_metadata().disable_config_load().skip_signature(), host)?,
-    ))
+    let named = if has_metadata { build_gcs(at, endpoint) } else { build_gcs(at, endpoint).disable_vm_metadata() };
+    let anonymous = build_gcs(at, endpoint).disable_vm_metadata().disable_config_load().skip_signature();
+    Ok((operator(named, host)?, operator(anonymous, host)?))
+}
+
+fn build_gcs(at: &BucketUrl, endpoint: Option<&str>) -> Gcs {
+    let builder = Gcs::default().bucket(&at.bucket).root(&at.prefix);
+    match endpoint {
+        Some(endpoint) => builder.endpoint(endpoint),
+        None => builder,
+    }
 }
 
 fn azblob(at: &BucketUrl) -> Operators {
@@ -157,32 +159,31 @@ fn azblob(at: &BucketUrl) -> Operators {
     if endpoint.is_none() && connection.is_none() {
         return Err("neither AZURE_STORAGE_ACCOUNT_NAME nor AZURE_STORAGE_CONNECTION_STRING is set".to_owned());
     }
-    let builder = || {
-        let builder = match &connection {
-            // the error may repeat the text
-            Some(text) => Azblob::from_connection_string(text)
-                .map_err(|_| "AZURE_STORAGE_CONNECTION_STRING is no connection string".to_owned())?,
-            None => Azblob::default(),
-        };
-        Ok::<_, String>(
-            builder
-                .container(&at.bucket)
-                .root(&at.prefix)
-                .endpoint(endpoint.as_deref().unwrap_or_default())
-                .account_name(account.as_deref().unwrap_or_default()),
-        )
-    };
+    let (account, connection, endpoint) = (account.as_deref(), connection.as_deref(), endpoint.as_deref());
     let key = variable("AZURE_STORAGE_ACCOUNT_KEY").or_else(|| variable("AZURE_STORAGE_KEY"));
-    let named = builder()?
+    let named = build_azblob(at, account, connection, endpoint)?
         .account_key(key.as_deref().unwrap_or_default())
         .sas_token(variable("AZURE_STORAGE_SAS_TOKEN").as_deref().unwrap_or_default().trim_start_matches('?'));
-    let host = endpoint.as_deref().map_or("blob.core.windows.net", host_of);
-    let opened = |builder| {
-        let operator = operator(builder, host);
-        operator
-            .map_err(|why| if connection.is_some() { format!("AZURE_STORAGE_CONNECTION_STRING: {why}") } else { why })
+    let anonymous = build_azblob(at, account, connection, endpoint)?.skip_signature();
+    let host = endpoint.map_or("blob.core.windows.net", host_of);
+    let opened = operator(named, host).and_then(|named| Ok((named, operator(anonymous, host)?)));
+    opened.map_err(|why| if connection.is_some() { format!("AZURE_STORAGE_CONNECTION_STRING: {why}") } else { why })
+}
+
+fn build_azblob(
+    at: &BucketUrl,
+    account: Option<&str>,
+    connection: Option<&str>,
+    endpoint: Option<&str>,
+) -> Result<Azblob, String> {
+    let builder = match connection {
+        // the error may repeat the text
+        Some(text) => Azblob::from_connection_string(text)
+            .map_err(|_| "AZURE_STORAGE_CONNECTION_STRING is no connection string".to_owned())?,
+        None => Azblob::default(),
     };
-    Ok((opened(named)?, opened(builder()?.skip_signature())?))
+    let (account, endpoint) = (account.unwrap_or_default(), endpoint.unwrap_or_default());
+    Ok(builder.container(&at.bucket).root(&at.prefix).endpoint(endpoint).account_name(account))
 }
 
 fn host_of(url: &str) -> &str {
@@ -239,7 +240,7 @@ impl Objects {
             ErrorKind::ConfigInvalid => self.missing(),
             // no credentials were found, or they could not be used
             _ if error.to_string().contains("reqsign::") => RemoteError::Denied { url, hint },
-            _ => RemoteError::Failed { operation, url, what: cause(error) },
+            _ => RemoteError::failed(operation, &url, cause(error)),
         }
     }
 
@@ -302,17 +303,15 @@ impl Bucket {
     }
 
     async fn check_private_now(&self) -> Result<(), RemoteError> {
-        let public = |what: &str| {
-            let hint = format!("Without credentials, {what}: block public access to the bucket");
-            RemoteError::Public { url: self.objects.url.clone(), hint }
+        let what = if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
+            "its objects can be read"
+        } else if succeeds(self.anonymous.list_with("/").limit(1)).await {
+            "its objects can be listed"
+        } else {
+            return Ok(());
         };
-        if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
-            return Err(public("its objects can be read"));
-        }
-        if succeeds(self.anonymous.list_with("/").limit(1)).await {
-            return Err(public("its objects can be listed"));
-        }
-        Ok(())
+        let hint = format!("Without credentials, {what}: block public access to the bucket");
+        Err(RemoteError::Public { url: self.objects.url.clone(), hint })
     }
 }
 

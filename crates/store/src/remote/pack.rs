@@ -69,7 +69,7 @@ impl PackItem {
     }
 
     /// The item among the bytes of its pack, which are known from `start` on; `None` if they do not have all of it.
-    pub(super) fn of<'b>(&self, known: &'b [u8], start: u64) -> Option<&'b [u8]> {
+    pub(super) fn find_in<'b>(&self, known: &'b [u8], start: u64) -> Option<&'b [u8]> {
         let from = usize::try_from(self.offset.checked_sub(start)?).ok()?;
         known.get(from..from.checked_add(self.bytes as usize)?)
     }
@@ -118,14 +118,14 @@ pub(super) enum PackEnd {
 
 impl SignedFooter {
     /// Reads the end of a pack.
-    pub(super) fn of_tail(tail: &[u8]) -> Result<PackEnd, PackFault> {
+    pub(super) fn from_tail(tail: &[u8]) -> Result<PackEnd, PackFault> {
         let cut = PackFault::Damaged("it is cut off");
         let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
         if end[8..] != END_MAGIC {
             return Err(PackFault::Damaged("its end is not that of a pack"));
         }
-        let number = |at: usize| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]);
-        let (length, version) = (number(0) as usize, number(4));
+        let [length, version] = [0, 4].map(|at| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]));
+        let length = length as usize;
         if version > VERSION {
             return Err(PackFault::Newer);
         }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_pack_is_read_from_its_end() {
         let (key, signed, bytes) = pack();
-        let Ok(PackEnd::Footer(read)) = SignedFooter::of_tail(&bytes) else { panic!() };
+        let Ok(PackEnd::Footer(read)) = SignedFooter::from_tail(&bytes) else { panic!() };
         assert_eq!((&read, read.name()), (&signed, signed.name()));
         assert!(read.is_signed_by(&key.public()));
         let footer = read.decode().unwrap();
@@ -247,7 +247,7 @@ mod tests {
         let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];
         assert_eq!((packed, Digest::hash(packed)), (b"second".as_slice(), item.digest));
         let tail = &bytes[bytes.len() - 40..];
-        assert!(matches!(SignedFooter::of_tail(tail), Ok(PackEnd::Needs(n)) if n < bytes.len() as u64));
+        assert!(matches!(SignedFooter::from_tail(tail), Ok(PackEnd::Needs(n)) if n < bytes.len() as u64));
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         for at in from..bytes.len() {
             let mut bytes = bytes.to_vec();
             bytes[at] ^= 1;
-            if let Ok(PackEnd::Footer(read)) = SignedFooter::of_tail(&bytes) {
+            if let Ok(PackEnd::Footer(read)) = SignedFooter::from_tail(&bytes) {
                 assert!(read.name() != signed.name() && !read.is_signed_by(&key.public()), "byte {at}");
             }
         }
@@ -283,7 +283,7 @@ mod tests {
         let mut bytes = bytes.to_vec();
         let at = bytes.len() - 12;
         bytes[at] = 9;
-        assert_eq!(SignedFooter::of_tail(&bytes).unwrap_err(), PackFault::Newer);
-        assert!(matches!(SignedFooter::of_tail(&bytes[..20]), Err(PackFault::Damaged(_))));
+        assert_eq!(SignedFooter::from_tail(&bytes).unwrap_err(), PackFault::Newer);
+        assert!(matches!(SignedFooter::from_tail(&bytes[..20]), Err(PackFault::Damaged(_))));
     }
 }

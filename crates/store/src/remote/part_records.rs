@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::backend::{ListedObject, Remote};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError};
 use super::index_objects::{self, PARTS, SIDE_BY_SIDE};
 use super::keys::SigningKey;
 use super::signed::{self, RemoteId, Trust};
@@ -35,7 +34,7 @@ pub struct PartName<'n> {
 
 impl<'n> PartName<'n> {
     /// The part that a record of this name is about; `None` if it is the name of no record.
-    fn of_object(name: &'n str) -> Option<PartName<'n>> {
+    fn from_object(name: &'n str) -> Option<PartName<'n>> {
         let (label, record) = name.strip_prefix(PARTS)?.strip_prefix('/')?.rsplit_once('.')?;
         let (index, rest) = record.split_once("-of-")?;
         let of = rest.split_once('-')?.0.parse().ok()?;
@@ -76,7 +75,7 @@ pub(super) async fn read(
 ) -> Result<(Vec<FoundRecord>, u64), RemoteError> {
     let mut by_part: BTreeMap<u32, Vec<ListedObject>> = BTreeMap::new();
     for object in remote.list(PARTS).await? {
-        let part = PartName::of_object(&object.name).filter(|part| part.label == label && part.of == of);
+        let part = PartName::from_object(&object.name).filter(|part| part.label == label && part.of == of);
         if let Some(index) = part.map(|part| part.index).filter(|_| object.bytes <= LONGEST) {
             by_part.entry(index).or_default().push(object);
         }
@@ -86,8 +85,8 @@ pub(super) async fn read(
         objects.truncate(MOST_ATTEMPTS);
         objects
     });
-    let read = |object: ListedObject| async move { remote.read(&object.name, None).await };
-    let mut replies = futures::stream::iter(newest).map(read).buffer_unordered(SIDE_BY_SIDE);
+    let requests = newest.map(|object| async move { remote.read(&object.name, None).await });
+    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
     let (mut found, mut refused) = (Vec::new(), 0);
     while let Some(reply) = replies.next().await {
         let note = match reply {
@@ -102,19 +101,21 @@ pub(super) async fn read(
         }
     }
     found.sort_by_key(|note| note.created);
-    let name = |key| trust.writer(&key).map_or_else(|| key.to_string(), |writer| writer.name.clone());
-    let record = |note: signed::Note| FoundRecord { writer: note.writer.map(name), content: note.content };
-    Ok((found.into_iter().map(record).collect(), refused))
+    let records = found
+        .into_iter()
+        .map(|note| FoundRecord { writer: note.writer.map(|key| trust.name_of(&key)), content: note.content });
+    Ok((records.collect(), refused))
 }
 
 /// The names of the records that were written longer than `kept` before `now`, by the clock of the remote: their merge
 /// took place, or what the parts pushed is as old.
 pub(super) async fn outdated(remote: &dyn Remote, now: SystemTime, kept: Duration) -> Result<Vec<String>, RemoteError> {
-    let is_old = |object: &ListedObject| {
-        let age = object.written.and_then(|written| now.duration_since(written).ok());
-        PartName::of_object(&object.name).is_some() && age.is_some_and(|age| age >= kept)
-    };
-    Ok(remote.list(PARTS).await?.into_iter().filter(is_old).map(|object| object.name).collect())
+    let records = remote.list(PARTS).await?.into_iter().filter(|object| PartName::from_object(&object.name).is_some());
+    let old = records.filter(|record| {
+        let age = record.written.and_then(|written| now.duration_since(written).ok());
+        age.is_some_and(|age| age >= kept)
+    });
+    Ok(old.map(|record| record.name).collect())
 }
 
 #[cfg(test)]
@@ -123,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_name_says_which_part_of_which_label_it_is() {
-        let part = |name| PartName::of_object(name).map(|PartName { label, index, of }| (label.to_owned(), index, of));
+        let part =
+            |name| PartName::from_object(name).map(|PartName { label, index, of }| (label.to_owned(), index, of));
         assert_eq!(part("parts/v1.2-of-3.3-of-8-0123456789ab-00"), Some(("v1.2-of-3".to_owned(), 3, 8)));
         for other in ["parts/nightly", "parts/a.3-of-8", "parts/a.x-of-8-0-0", "packs/a.3-of-8-0-0"] {
             assert_eq!(part(other), None, "{other}");

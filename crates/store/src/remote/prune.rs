@@ -11,8 +11,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::backend::{ListedObject, Remote};
-use super::error::RemoteError;
+use super::backend::{Remote, RemoteError};
 use super::index::{FoundPack, read_footers};
 use super::index_objects::SIDE_BY_SIDE;
 use super::keys::SigningKey;
@@ -59,14 +58,15 @@ pub(super) async fn write_label(remote: &dyn Remote, label: &str, keys: &[Digest
 /// The keys that labels need, and how many labels there are.
 async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u64), RemoteError> {
     let (mut keys, mut labels) = (HashSet::new(), 0);
-    let read = |object: ListedObject| async move { (remote.read(&object.name, None).await, object.name) };
-    let mut replies = futures::stream::iter(remote.list(LABELS).await?).map(read).buffer_unordered(SIDE_BY_SIDE);
+    let listed = remote.list(LABELS).await?.into_iter();
+    let requests = listed.map(|object| async move { (remote.read(&object.name, None).await, object.name) });
+    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
     while let Some((reply, name)) = replies.next().await {
         let bytes = reply?;
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         if lines.next() != Some(HEADING) {
-            return Err(RemoteError::Foreign { url: url.to_owned(), found: name });
+            return Err(RemoteError::foreign(url, &name));
         }
         keys.extend(lines.filter_map(|line| line.parse::<Digest>().ok()));
         labels += 1;
@@ -76,9 +76,8 @@ async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u
 
 /// When packs were marked.
 async fn read_marks(remote: &dyn Remote) -> Result<BTreeMap<Digest, SystemTime>, RemoteError> {
-    let marks = remote.list(MARKS).await?;
-    let read = |mark: ListedObject| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?));
-    Ok(marks.into_iter().filter_map(read).collect())
+    let listed = remote.list(MARKS).await?.into_iter();
+    Ok(listed.filter_map(|mark| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?))).collect())
 }
 
 /// What time it is there; here, if nothing may be written.
@@ -98,16 +97,6 @@ fn mark_of(name: &Digest) -> String {
     format!("{MARKS}/{name}")
 }
 
-/// A prune of one remote.
-pub(super) struct Prune<'p> {
-    pub(super) remote: &'p dyn Remote,
-    pub(super) url: &'p str,
-    pub(super) remote_id: RemoteId,
-    pub(super) trust: &'p Trust,
-    /// Signs the list of what is deleted; without it the prune only counts.
-    pub(super) writer: Option<&'p SigningKey>,
-}
-
 /// What becomes of a pack.
 enum PackFate {
     Kept,
@@ -116,58 +105,63 @@ enum PackFate {
     Deleted,
 }
 
-impl Prune<'_> {
-    /// Marks what no label needs, and deletes what was marked long ago, or deleted before and put back.
-    pub(super) async fn run(self) -> Result<RemotePruneCounts, RemoteError> {
-        let (remote, is_dry) = (self.remote, self.writer.is_none());
-        let (packs, lists) = read_footers(remote).await?;
-        let lists = trusted_lists(&lists, self.remote_id, self.trust);
-        let (keys, labels) = protected(remote, self.url).await?;
-        let mut marks = read_marks(remote).await?;
-        let now = time_there(remote, is_dry).await?;
-        let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
-        let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for pack in &packs {
-            let mark = marks.remove(&pack.name);
-            let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
-            let fate = if is_back { PackFate::Deleted } else { fate(pack, &keys, mark, now) };
-            match fate {
-                PackFate::Kept => {
-                    counts.kept += 1;
-                    unmarked.extend(mark.map(|_| mark_of(&pack.name)));
-                }
-                PackFate::Marked => {
-                    counts.marked += 1;
-                    marked.push(mark_of(&pack.name));
-                }
-                PackFate::Waiting => counts.waiting += 1,
-                PackFate::Deleted => {
-                    counts.deleted += 1;
-                    counts.deleted_bytes += pack.object.bytes;
-                    unmarked.extend(mark.map(|_| mark_of(&pack.name)));
-                    deleted.insert(pack.name, pack.object.name.clone());
-                }
+/// Marks what no label needs, and deletes what was marked long ago, or deleted before and put back. `writer` signs
+/// the list of what is deleted; without it the prune only counts.
+pub(super) async fn run(
+    remote: &dyn Remote,
+    url: &str,
+    remote_id: RemoteId,
+    trust: &Trust,
+    writer: Option<&SigningKey>,
+) -> Result<RemotePruneCounts, RemoteError> {
+    let is_dry = writer.is_none();
+    let (packs, lists) = read_footers(remote).await?;
+    let lists = trusted_lists(&lists, remote_id, trust);
+    let (keys, labels) = protected(remote, url).await?;
+    let mut marks = read_marks(remote).await?;
+    let now = time_there(remote, is_dry).await?;
+    let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
+    let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for pack in &packs {
+        let mark = marks.remove(&pack.name);
+        let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
+        let fate = if is_back { PackFate::Deleted } else { fate(pack, &keys, mark, now) };
+        match fate {
+            PackFate::Kept => {
+                counts.kept += 1;
+                unmarked.extend(mark.map(|_| mark_of(&pack.name)));
+            }
+            PackFate::Marked => {
+                counts.marked += 1;
+                marked.push(mark_of(&pack.name));
+            }
+            PackFate::Waiting => counts.waiting += 1,
+            PackFate::Deleted => {
+                counts.deleted += 1;
+                counts.deleted_bytes += pack.object.bytes;
+                unmarked.extend(mark.map(|_| mark_of(&pack.name)));
+                deleted.insert(pack.name, pack.object.name.clone());
             }
         }
-        let records = part_records::outdated(remote, now, KEPT).await?;
-        counts.records = records.len() as u64;
-        let Some(key) = self.writer else { return Ok(counts) };
-        each(records, |record| async move { remote.delete(&record).await }).await?;
-        each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
-        if !deleted.is_empty() {
-            // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
-            removals::write(remote, self.remote_id, key, &lists, deleted.keys().copied().collect()).await?;
-            each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
-        }
-        // also those of packs that are gone
-        unmarked.extend(marks.keys().map(mark_of));
-        each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
-        remote.delete(CLOCK).await?;
-        if counts.deleted + counts.records > 0 {
-            index_objects::write_latest(remote).await?;
-        }
-        Ok(counts)
     }
+    let records = part_records::outdated(remote, now, KEPT).await?;
+    counts.records = records.len() as u64;
+    let Some(key) = writer else { return Ok(counts) };
+    each(records, |record| async move { remote.delete(&record).await }).await?;
+    each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
+    if !deleted.is_empty() {
+        // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
+        removals::write(remote, remote_id, key, &lists, deleted.keys().copied().collect()).await?;
+        each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
+    }
+    // also those of packs that are gone
+    unmarked.extend(marks.keys().map(mark_of));
+    each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
+    remote.delete(CLOCK).await?;
+    if counts.deleted + counts.records > 0 {
+        index_objects::write_latest(remote).await?;
+    }
+    Ok(counts)
 }
 
 fn fate(pack: &FoundPack, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> PackFate {

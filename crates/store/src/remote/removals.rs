@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::backend::Remote;
-use super::error::RemoteError;
+use super::backend::{Remote, RemoteError};
 use super::keys::{PublicKey, SigningKey};
 use super::signed::{self, RemoteId, Trust};
 use crate::digest::Digest;
@@ -35,12 +34,12 @@ pub(super) fn is_list(object: &str) -> bool {
 
 /// Those of the lists that a trusted writer signed for this remote, or the own key. Nobody's word removes nothing.
 pub(super) fn trusted_lists(lists: &[ListObject], remote_id: RemoteId, trust: &Trust) -> Vec<RemovedPacks> {
-    let read = |(object, bytes): &ListObject| {
+    let trusted = lists.iter().filter_map(|(object, bytes)| {
         let note = signed::open(TAG, bytes, remote_id, trust)?;
         let (writer, packs) = (note.writer?, postcard::from_bytes(&note.content).ok()?);
         Some(RemovedPacks { object: object.clone(), writer, packs })
-    };
-    lists.iter().filter_map(read).collect()
+    });
+    trusted.collect()
 }
 
 /// Writes down that these packs are removed, in the place of the lists `earlier` of the same writer.
@@ -51,14 +50,14 @@ pub(super) async fn write(
     earlier: &[RemovedPacks],
     removed: BTreeSet<Digest>,
 ) -> Result<(), RemoteError> {
-    let own = || earlier.iter().filter(|list| list.writer == key.public());
+    let own: Vec<&RemovedPacks> = earlier.iter().filter(|list| list.writer == key.public()).collect();
     let mut packs = removed;
-    packs.extend(own().flat_map(|list| &list.packs));
+    packs.extend(own.iter().flat_map(|list| &list.packs));
     let sealed = postcard::to_stdvec(&packs).and_then(|content| signed::seal(TAG, remote_id, Some(key), content));
     let bytes = sealed.map_err(|error| RemoteError::unencoded(NAME, &error))?;
     let object = format!("{NAME}{}", Digest::hash(&bytes));
     remote.write_if_absent(&object, Bytes::from(bytes)).await?;
-    for old in own().filter(|list| list.object != object) {
+    for old in own.into_iter().filter(|list| list.object != object) {
         remote.delete(&old.object).await?;
     }
     Ok(())

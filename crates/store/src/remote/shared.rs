@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 
-use super::backend::Remote;
-use super::error::RemoteError;
+use super::backend::{Remote, RemoteError};
 use super::folder::FolderRemote;
-use super::index::{ItemLocation, Pack, RemoteIndex, UnusedPacks, side_by_side};
+use super::index::{ItemLocation, RemoteIndex, UnusedPacks, side_by_side};
 use super::index_objects::{self, MOST_LOOSE};
 use super::marker;
 #[cfg(feature = "object-stores")]
@@ -28,10 +27,9 @@ use super::prune::{self, RemotePruneCounts};
 use super::request_slots::RequestSlots;
 use super::settings::RemoteSettings;
 use super::signed::RemoteId;
-use super::summary::{PullCounts, SharedSummary};
+use super::summary::{PullCounts, SharedSummary, clock_warning, own_key_warning, records_warning, unused_warnings};
 use super::upload::{PACK_BYTES, PushCounts, Upload};
 use super::url::RemoteUrl;
-use super::warnings::{clock_warning, own_key_warning, records_warning, unused_warnings};
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
 use crate::digest::{ActionKey, Digest};
 use base::{locale::word, say};
@@ -183,9 +181,8 @@ impl SharedCache {
         if let Some(at) = self.location(&key) {
             self.state().packs.entry(at.pack).or_default().pulled = FEW;
         }
-        let failed = |error: CacheError| self.failed(error.to_string());
         let pulled = match tokio::time::timeout(patience, self.pull(store, key)).await {
-            Ok(pulled) => pulled.map_err(failed),
+            Ok(pulled) => pulled.map_err(|error| self.failed(error.to_string())),
             Err(_) => Err(self.no_answer(patience)),
         };
         if let Err(error) = pulled {
@@ -198,7 +195,7 @@ impl SharedCache {
     }
 
     fn failed(&self, what: String) -> RemoteError {
-        RemoteError::Failed { operation: "read", url: self.url.clone(), what }
+        RemoteError::failed("read", &self.url, what)
     }
 
     /// Whether it failed, so that nothing more is pulled.
@@ -224,10 +221,9 @@ impl SharedCache {
 
     /// Whether the remote has an entry that was not asked for yet.
     pub fn has(&self, key: &ActionKey) -> bool {
-        let location = self.location(key);
+        let Some(at) = self.location(key) else { return false };
         let state = self.state();
-        let is_usable = |at: &ItemLocation| !state.damaged.contains(&at.pack) && !state.tried.contains(key);
-        !state.is_unavailable && location.as_ref().is_some_and(is_usable)
+        !state.is_unavailable && !state.damaged.contains(&at.pack) && !state.tried.contains(key)
     }
 
     /// Pulls an entry into the local cache. If that fails, the entry is made here. Entries of one pack that are wanted
@@ -276,9 +272,9 @@ impl SharedCache {
         }
         of_pack.is_whole = true;
         drop(state);
-        let is_missing = |key: &&Digest| store.find(&ActionKey(**key)).is_none();
-        let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries).filter(is_missing);
-        keys.filter_map(|key| index.entries.get(key).copied()).collect()
+        let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries);
+        let missing = keys.filter(|key| store.find(&ActionKey(**key)).is_none());
+        missing.filter_map(|key| index.entries.get(key).copied()).collect()
     }
 
     /// Reads items that are close together in a pack.
@@ -297,7 +293,7 @@ impl SharedCache {
         };
         for some in items.chunks(AT_ONCE) {
             for at in some {
-                self.add(store, index, *at, (&bytes, range.start))?;
+                self.add(store, index, *at, &bytes, range.start)?;
             }
             tokio::task::yield_now().await;
         }
@@ -310,13 +306,14 @@ impl SharedCache {
         store: &Store,
         index: &RemoteIndex,
         at: ItemLocation,
-        (known, start): (&[u8], u64),
+        known: &[u8],
+        start: u64,
     ) -> Result<(), CacheError> {
         let Some(pack) = index.packs.get(at.pack) else { return Ok(()) };
         let writer = pack.writer.as_ref();
         let writer = writer.map(|writer| Writer { name: writer.name.clone(), key: writer.key.to_string() });
         let origin = ImportOrigin { file: self.url.clone(), digest: pack.name, writer };
-        let packed = at.item.of(known, start).filter(|bytes| Digest::hash(bytes) == at.item.digest);
+        let packed = at.item.find_in(known, start).filter(|bytes| Digest::hash(bytes) == at.item.digest);
         let added = match packed {
             Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
             None => Err(CacheError::BadImport {
@@ -350,19 +347,19 @@ impl SharedCache {
     pub async fn pull_all(&self, store: &Store) -> Result<Result<PullCounts, RemoteError>, CacheError> {
         let Some(index) = self.state().index.clone() else { return Ok(Ok(PullCounts::default())) };
         let mut missing: BTreeMap<usize, Vec<ItemLocation>> = BTreeMap::new();
-        let is_missing = |key: &Digest| !store.find(&ActionKey(*key)).is_some_and(|record| record.is_usable());
-        for (_, at) in index.entries.iter().filter(|(key, _)| is_missing(key)) {
-            missing.entry(at.pack).or_default().push(*at);
+        for (key, at) in &index.entries {
+            if !store.find(&ActionKey(*key)).is_some_and(|record| record.is_usable()) {
+                missing.entry(at.pack).or_default().push(*at);
+            }
         }
         for (_, at) in index.texts.iter().filter(|(digest, _)| store.read_text(digest).is_none()) {
             missing.entry(at.pack).or_default().push(*at);
         }
-        let packs = missing.into_iter().filter_map(|(place, items)| Some((index.packs.get(place)?, items)));
-        let read = |(pack, items): (&Pack, Vec<ItemLocation>)| {
-            let object = object_of(&pack.name);
-            async move { (self.remote.read(&object, None).await, items) }
-        };
-        let mut replies = futures::stream::iter(packs).map(read).buffer_unordered(PULLS);
+        let requests = missing.into_iter().filter_map(|(place, items)| {
+            let object = object_of(&index.packs.get(place)?.name);
+            Some(async move { (self.remote.read(&object, None).await, items) })
+        });
+        let mut replies = futures::stream::iter(requests).buffer_unordered(PULLS);
         while let Some((reply, mut items)) = replies.next().await {
             items.sort_unstable_by_key(|at| at.item.offset);
             let bytes = match reply {
@@ -371,7 +368,7 @@ impl SharedCache {
                 Err(error) => return Ok(Err(error)),
             };
             for at in items {
-                self.add(store, &index, at, (&bytes, 0))?;
+                self.add(store, &index, at, &bytes, 0)?;
             }
         }
         Ok(Ok(self.state().pulled))
@@ -448,7 +445,6 @@ impl SharedCache {
             state.remote_id = Some(remote_id);
             (state.index.clone().unwrap_or_default(), state.uploaded.clone())
         };
-        let has = |digest: &Digest| uploaded.contains(digest) || index.has(digest);
         let mut upload = Upload {
             remote: &*self.remote,
             url: &self.url,
@@ -456,7 +452,7 @@ impl SharedCache {
             key: self.settings.key.as_ref(),
             part: self.settings.part_origin(),
             texts: self.settings.texts,
-            has: &has,
+            has: &|digest| uploaded.contains(digest) || index.has(digest),
             counts: PushCounts::default(),
             uploaded: Vec::new(),
             footers: BTreeMap::new(),
@@ -551,7 +547,7 @@ impl SharedCache {
             return Ok(RemotePruneCounts::default());
         };
         let (trust, writer) = (self.settings.trust(), self.settings.key.as_ref().filter(|_| !is_dry));
-        prune::Prune { remote: &*self.remote, url: &self.url, remote_id, trust: &trust, writer }.run().await
+        prune::run(&*self.remote, &self.url, remote_id, &trust, writer).await
     }
 
     /// What the remote has and what was done with it; `None` if it could not be read.

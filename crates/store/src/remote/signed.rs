@@ -24,6 +24,11 @@ impl Trust {
         self.writers.iter().find(|writer| writer.key == *key)
     }
 
+    /// The name of a writer; of one who is not trusted, the key.
+    pub(super) fn name_of(&self, key: &PublicKey) -> String {
+        self.writer(key).map_or_else(|| key.to_string(), |writer| writer.name.clone())
+    }
+
     /// Whether a writer is known, the own key included; `None` is nobody.
     fn accepts(&self, writer: Option<&PublicKey>) -> bool {
         writer.map_or(self.unsigned, |key| self.own == Some(*key) || self.writer(key).is_some())
@@ -70,9 +75,10 @@ pub(super) fn seal(
 pub(super) fn open(tag: &[u8], bytes: &[u8], remote: RemoteId, trust: &Trust) -> Option<Note> {
     let SignedNote { note: signed, signature } = postcard::from_bytes(bytes).ok()?;
     let note: Note = postcard::from_bytes(&signed).ok()?;
-    let is_signed = |key: PublicKey| key.verifies(&[tag, &signed].concat(), &signature);
-    let counts = note.remote == remote && trust.accepts(note.writer.as_ref());
-    (counts && note.writer.is_none_or(is_signed)).then_some(note)
+    let counts = note.remote == remote
+        && trust.accepts(note.writer.as_ref())
+        && note.writer.is_none_or(|key| key.verifies(&[tag, &signed].concat(), &signature));
+    counts.then_some(note)
 }
 
 #[cfg(test)]

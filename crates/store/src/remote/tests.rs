@@ -15,8 +15,7 @@ use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, TryFutureExt};
 use tempfile::TempDir;
 
-use super::backend::{ListedObject, Remote, WriteOutcome};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
 use super::folder::FolderRemote;
 use super::pack::{PackEnd, SignedFooter};
 use super::prune::RemotePruneCounts;
@@ -284,7 +283,7 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
     let mut changed = bytes[second].clone();
     let at = changed.len() - 40;
     changed[at] ^= 1;
-    let Ok(PackEnd::Footer(signed)) = SignedFooter::of_tail(&changed) else { panic!("a footer") };
+    let Ok(PackEnd::Footer(signed)) = SignedFooter::from_tail(&changed) else { panic!("a footer") };
     fs::remove_file(&packs[second]).unwrap();
     write(&format!("packs/{}", signed.name()), &changed);
     write(&format!("packs/{}", name("cut")), &bytes[second][..bytes[second].len() / 2]);

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::backend::{ListedObject, Remote, WriteOutcome};
-use super::error::RemoteError;
+use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
 use super::index::read_footer;
 use super::keys::SigningKey;
 use super::pack::{ItemKind, PackBuilder, PartOrigin, SignedFooter, object_of};
@@ -104,17 +103,16 @@ impl Upload<'_> {
 
     async fn write(&mut self, pack: PackBuilder) -> Result<(), RemoteError> {
         let items = pack.items().to_vec();
-        let failed =
-            |what: &str| RemoteError::Failed { operation: "write to", url: self.url.to_owned(), what: what.to_owned() };
-        let (signed, bytes) = pack
-            .finish(self.remote_id, self.key, self.part, now_ms())
-            .map_err(|error| failed(&format!("a footer cannot be encoded: {error}")))?;
+        let (signed, bytes) = pack.finish(self.remote_id, self.key, self.part, now_ms()).map_err(|error| {
+            RemoteError::failed("write to", self.url, format!("a footer cannot be encoded: {error}"))
+        })?;
         let (name, length) = (signed.name(), bytes.len() as u64);
         let object = ListedObject { name: object_of(&name), bytes: length, written: None };
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
             if there.is_ok_and(|there| there.name() != name) {
-                return Err(failed(&format!("the content of the object {} does not match its name", object.name)));
+                let what = format!("the content of the object {} does not match its name", object.name);
+                return Err(RemoteError::failed("write to", self.url, what));
             }
         }
         self.counts.packs += 1;

@@ -78,7 +78,6 @@ impl FromStr for RemoteUrl {
         }
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let path = path.trim_matches('/');
-        let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         let is_safe = path.is_empty() || path.split('/').all(|part| !matches!(part, "" | "." | "..") && is_plain(part));
         if let Some(store) = StoreKind::ALL.into_iter().find(|store| store.name() == scheme) {
             if host.is_empty() || !is_plain(host) || !is_safe {
@@ -97,6 +96,10 @@ impl FromStr for RemoteUrl {
             _ => Err(UrlError::Scheme),
         }
     }
+}
+
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 impl fmt::Display for RemoteUrl {

@@ -38,7 +38,7 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
     match command {
         BatchCommand::Ls => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
-            let batches = open.iter().map(BatchJson::of).collect();
+            let batches = open.iter().map(BatchJson::new).collect();
             console.report(&BatchList { batches }, || print(&open, console));
         }
         BatchCommand::Cancel(names) => {
@@ -74,14 +74,14 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
 
 /// The batches that are named; all of them must be open.
 fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBatch>, Failure> {
-    let find = |nonce: &BatchNonce| {
+    let named = names.batches.iter().map(|nonce| {
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
         found.ok_or_else(|| {
             Failure::input(say!("no open batch is called {nonce}", "没有名为 {nonce} 的进行中批次"))
                 .hinted("compeval batch ls")
         })
-    };
-    names.batches.iter().map(find).collect()
+    });
+    named.collect()
 }
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
@@ -119,7 +119,7 @@ struct BatchJson {
 }
 
 impl BatchJson {
-    fn of(OpenBatch { intent, id }: &OpenBatch) -> BatchJson {
+    fn new(OpenBatch { intent, id }: &OpenBatch) -> BatchJson {
         BatchJson {
             nonce: intent.nonce.to_string(),
             id: id.clone(),

@@ -59,7 +59,7 @@ struct DiffJson {
 
 pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console) -> Result<Exit, Failure> {
     let (old, new) = (load(snapshot, a)?, load(snapshot, b)?);
-    let outputs = outputs(snapshot, &old, &new);
+    let outputs = input_outputs(snapshot, &old, &new);
     let changes = new.meta.inputs.changes_since(&old.meta.inputs);
     let texts = text_of(snapshot, &old.record).zip(text_of(snapshot, &new.record));
     let found = DiffJson {
@@ -68,10 +68,10 @@ pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console)
         a_status: status_line(&old.record),
         b_status: status_line(&new.record),
         same_output: same_output(&old.record, &new.record),
-        inputs: changes.iter().map(|change| of_input(change, &outputs)).collect(),
-        sources: sources(snapshot, &old.meta, &new.meta),
+        inputs: changes.iter().map(|change| compare_input(change, &outputs)).collect(),
+        sources: compare_sources(snapshot, &old.meta, &new.meta),
         is_readable: texts.is_some(),
-        output: texts.and_then(|(before, now)| output(&old, &new, &before, &now)),
+        output: texts.and_then(|(before, now)| compare_output(&old, &new, &before, &now)),
     };
     console.report(&found, || page(console, &describe(&old, &new, &found, console)));
     Ok(Exit::Done)
@@ -81,6 +81,29 @@ fn load(snapshot: &CacheSnapshot, prefix: &str) -> Result<LoadedEntry, Failure> 
     let record = find_entry(snapshot, prefix)?;
     let meta = snapshot.meta(&record).map_err(|damage| Failure::error(damage.to_string()))?;
     Ok(LoadedEntry { record, meta })
+}
+
+impl LoadedEntry {
+    fn heading(&self, mark: char) -> String {
+        let LoadedEntry { record, meta } = self;
+        let place = place_of(&meta.coordinate);
+        format!("{mark} {} {} · {place} · {}", meta.stage.name(), record.key.0.short(), model_of(meta))
+    }
+}
+
+impl DiffValue {
+    fn from_digest(digest: &Digest) -> DiffValue {
+        DiffValue { digest: digest.to_string(), text: None }
+    }
+
+    fn from_part(part: &InputPart) -> DiffValue {
+        DiffValue { digest: part.digest.to_string(), text: part.text.clone() }
+    }
+
+    /// The text if it is known, else the beginning of its digest.
+    fn shown(&self) -> String {
+        self.text.clone().unwrap_or_else(|| self.digest.chars().take(12).collect())
+    }
 }
 
 /// The displayed output of an entry; `None` if it failed or is damaged.
@@ -95,9 +118,9 @@ fn text_of(snapshot: &CacheSnapshot, record: &Record) -> Option<String> {
 /// The texts of outputs that are inputs of either entry.
 type Outputs = HashMap<Digest, String>;
 
-fn outputs(snapshot: &CacheSnapshot, old: &LoadedEntry, new: &LoadedEntry) -> Outputs {
-    let parts = |entry: &LoadedEntry| entry.meta.inputs.parts.iter().map(|(_, part)| part.digest).collect::<Vec<_>>();
-    let mut wanted: HashSet<Digest> = parts(old).into_iter().chain(parts(new)).collect();
+fn input_outputs(snapshot: &CacheSnapshot, old: &LoadedEntry, new: &LoadedEntry) -> Outputs {
+    let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts);
+    let mut wanted: HashSet<Digest> = parts.map(|(_, part)| part.digest).collect();
     let mut found = Outputs::new();
     for record in snapshot.records() {
         let EntryStatus::Output { out, state, .. } = &record.status else { continue };
@@ -117,20 +140,21 @@ fn same_output(old: &Record, new: &Record) -> Option<bool> {
     }
 }
 
-fn of_input(change: &InputChange, outputs: &Outputs) -> EntryDifference {
-    let text = |part: &Option<InputPart>| {
-        let part = part.as_ref()?;
-        part.text.clone().or_else(|| outputs.get(&part.digest).cloned())
-    };
-    let value = |part: &Option<InputPart>| {
-        part.as_ref().map(|part| DiffValue { digest: part.digest.to_string(), text: part.text.clone() })
-    };
-    let is_short = |part: &Option<InputPart>| part.as_ref().is_none_or(|part| part.text.is_some());
-    let hunks = match (text(&change.old), text(&change.new)) {
-        (Some(old), Some(new)) if !(is_short(&change.old) && is_short(&change.new)) => hunks(&old, &new, AROUND),
+fn compare_input(change: &InputChange, outputs: &Outputs) -> EntryDifference {
+    let (old, new) = (change.old.as_ref(), change.new.as_ref());
+    // Short texts are values, which are shown whole.
+    let are_short = [old, new].into_iter().flatten().all(|part| part.text.is_some());
+    let hunks = match (input_text(old, outputs), input_text(new, outputs)) {
+        (Some(old), Some(new)) if !are_short => hunks(&old, &new, AROUND),
         _ => Vec::new(),
     };
-    difference(&change.part, value(&change.old), value(&change.new), hunks)
+    difference(&change.part, old.map(DiffValue::from_part), new.map(DiffValue::from_part), hunks)
+}
+
+/// The text of an input: its own, or that of the output which it is.
+fn input_text(part: Option<&InputPart>, outputs: &Outputs) -> Option<String> {
+    let part = part?;
+    part.text.clone().or_else(|| outputs.get(&part.digest).cloned())
 }
 
 fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks: Vec<Hunk>) -> EntryDifference {
@@ -139,57 +163,55 @@ fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks:
 }
 
 /// The differences between the sources of both: prompts, a rubric.
-fn sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<EntryDifference> {
+fn compare_sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<EntryDifference> {
     let changed = new.sources.0.iter().filter_map(|(name, source)| {
         let before = old.sources.0.get(name).filter(|before| before.digest != source.digest)?;
         let texts = snapshot.read_text(&before.digest).zip(snapshot.read_text(&source.digest));
         let hunks = texts.map(|(old, new)| hunks(&old, &new, AROUND)).unwrap_or_default();
-        let value = |digest: &Digest| Some(DiffValue { digest: digest.to_string(), text: None });
-        let path = source_label(name, source.path.as_deref());
-        Some(difference(&path, value(&before.digest), value(&source.digest), hunks))
+        let [before, now] = [&before.digest, &source.digest].map(|digest| Some(DiffValue::from_digest(digest)));
+        Some(difference(&source_label(name, source.path.as_deref()), before, now, hunks))
     });
     changed.collect()
 }
 
-fn output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str) -> Option<EntryDifference> {
-    let value = |entry: &LoadedEntry| Some(DiffValue { digest: entry.record.raw.to_string(), text: None });
-    (before != now).then(|| difference("output", value(old), value(new), hunks(before, now, AROUND)))
+fn compare_output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str) -> Option<EntryDifference> {
+    let [old, new] = [old, new].map(|entry| Some(DiffValue::from_digest(&entry.record.raw)));
+    (before != now).then(|| difference("output", old, new, hunks(before, now, AROUND)))
 }
 
 fn unified(hunks: &[Hunk]) -> Vec<String> {
-    let mark = |side: &DiffSide| match side {
-        DiffSide::Both => ' ',
-        DiffSide::Old => '-',
-        DiffSide::New => '+',
-    };
     let lines = hunks.iter().flat_map(|hunk| {
         let head = say!("@@ line {} @@", "@@ 第 {} 行 @@", hunk.line);
-        [head].into_iter().chain(hunk.lines.iter().map(move |(side, text)| format!("{}{text}", mark(side))))
+        [head].into_iter().chain(hunk.lines.iter().map(|(side, text)| format!("{}{text}", line_mark(*side))))
     });
     lines.collect()
 }
 
+fn line_mark(side: DiffSide) -> char {
+    match side {
+        DiffSide::Both => ' ',
+        DiffSide::Old => '-',
+        DiffSide::New => '+',
+    }
+}
+
 /// A diff for display, indented: removed lines in red, added lines in green.
 pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec<String> {
-    let paint = |line: String| {
-        let style = match line.as_bytes().first() {
-            Some(b'-') => TextStyle::Bad,
-            Some(b'+') => TextStyle::Good,
-            _ => TextStyle::Dim,
-        };
-        format!("{indent}{}", console.paint(style, &line))
-    };
-    unified(hunks).into_iter().map(paint).collect()
+    unified(hunks).iter().map(|line| format!("{indent}{}", console.paint(line_style(line), line))).collect()
+}
+
+fn line_style(line: &str) -> TextStyle {
+    match line.as_bytes().first() {
+        Some(b'-') => TextStyle::Bad,
+        Some(b'+') => TextStyle::Good,
+        _ => TextStyle::Dim,
+    }
 }
 
 fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Console) -> String {
-    let side = |mark: &str, LoadedEntry { record, meta }: &LoadedEntry| {
-        let place = place_of(&meta.coordinate);
-        format!("{mark} {} {} · {place} · {}", meta.stage.name(), record.key.0.short(), model_of(meta))
-    };
     let mut lines = vec![
-        console.paint(TextStyle::Bad, &side("-", old)),
-        console.paint(TextStyle::Good, &side("+", new)),
+        console.paint(TextStyle::Bad, &old.heading('-')),
+        console.paint(TextStyle::Good, &new.heading('+')),
         String::new(),
     ];
     let total = input_names(old, new, &found.inputs).len();
@@ -204,29 +226,27 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
         lines.extend(source.text_lines(console));
     }
     lines.push(String::new());
+    lines.extend(output_lines(found, console));
+    lines.join("\n")
+}
+
+fn output_lines(found: &DiffJson, console: &Console) -> Vec<String> {
     match (&found.output, found.same_output) {
         (Some(output), _) => {
-            lines.push(console.paint(TextStyle::Strong, word("Output", "输出")));
+            let mut lines = vec![console.paint(TextStyle::Strong, word("Output", "输出"))];
             lines.extend(output.text_lines(console));
+            lines
         }
-        (None, Some(true)) => {
-            lines.push(console.paint(TextStyle::Good, word("The outputs are the same.", "输出相同。")))
-        }
+        (None, Some(true)) => vec![console.paint(TextStyle::Good, word("The outputs are the same.", "输出相同。"))],
         (None, _) if found.is_readable => {
-            lines.push(console.paint(TextStyle::Dim, word("The outputs have the same text.", "输出的文字相同。")))
+            vec![console.paint(TextStyle::Dim, word("The outputs have the same text.", "输出的文字相同。"))]
         }
-        (None, _) => {
-            lines.push(
-                console.paint(
-                    TextStyle::Strong,
-                    word("There are not two outputs to compare.", "没有可供比较的两个输出。"),
-                ),
-            );
-            lines.push(console.paint(TextStyle::Bad, &format!("- {}", found.a_status)));
-            lines.push(console.paint(TextStyle::Good, &format!("+ {}", found.b_status)));
-        }
+        (None, _) => vec![
+            console.paint(TextStyle::Strong, word("There are not two outputs to compare.", "没有可供比较的两个输出。")),
+            console.paint(TextStyle::Bad, &format!("- {}", found.a_status)),
+            console.paint(TextStyle::Good, &format!("+ {}", found.b_status)),
+        ],
     }
-    lines.join("\n")
 }
 
 /// The names of all inputs of either side. `differing` can contain the repetition and the schema, which are not among the
@@ -238,13 +258,9 @@ fn input_names<'a>(old: &'a LoadedEntry, new: &'a LoadedEntry, differing: &'a [E
 
 impl EntryDifference {
     fn value_lines(&self, console: &Console) -> Vec<String> {
-        let value = |value: &Option<DiffValue>| match value {
-            None => "–".to_owned(),
-            Some(DiffValue { text: Some(text), .. }) => text.clone(),
-            Some(DiffValue { digest, .. }) => digest.chars().take(12).collect(),
-        };
-        let line = format!("  {}: {} → {}", self.part, value(&self.old), value(&self.new));
-        let mut lines = vec![line];
+        let values = [&self.old, &self.new];
+        let [old, new] = values.map(|value| value.as_ref().map_or_else(|| "–".to_owned(), DiffValue::shown));
+        let mut lines = vec![format!("  {}: {old} → {new}", self.part)];
         lines.extend(hunk_lines(&self.hunks, "    ", console));
         lines
     }

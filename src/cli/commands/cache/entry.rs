@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::action::{Repetition, Stage};
+use crate::action::{InputPart, Repetition, Stage};
 use crate::cli::failure::{Failure, import_failure};
-use crate::cli::format::{age, duration, money, short, size};
+use crate::cli::format::{age, duration, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
@@ -33,15 +33,18 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
 
 /// Who made an output: the requested model, a built-in rule, or a program.
 pub(crate) fn model_of(meta: &EntryMeta) -> String {
-    let part = |name: &str| {
-        let (_, part) = meta.inputs.parts.iter().find(|(part, _)| part == name)?;
-        part.text.clone()
-    };
-    let requested =
-        || meta.requested_model.as_deref().map(|name| name.strip_prefix("lexical/").unwrap_or(name).to_owned());
-    let rule = || part("rule").map(|rule| say!("rule {rule}", "规则 {rule}"));
-    let program = || meta.inputs.parts.iter().any(|(name, _)| name == "command").then(|| "program".to_owned());
-    requested().or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
+    if let Some(name) = &meta.requested_model {
+        return name.strip_prefix("lexical/").unwrap_or(name).to_owned();
+    }
+    if let Some(rule) = named_input(meta, "rule").and_then(|part| part.text.as_ref()) {
+        return say!("rule {rule}", "规则 {rule}");
+    }
+    let is_program = named_input(meta, "command").is_some();
+    if is_program { "program".to_owned() } else { "–".to_owned() }
+}
+
+fn named_input<'m>(meta: &'m EntryMeta, name: &str) -> Option<&'m InputPart> {
+    meta.inputs.parts.iter().find(|(part, _)| part == name).map(|(_, part)| part)
 }
 
 /// The coordinate for which an entry was first made.
@@ -144,12 +147,12 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
     let tokens = say!(
         "{} in, {} out{}",
         "输入 {}，输出 {}{}",
-        short(meta.usage.input.map(|t| t.0)),
-        short(meta.usage.output.map(|t| t.0)),
+        short_tokens(meta.usage.input),
+        short_tokens(meta.usage.output),
         meta.usage.cached_input.map_or(String::new(), |t| say!(
             ", {} from the prompt cache",
             "，{} 来自提示词缓存",
-            short(Some(t.0))
+            short_tokens(Some(t))
         ))
     );
     let retried =
@@ -219,21 +222,26 @@ pub(crate) enum EntryOutput {
 
 /// Parses a body for display, as far as that is possible without the pipeline.
 pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> EntryOutput {
-    let plain = || EntryOutput::Text(String::from_utf8_lossy(bytes).into_owned());
     let BodyFormat::Reply(dialect) = record.body_format() else {
-        return local_output(bytes).map_or_else(plain, EntryOutput::Text);
+        return EntryOutput::Text(local_output(bytes).unwrap_or_else(|| lossy_text(bytes)));
     };
-    let operation = match meta.inputs.parts.iter().find(|(name, _)| name == "operation") {
-        Some((_, part)) if part.text.as_deref() == Some("Compact") => Operation::Compact,
+    let operation = match named_input(meta, "operation") {
+        Some(part) if part.text.as_deref() == Some("Compact") => Operation::Compact,
         Some(_) => Operation::Summarize,
         None => Operation::Generate,
     };
-    let Ok(reply) = models::read(dialect, operation, bytes, None) else { return plain() };
+    let Ok(reply) = models::read(dialect, operation, bytes, None) else {
+        return EntryOutput::Text(lossy_text(bytes));
+    };
     if reply.text.is_empty() && reply.items.is_some() {
         return EntryOutput::Opaque(bytes.len());
     }
     let grades = if meta.stage == Stage::Judge { grades_of(&reply.text) } else { None };
     grades.map_or(EntryOutput::Text(reply.text), EntryOutput::Grades)
+}
+
+fn lossy_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The output of a rule or a program: messages or a summary.
@@ -252,14 +260,20 @@ fn local_output(bytes: &[u8]) -> Option<String> {
 /// The grades in a judge's reply.
 fn grades_of(text: &str) -> Option<Vec<(String, String, String)>> {
     let object: Value = serde_json::from_str(text.get(text.find('{')?..=text.rfind('}')?)?).ok()?;
-    let word = |value: Option<&Value>| match value {
+    let results = object.get("criterionResults")?.as_array()?.iter();
+    Some(
+        results
+            .map(|entry| ["criterionId", "score", "reasoning"].map(|name| member_text(entry, name)).into())
+            .collect(),
+    )
+}
+
+fn member_text(object: &Value, name: &str) -> String {
+    match object.get(name) {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => "–".to_owned(),
-    };
-    let grade =
-        |entry: &Value| (word(entry.get("criterionId")), word(entry.get("score")), word(entry.get("reasoning")));
-    Some(object.get("criterionResults")?.as_array()?.iter().map(grade).collect())
+    }
 }
 
 impl EntryOutput {
@@ -268,9 +282,8 @@ impl EntryOutput {
         match self {
             EntryOutput::Text(text) => text.clone(),
             EntryOutput::Grades(grades) => {
-                let line =
-                    |(criterion, score, reason): &(String, String, String)| format!("{criterion}  {score}  {reason}");
-                grades.iter().map(line).collect::<Vec<_>>().join("\n")
+                let lines = grades.iter().map(|(criterion, score, reason)| format!("{criterion}  {score}  {reason}"));
+                lines.collect::<Vec<_>>().join("\n")
             }
             EntryOutput::Opaque(bytes) => {
                 say!("({} that only its provider can read)", "（{}，只有其服务商能读取）", size(*bytes as u64))

@@ -49,8 +49,8 @@ impl EntryFilter {
     pub(super) fn new(wanted: CacheFilter) -> Result<EntryFilter, Failure> {
         let age = wanted.older_than.as_deref().map(parse_age).transpose();
         let age = age.map_err(|why| Failure::input(say!("--older-than: {why}", "--older-than：{why}")))?;
-        let before = |age: Duration| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        Ok(EntryFilter { before: age.map(before), wanted })
+        let before = age.map(|age| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
+        Ok(EntryFilter { before, wanted })
     }
 
     /// Whether a name is required: names are only in metas, which cost a read each.
@@ -67,9 +67,8 @@ impl EntryFilter {
 
     /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
-        let is = |wanted: &Option<String>, name: &Option<String>| wanted.is_none() || wanted == name;
-        is(&self.wanted.method, &meta.coordinate.method)
-            && is(&self.wanted.fixture, &meta.coordinate.fixture)
+        let names = [(&self.wanted.method, &meta.coordinate.method), (&self.wanted.fixture, &meta.coordinate.fixture)];
+        names.into_iter().all(|(wanted, name)| wanted.is_none() || wanted == name)
             && self.wanted.model.as_deref().is_none_or(|model| is_model(model, meta))
             && self.wanted.writer.as_deref().is_none_or(|writer| is_writer(writer, meta))
     }
@@ -93,8 +92,11 @@ impl EntryFilter {
 /// Whether `wanted` is the requested or the answering model, with or without its provider.
 fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
-    let bare = |name: &str| name.split_once('/').is_some_and(|(_, model)| model == wanted);
-    names.into_iter().flatten().any(|name| name == wanted || bare(name)) || model_of(meta) == wanted
+    let is_named = names
+        .into_iter()
+        .flatten()
+        .any(|name| name == wanted || name.split_once('/').is_some_and(|(_, model)| model == wanted));
+    is_named || model_of(meta) == wanted
 }
 
 /// Whether `wanted` signed the entry.
@@ -113,15 +115,17 @@ pub(super) struct EntryNames {
 
 impl EntryNames {
     pub(super) fn add(&mut self, meta: &EntryMeta) {
-        let keep = |set: &mut BTreeSet<String>, name: &Option<String>| {
-            if let Some(name) = name.as_ref().filter(|name| !set.contains(*name)) {
-                set.insert(name.clone());
-            }
-        };
-        keep(&mut self.methods, &meta.coordinate.method);
-        keep(&mut self.fixtures, &meta.coordinate.fixture);
-        keep(&mut self.models, &meta.requested_model);
-        keep(&mut self.models, &meta.model);
+        add_name(&mut self.methods, meta.coordinate.method.as_deref());
+        add_name(&mut self.fixtures, meta.coordinate.fixture.as_deref());
+        add_name(&mut self.models, meta.requested_model.as_deref());
+        add_name(&mut self.models, meta.model.as_deref());
+    }
+}
+
+/// Adds a name; most are known already, and cost no copy.
+fn add_name(names: &mut BTreeSet<String>, name: Option<&str>) {
+    if let Some(name) = name.filter(|name| !names.contains(*name)) {
+        names.insert(name.to_owned());
     }
 }
 

@@ -3,7 +3,7 @@
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, age, count, money, short, size};
+use crate::cli::format::{Noun, age, count, money, short_tokens, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
@@ -13,7 +13,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Consol
     let filter = EntryFilter::new(args.clone())?;
     let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
-    let mut list = EntryList::begin(console);
+    let mut list = EntryList::new(console);
     let (mut names, mut damaged) = (EntryNames::default(), Vec::new());
     for record in &records {
         let day = snapshot.last_used(record);
@@ -55,8 +55,8 @@ struct EntryList<'c> {
 }
 
 impl<'c> EntryList<'c> {
-    fn begin(console: &'c Console) -> EntryList<'c> {
-        let pages = Pages::begin(console);
+    fn new(console: &'c Console) -> EntryList<'c> {
+        let pages = Pages::new(console);
         EntryList { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
     }
 
@@ -85,7 +85,7 @@ impl<'c> EntryList<'c> {
     fn line(&self, record: &Record, meta: &EntryMeta, day: Day) -> String {
         let tokens = match (meta.usage.input, meta.usage.output) {
             (None, None) => "–".to_owned(),
-            (input, output) => format!("{}+{}", short(input.map(|t| t.0)), short(output.map(|t| t.0))),
+            (input, output) => format!("{}+{}", short_tokens(input), short_tokens(output)),
         };
         let (key, stage, place) = (record.key.0.short(), meta.stage.name(), place_of(&meta.coordinate));
         let (bytes, cost) = (size(record.stored_bytes()), money(meta.cost));

@@ -1,29 +1,34 @@
 //! `compeval cache`: list, show, compare, prune, verify and share entries.
 //!
-//! Commands that only read use a snapshot and can run beside a writer; the others open the store exclusively.
+//! `verify` is here; each other command has a file. Commands that only read use a snapshot and can run beside a writer;
+//! the others open the store exclusively.
 
 mod diff;
 mod entry;
 mod filter;
-mod key;
 mod ls;
-mod maintenance;
 mod prune;
-mod reach;
 mod remote;
 mod show;
 mod stats;
 
+use std::path::Path;
+
 use clap::Subcommand;
+use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::project_paths_of;
+use crate::cli::format::{Noun, count, size};
+use crate::cli::project::{open_store, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::terminal::Console;
+use crate::cli::terminal::{Console, TextStyle};
+use base::locale::word;
+use base::say;
 use filter::CacheFilter;
-use key::KeyArgs;
 use prune::PruneArgs;
+use remote::KeyArgs;
+use store::cache::{DamageReport, Lookup, Record};
 
 pub(crate) use diff::hunk_lines;
 pub(crate) use entry::{EntryJson, output_of, provenance, snapshot};
@@ -94,25 +99,67 @@ pub(crate) enum CacheCommand {
 }
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
-    // A key needs no project.
-    let paths = || project_paths_of(common);
     match command {
-        CacheCommand::Ls(filter) => ls::run(&snapshot(&paths()?.cache, console)?, filter, console),
+        CacheCommand::Ls(filter) => ls::run(&snapshot(&project_paths_of(common)?.cache, console)?, filter, console),
         CacheCommand::Show { key, other: Some(other), .. } => {
-            diff::run(&snapshot(&paths()?.cache, console)?, key, other, console)
+            diff::run(&snapshot(&project_paths_of(common)?.cache, console)?, key, other, console)
         }
         CacheCommand::Show { key, other: None, raw, inputs } => {
-            show::run(&snapshot(&paths()?.cache, console)?, key, *raw, *inputs, console)
+            show::run(&snapshot(&project_paths_of(common)?.cache, console)?, key, *raw, *inputs, console)
         }
-        CacheCommand::Key(args) => key::run(args, console),
-        CacheCommand::Stats { shared: true, remote } => remote::stats(&paths()?, remote, console),
-        CacheCommand::Push { label, remote } => remote::push(&paths()?, remote, label.as_deref(), console),
-        CacheCommand::Pull(remote) => remote::pull(&paths()?, remote, console),
+        CacheCommand::Key(args) => remote::make_key(args, console),
+        CacheCommand::Stats { shared: true, remote } => remote::stats(&project_paths_of(common)?, remote, console),
+        CacheCommand::Push { label, remote } => {
+            remote::push(&project_paths_of(common)?, remote, label.as_deref(), console)
+        }
+        CacheCommand::Pull(remote) => remote::pull(&project_paths_of(common)?, remote, console),
         CacheCommand::Stats { .. } => {
-            let paths = paths()?;
+            let paths = project_paths_of(common)?;
             stats::run(&snapshot(&paths.cache, console)?, &paths.results, console)
         }
-        CacheCommand::Prune(args) => prune::run(common, &paths()?, args, console),
-        CacheCommand::Verify => maintenance::verify(&paths()?.cache, console),
+        CacheCommand::Prune(args) => prune::run(common, &project_paths_of(common)?, args, console),
+        CacheCommand::Verify => verify(&project_paths_of(common)?.cache, console),
     }
+}
+
+/// Checks the hash of every entry, and removes those that are damaged.
+fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
+    let store = open_store(cache, console)?;
+    let reports = store.verify()?;
+    let records = store.records();
+    let bytes: u64 = records.iter().map(Record::stored_bytes).sum();
+    let entries = records.len() as u64;
+    let damaged: Vec<Value> = reports.iter().map(damage_json).collect();
+    console.json(&json!({ "entries": entries, "bytes": bytes, "damaged": damaged }));
+    for report in &reports {
+        console.print(&console.labelled(TextStyle::Bad, word("damaged:", "损坏："), report));
+    }
+    let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
+    let places = count(reports.len() as u64, Noun::DamagedPlace);
+    let were = if reports.len() == 1 { "was" } else { "were" };
+    let sound = format!("{}, {}", count(entries, Noun::Entry), size(bytes));
+    let verdict = match reports.is_empty() {
+        true => console.paint(TextStyle::Good, &say!("No damage found: {sound}.", "未发现损坏：{sound}。")),
+        false => say!(
+            "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
+            "{}{were}，丢失 {}；其余完好：{sound}。",
+            console.paint(TextStyle::Bad, &places),
+            count(lost, Noun::Entry),
+        ),
+    };
+    console.print(&verdict);
+    print_notices(&store, console);
+    store.close()?;
+    Ok(if reports.is_empty() { Exit::Done } else { Exit::Error })
+}
+
+fn damage_json(report: &DamageReport) -> Value {
+    let DamageReport { damage, lost, set_aside } = report;
+    json!({
+        "path": damage.path.display().to_string(),
+        "offset": damage.offset,
+        "what": damage.what,
+        "lost": lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "set_aside": set_aside.as_ref().map(|path| path.display().to_string()),
+    })
 }

@@ -10,19 +10,19 @@ use serde::Serialize;
 
 use super::entry::{model_of, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
-use super::reach::{kept_by_labels, reachable, sources_of_labels};
 use super::remote;
-use super::stats::EntryTotals;
+use super::stats::{EntryTotals, sources_of_labels};
 use crate::action::{ActionKey, Digest, Stage};
 use crate::cli::args::{Common, REMOTE, SelectArgs};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{EntryLookup, EntryRecord};
-use crate::pipeline::ProjectPaths;
-use crate::plan::ReachableEntries;
+use crate::pipeline::{Pipeline, ProjectPaths};
+use crate::plan::{self, ReachableEntries};
+use crate::results::{Outcome, all_sets};
 use base::files::this_command;
 use base::locale::word;
 use base::say;
@@ -186,7 +186,7 @@ impl PruneCriteria {
                  --dry-run only reports what would be removed", "--unreachable、--older-than 30d、--max-size 2GB、--stage S、--model M 或 --writer W；多个条件须同时成立。--dry-run 只报告将删除的内容"),
             ));
         }
-        let most = max_size.as_deref().map(most).transpose()?;
+        let most = max_size.as_deref().map(parse_max_size).transpose()?;
         let filter = CacheFilter {
             stage: *stage,
             model: model.clone(),
@@ -201,7 +201,7 @@ impl PruneCriteria {
 /// An upper estimate of the size of a cache without entries.
 const EMPTY: u64 = 1_000_000;
 
-fn most(max_size: &str) -> Result<u64, Failure> {
+fn parse_max_size(max_size: &str) -> Result<u64, Failure> {
     match parse_size(max_size) {
         Ok(most) if most >= EMPTY => Ok(most),
         Ok(_) => Err(Failure::input(say!(
@@ -249,6 +249,39 @@ fn choose<L: Lookup>(
     Ok(PruneCandidates { records, advice: criteria.filter.advice(&names), sources: sources_of_labels(&paths.results) })
 }
 
+/// Walks the pipeline over the cache, as a run would.
+fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, Failure> {
+    plan::reachable(pipeline, lookup).map_err(|error| Failure::input(chain(&error)))
+}
+
+/// The entries of all result sets, complete or not. A set whose run was killed does not know all of its entries: those
+/// made since it began are kept too. An unreadable manifest stops the prune, because the entries of that result set
+/// would be lost.
+fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<ActionKey>, Failure> {
+    let mut keys = HashSet::new();
+    let mut since: Option<i64> = None;
+    for set in all_sets(results)? {
+        let read = set.manifest().and_then(|manifest| Ok((manifest, set.known_keys()?)));
+        let (manifest, known) = read.map_err(|error| {
+            Failure::error(say!("nothing was pruned: {}", "没有清理任何内容：{}", chain(&error))).hinted(say!(
+                "the entries of {} are unknown; move that folder away to prune them",
+                "{} 的条目未知；移走该文件夹后可清理",
+                set.path().display()
+            ))
+        })?;
+        keys.extend(known);
+        if manifest.outcome == Outcome::Running {
+            let began = manifest.started.parse::<jiff::Timestamp>().map_or(0, |time| time.as_millisecond());
+            since = Some(since.map_or(began, |known| known.min(began)));
+        }
+    }
+    if let Some(since) = since {
+        let recent = lookup.records().into_iter().filter(|record| record.created.cast_signed() >= since);
+        keys.extend(recent.map(|record| record.key));
+    }
+    Ok(keys)
+}
+
 /// Entries that depend on a stale action may become reachable again once it has run.
 fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
@@ -277,17 +310,20 @@ impl PrunePlan {
         let space = snapshot.disk_usage(&named.chain(candidates.sources).collect());
         let left = if space.total > most.unwrap_or(0) { space.total - space.derived } else { space.total };
         self.is_least = most.is_some();
-        let is_enough = || match left < space.total {
-            true => say!(
-                "without rows and report data, which runs derive again, the cache takes {} on disk.",
-                "去掉可由运行重新得出的行与报告数据后，缓存占用磁盘 {}。",
-                size(left)
-            ),
-            false => fits(left),
-        };
-        self.why = candidates.advice.or_else(|| most.map(|_| is_enough()));
+        self.why = candidates.advice.or_else(|| {
+            most.map(|_| match left < space.total {
+                true => say!(
+                    "without rows and report data, which runs derive again, the cache takes {} on disk.",
+                    "去掉可由运行重新得出的行与报告数据后，缓存占用磁盘 {}。",
+                    size(left)
+                ),
+                false => disk_line(left),
+            })
+        });
         let records = match most {
-            Some(most) => candidates.records.split_at(enough(&candidates.records, space.entries, left, most)).0,
+            Some(most) => {
+                candidates.records.split_at(number_to_remove(&candidates.records, space.entries, left, most)).0
+            }
             None => &candidates.records,
         };
         self.add(snapshot, prices, records);
@@ -308,7 +344,7 @@ impl PrunePlan {
             return self.remove(store, prices, &candidates.records, &candidates.sources);
         };
         if self.disk <= most {
-            self.why = candidates.advice.or_else(|| Some(fits(self.disk)));
+            self.why = candidates.advice.or_else(|| Some(disk_line(self.disk)));
             return Ok(());
         }
         // removes derived data and replaced frames
@@ -321,7 +357,7 @@ impl PrunePlan {
             store.shrink_index()?;
             let kept = store.records().iter().map(Record::stored_bytes).sum();
             let disk = disk_bytes(folder);
-            let (round, rest) = left.split_at(enough(left, kept, disk, aim));
+            let (round, rest) = left.split_at(number_to_remove(left, kept, disk, aim));
             if round.is_empty() {
                 let is_enough = (disk <= most).then(|| {
                     word(
@@ -377,7 +413,7 @@ impl PrunePlan {
 }
 
 /// How many of `records` to remove so that a cache that takes `disk` bytes for `kept` bytes of entries takes `most`.
-fn enough(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
+fn number_to_remove(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
     if disk <= most {
         return 0;
     }
@@ -393,7 +429,7 @@ fn enough(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
     needed.count().max(least)
 }
 
-fn fits(disk: u64) -> String {
+fn disk_line(disk: u64) -> String {
     say!("the cache takes {} on disk.", "缓存占用磁盘 {}。", size(disk))
 }
 

@@ -1,7 +1,9 @@
-//! `cache push`, `cache pull`, `cache stats --shared` and `cache prune --remote`.
+//! The cache that is shared: `cache push`, `cache pull`, `cache stats --shared`, `cache prune --remote`, and `cache key`,
+//! which makes the key that signs what is pushed.
 
 use std::path::Path;
 
+use clap::Args;
 use serde_json::json;
 
 use super::entry::snapshot;
@@ -9,14 +11,29 @@ use crate::action::ActionKey;
 use crate::cli::failure::{Exit, Failure, NEW_KEY};
 use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{open_store, print_notices};
-use crate::cli::remote::RemoteArgs;
+use crate::cli::remote::{RemoteArgs, SIGNING_KEY};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::results::open_results;
 use base::locale::word;
 use base::say;
 use store::cache::{CacheSnapshot, Lookup};
-use store::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary};
+use store::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary, SigningKey};
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// The writer's name, as others see it
+    #[arg(long, default_value = "me", value_parser = writer_name)]
+    name: String,
+}
+
+fn writer_name(text: &str) -> Result<String, String> {
+    if !text.trim().is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c)) {
+        Ok(text.trim().to_owned())
+    } else {
+        Err(word("expected letters, digits, spaces, `-`, `_` and `.`", "应为字母、数字、空格、`-`、`_` 和 `.`").into())
+    }
+}
 
 /// Runs `work` on a runtime of its own. That of a run has a blocking thread for each processor, which is too few here:
 /// each file of a shared folder is read and written on one, and waits for the network.
@@ -27,7 +44,7 @@ fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Re
     runtime.block_on(work).map_err(Into::into)
 }
 
-fn loaded(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
+fn load_summary(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
     shared.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));
     shared.summary().ok_or_else(|| Failure::error(word("the remote could not be read", "无法读取远程缓存")))
 }
@@ -54,7 +71,7 @@ pub(super) fn push(
         Ok::<_, RemoteError>(pushed)
     })?;
     let PushCounts { entries, texts, packs, bytes, present, of_others } = pushed;
-    let summary = loaded(&shared, console)?;
+    let summary = load_summary(&shared, console)?;
     let mut left = Vec::new();
     left.extend((present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")));
     left.extend((of_others > 0).then(|| say!("{of_others} were made by others", "{of_others} 个由他人产生")));
@@ -84,7 +101,7 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
     let PullCounts { entries, texts, bytes } = pulled?;
     print_notices(&store, console);
     store.close()?;
-    let summary = loaded(&shared, console)?;
+    let summary = load_summary(&shared, console)?;
     console.print(&say!(
         "Pulled {} ({}) from {}.",
         "已从 {2} 拉取 {0}（{1}）。",
@@ -142,7 +159,7 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
 pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     block_on(shared.load())?;
-    let summary = loaded(&shared, console)?;
+    let summary = load_summary(&shared, console)?;
     let by_writer: Vec<_> = summary
         .writers
         .iter()
@@ -174,7 +191,7 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
 fn keys_to_share(snapshot: &CacheSnapshot, results: &Path, label: Option<&str>) -> Result<Vec<ActionKey>, Failure> {
     let keys = match label {
         Some(label) => keys_of(results, label)?,
-        None => all(snapshot),
+        None => all_keys(snapshot),
     };
     if keys.is_empty() {
         return Err(Failure::input(word("there is nothing to push: the cache is empty", "没有可上传的：缓存为空"))
@@ -183,7 +200,7 @@ fn keys_to_share(snapshot: &CacheSnapshot, results: &Path, label: Option<&str>) 
     Ok(keys)
 }
 
-fn all(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
+fn all_keys(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
     let records = snapshot.records().into_iter();
     records.filter(|record| !record.is_failed()).map(|record| record.key).collect()
 }
@@ -202,4 +219,19 @@ fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
         )));
     }
     Ok(keys.into_iter().collect())
+}
+
+/// Prints a new key pair; nothing is stored.
+pub(super) fn make_key(KeyArgs { name }: &KeyArgs, console: &Console) -> Result<Exit, Failure> {
+    let (key, secret) = SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
+    let public = key.public();
+    console.report(&json!({ "name": name, "public": public.to_string(), "secret": secret }), || {
+        console.print(&say!("The secret key signs what you upload. Keep it in your secret store; it is written nowhere else:\n\
+             {SIGNING_KEY}={secret}\n\n\
+             The public key is what others trust. Add it to pipeline.toml, or to COMPEVAL_TRUST in CI:\n\
+             [cache]\n\
+             trust = [\"{name} {public}\"]", "私钥用于签署上传内容。请保存在机密存储中，它不会写到别处：\n{SIGNING_KEY}={secret}\n\n公钥是他人所信任的。请加入 pipeline.toml，或 CI 中的 COMPEVAL_TRUST：\n[cache]\ntrust = [\"{name} {public}\"]"
+        ));
+    });
+    Ok(Exit::Done)
 }

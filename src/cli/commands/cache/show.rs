@@ -10,7 +10,7 @@ use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
 use base::say;
 use base::text::one_line;
-use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
+use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
 
 #[derive(Debug, Serialize)]
 struct EntryDetailsJson {
@@ -37,12 +37,7 @@ pub(super) fn run(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let record = find_entry(snapshot, prefix)?;
-    let damaged = |damage: store::cache::Damage| {
-        Failure::error(damage.to_string()).hinted(word(
-            "`compeval cache verify` removes it; the next run makes it again",
-            "`compeval cache verify` 会删除它；下次运行重新产生",
-        ))
-    };
+
     if raw && let EntryStatus::Failed { .. } = record.status {
         let why = fault_of(&record).unwrap_or_default();
         let message = say!(
@@ -67,6 +62,13 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
+fn damaged(damage: Damage) -> Failure {
+    Failure::error(damage.to_string()).hinted(word(
+        "`compeval cache verify` removes it; the next run makes it again",
+        "`compeval cache verify` 会删除它；下次运行重新产生",
+    ))
+}
+
 fn json(snapshot: &CacheSnapshot, record: &Record, meta: &EntryMeta, output: Option<&EntryOutput>) -> EntryDetailsJson {
     let sources = meta.sources.0.iter();
     EntryDetailsJson {
@@ -79,12 +81,12 @@ fn json(snapshot: &CacheSnapshot, record: &Record, meta: &EntryMeta, output: Opt
 
 /// The named inputs, in the order of the work.
 pub(crate) fn inputs_json(meta: &EntryMeta) -> Vec<InputJson> {
-    let input = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::InputPart)| InputJson {
+    let inputs = meta.inputs.parts.iter().map(|(name, part)| InputJson {
         name: name.to_string(),
         digest: part.digest.to_string(),
         text: part.text.clone(),
-    };
-    meta.inputs.parts.iter().map(input).collect()
+    });
+    inputs.collect()
 }
 
 fn describe(
@@ -131,18 +133,23 @@ fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
 pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
     let width = meta.inputs.parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let line = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::InputPart)| {
-        let is_empty = part.text.as_deref() == Some("");
-        let text = if is_empty { "(empty)".to_owned() } else { part.text.as_deref().map(one_line).unwrap_or_default() };
-        let text = textwrap::wrap(&text, console.width().saturating_sub(width + 18).max(20)).first().map_or_else(
-            String::new,
-            |first| {
-                if first.len() < text.len() { format!("{first}…") } else { first.to_string() }
-            },
-        );
-        format!("  {name:<width$}  {}  {text}", console.paint(TextStyle::Dim, &part.digest.short()))
-            .trim_end()
-            .to_owned()
+    let lines = meta.inputs.parts.iter().map(|(name, part)| {
+        let text = first_words(part.text.as_deref(), console.width().saturating_sub(width + 18).max(20));
+        let digest = console.paint(TextStyle::Dim, &part.digest.short());
+        format!("  {name:<width$}  {digest}  {text}").trim_end().to_owned()
+    });
+    lines.collect()
+}
+
+/// A text on one line, cut at `width`; nothing where it is not stored.
+fn first_words(text: Option<&str>, width: usize) -> String {
+    let text = match text {
+        Some("") => "(empty)".to_owned(),
+        text => text.map(one_line).unwrap_or_default(),
     };
-    meta.inputs.parts.iter().map(line).collect()
+    match textwrap::wrap(&text, width).first() {
+        Some(first) if first.len() < text.len() => format!("{first}…"),
+        Some(first) => first.to_string(),
+        None => String::new(),
+    }
 }

@@ -1,18 +1,17 @@
 //! `cache stats`: entries, size and cost by stage, model and age, and what the cache has saved.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::entry::model_of;
-use super::reach::sources_of_labels;
-use crate::action::ActionKey;
+use crate::action::{ActionKey, Digest};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, left, money, right, short, size};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{EntryMeta, EntryRecord};
-use crate::results::{Manifest, ResultsFolder, labels};
+use crate::results::{Manifest, ResultsFolder, all_sets, labels};
 use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usd, add_known};
@@ -52,12 +51,8 @@ impl EntryTotals {
     pub(super) fn add(&mut self, record: &Record, cost: Option<Usd>) {
         self.entries += 1;
         self.bytes += record.stored_bytes();
-        let add = |sum: Option<u64>, tokens: Option<Tokens>| match (sum, tokens) {
-            (sum, None) => sum,
-            (sum, Some(tokens)) => Some(sum.unwrap_or(0).saturating_add(tokens.0)),
-        };
-        self.input_tokens = add(self.input_tokens, record.usage.input);
-        self.output_tokens = add(self.output_tokens, record.usage.output);
+        self.input_tokens = add_reported(self.input_tokens, record.usage.input);
+        self.output_tokens = add_reported(self.output_tokens, record.usage.output);
         self.usd = add_known(self.usd, cost);
         self.usd_known += cost.unwrap_or_default();
         self.unpriced += u64::from(cost.is_none());
@@ -70,6 +65,24 @@ impl EntryTotals {
             n if n == self.entries => money(None),
             n => say!("{} + {n} unpriced", "{} + {n} 个无价格", money(Some(self.usd_known))),
         }
+    }
+
+    fn line(&self, name: &str, is_narrow: bool) -> String {
+        let EntryTotals { entries, bytes, input_tokens, output_tokens, .. } = *self;
+        let (size, money) = (size(bytes), self.money());
+        if is_narrow {
+            return format!("  {} {entries:>8} {size:>9}  {money}", left(name, 20));
+        }
+        let (input, output) = (short(input_tokens), short(output_tokens));
+        format!("  {} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}", left(name, 26))
+    }
+}
+
+/// A sum of the tokens that were reported; `None` if none were.
+fn add_reported(sum: Option<u64>, tokens: Option<Tokens>) -> Option<u64> {
+    match tokens {
+        None => sum,
+        Some(tokens) => Some(sum.unwrap_or(0).saturating_add(tokens.0)),
     }
 }
 
@@ -100,6 +113,20 @@ struct CacheSavings {
     hits: u64,
     /// What they cost when they were made; null if a price is unknown.
     usd: Option<Usd>,
+}
+
+impl CacheSavings {
+    fn describe(&self, console: &Console) -> String {
+        let (sets, outputs) = (count(self.labels, Noun::ResultSet), count(self.hits, Noun::Output));
+        let cost = self.usd.map(|usd| {
+            say!(", which cost {} to make", "，产生它们花费了 {}", console.paint(TextStyle::Good, &money(Some(usd))))
+        });
+        let cost = cost.unwrap_or_default();
+        say!(
+            "\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.",
+            "\n在各自最近一次运行中，{sets} 在缓存中找到 {outputs}{cost}；更早的运行没有记录。"
+        )
+    }
 }
 
 type EntryCosts = HashMap<ActionKey, Option<Usd>>;
@@ -138,12 +165,19 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
     }
     stats.by_age.retain(|age| age.sums.entries > 0);
     stats.disk = snapshot.disk_usage(&named);
-    stats.saved = saved(results, &costs, console);
+    stats.saved = sum_savings(results, &costs, console);
     console.report(&stats, || console.print(&describe(&stats, console)));
     Ok(Exit::Done)
 }
 
-fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheSavings> {
+/// The digests of the files that result sets were made from: `why` compares their texts with edited files. Unreadable
+/// manifests are skipped.
+pub(super) fn sources_of_labels(results: &Path) -> HashSet<Digest> {
+    let sets = all_sets(results).unwrap_or_default();
+    sets.iter().filter_map(|set| set.manifest().ok()).flat_map(|manifest| manifest.files.into_values()).collect()
+}
+
+fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheSavings> {
     let mut saved = CacheSavings { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
     for label in labels(results).ok()? {
         let folder = ResultsFolder::new(results, &label);
@@ -176,7 +210,7 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
         return word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。").to_owned();
     }
     let is_narrow = console.is_narrow();
-    let line = |name: &str, sums: &EntryTotals| line(name, sums, is_narrow);
+
     let (name, tokens) = match is_narrow {
         true => (22, String::new()),
         false => {
@@ -185,42 +219,21 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     };
     let (entries, bytes) = (right(word("entries", "条目"), 8), right(word("size", "大小"), 9));
     let head = format!("{:<name$} {entries} {bytes}{tokens}  {}", "", word("cost", "费用"));
-    let mut text = vec![console.paint(TextStyle::Strong, &head), line(word("all", "全部"), &stats.total)];
-    let groups = [
-        (word("by stage", "按阶段"), stats.by_stage.iter().map(|(name, sums)| line(name, sums)).collect::<Vec<_>>()),
-        (word("by model", "按模型"), stats.by_model.iter().map(|(name, sums)| line(name, sums)).collect()),
-        (word("by age", "按时间"), stats.by_age.iter().map(|age| line(age_word(age.age), &age.sums)).collect()),
-    ];
-    for (heading, lines) in groups {
+    let mut text = vec![console.paint(TextStyle::Strong, &head), stats.total.line(word("all", "全部"), is_narrow)];
+    for (heading, groups) in
+        [(word("by stage", "按阶段"), &stats.by_stage), (word("by model", "按模型"), &stats.by_model)]
+    {
         text.push(console.paint(TextStyle::Dim, heading));
-        text.extend(lines);
+        text.extend(groups.iter().map(|(name, sums)| sums.line(name, is_narrow)));
     }
+    text.push(console.paint(TextStyle::Dim, word("by age", "按时间")));
+    text.extend(stats.by_age.iter().map(|age| age.sums.line(age_word(age.age), is_narrow)));
     let DiskUsage { total, entries, derived, index, other } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);
     text.push(say!("\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
          other {other}).", "\n磁盘占用：{}（条目 {entries}；可由运行重新得出的行与报告数据 {derived}；索引 {index}；其他 {other}）。",
         console.paint(TextStyle::Strong, &size(total))
     ));
-    let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| {
-        let (sets, outputs) = (count(saved.labels, Noun::ResultSet), count(saved.hits, Noun::Output));
-        let cost = saved.usd.map(|usd| {
-            say!(", which cost {} to make", "，产生它们花费了 {}", console.paint(TextStyle::Good, &money(Some(usd))))
-        });
-        let cost = cost.unwrap_or_default();
-        say!(
-            "\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.",
-            "\n在各自最近一次运行中，{sets} 在缓存中找到 {outputs}{cost}；更早的运行没有记录。"
-        )
-    });
+    let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| saved.describe(console));
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
-}
-
-fn line(name: &str, sums: &EntryTotals, is_narrow: bool) -> String {
-    let EntryTotals { entries, bytes, input_tokens, output_tokens, .. } = *sums;
-    let (size, money) = (size(bytes), sums.money());
-    if is_narrow {
-        return format!("  {} {entries:>8} {size:>9}  {money}", left(name, 20));
-    }
-    let (input, output) = (short(input_tokens), short(output_tokens));
-    format!("  {} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}", left(name, 26))
 }

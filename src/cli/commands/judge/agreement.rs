@@ -199,8 +199,7 @@ fn counts(compared: &AgreementResult, label: &str) -> String {
 
 fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    let few = |judge: &&JudgeAgreement| judge.pooled.spearman.rests_on_few();
-    if let Some(judge) = compared.judges.iter().find(few) {
+    if let Some(judge) = compared.judges.iter().find(|judge| judge.pooled.spearman.rests_on_few()) {
         let pairs = count(judge.pooled.pairs, Noun::Pair);
         warnings.push(say!(
             "{pairs} in all: coefficients on under {MIN_PAIRS} say little",

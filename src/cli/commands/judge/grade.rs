@@ -9,11 +9,12 @@ use serde_json::json;
 
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::failure::{Exit, Failure, budget_message, chain};
 use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::run_log::RunLog;
-use crate::cli::terminal::{Console, print_failures};
+use crate::cli::screen::RunLog;
+use crate::cli::stop_reasons::print_failures;
+use crate::cli::terminal::Console;
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest};
 use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
@@ -118,13 +119,19 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
         allow_weak_judge: true,
         budget: Arc::new(Budget::new(allowance)),
         trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
-        shared: RemoteArgs::default().of_run(&pipeline.remote, console)?,
+        shared: RemoteArgs::default().connect_for_run(&pipeline.remote, console)?,
         reports_access: !console.is_quiet,
         stop: Some(hearing.screen.stop()),
         ..EngineOptions::default()
     };
-    let mut show = |event: &Event<'_>| hearing.on_event(event);
-    let ended = run_matrix(pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
+    let ended = run_matrix(
+        pipeline,
+        &store,
+        &orders,
+        None,
+        &Listening::new(&mut |event: &Event<'_>| hearing.on_event(event)),
+        None,
+    )?;
     store.sync()?;
     print_notices(&store, console);
     if let Some(grades) = selftest_grades(pipeline, &store).first() {
@@ -133,7 +140,7 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
     }
     print_failures(&hearing.failures, usize::MAX, console);
     if let Some(reached) = ended.budget {
-        console.eprint(&reached.to_string());
+        console.eprint(&budget_message(reached));
     }
     Ok(match (ended.interrupted, ended.budget.is_some()) {
         (true, _) => Exit::Interrupted,

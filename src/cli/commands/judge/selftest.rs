@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::failure::{Exit, Failure, budget_message, chain};
 use crate::cli::format::{cost, dimension_name};
 use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::run_log::RunLog;
-use crate::cli::terminal::{Column, Console, TextStyle, number, print_failures, render_table};
+use crate::cli::screen::RunLog;
+use crate::cli::stop_reasons::print_failures;
+use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
@@ -76,7 +77,7 @@ pub(super) fn run(
         store.text(source.digest, &source.text);
     }
     let remote = remote.writing();
-    let shared = remote.of_run(&pipeline.remote, console)?;
+    let shared = remote.connect_for_run(&pipeline.remote, console)?;
     let mut hearing = RunLog::new(console);
     let orders = EngineOptions {
         selftests_only: true,
@@ -88,8 +89,14 @@ pub(super) fn run(
         stop: Some(hearing.screen.stop()),
         ..EngineOptions::default()
     };
-    let mut show = |event: &Event<'_>| hearing.on_event(event);
-    let ended = run_matrix(&pipeline, &store, &orders, None, &Listening::new(&mut show), None)?;
+    let ended = run_matrix(
+        &pipeline,
+        &store,
+        &orders,
+        None,
+        &Listening::new(&mut |event: &Event<'_>| hearing.on_event(event)),
+        None,
+    )?;
     store.sync()?;
     print_notices(&store, console);
     print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
@@ -143,13 +150,12 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         Column::Left(""),
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
-        let score = |median: Option<f64>| number(median, 2);
         let mark = if result.qualified { "✓" } else { word("✗ not qualified", "✗ 未通过") };
         vec![
             dimension_name(result.dimension).replace('_', " "),
-            score(result.median_right),
-            score(result.median_half),
-            score(result.median_wrong),
+            number(result.median_right, 2),
+            number(result.median_half, 2),
+            number(result.median_wrong, 2),
             say!("{} of {}", "{}/{}", result.misses.len(), result.labels),
             result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
             mark.to_owned(),
@@ -207,7 +213,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     lines.join("\n")
 }
 
-/// Whether the judge never got to say anything.
+/// Whether the judge gave no reply at all.
 fn is_unasked(failure: &FailedAction) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
@@ -216,7 +222,7 @@ fn exit_of(ended: &RunOutcome, hearing: &RunLog, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
-    if let Some(reached) = ended.budget {
+    if let Some(reached) = ended.budget.map(budget_message) {
         console.eprint(&say!(
             "{reached}; run it again with a larger budget to go on where this ended",
             "{reached}；请用更大的预算重新运行，从此处继续"

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::action::Digest;
 use crate::cli::args::Common;
-use crate::cli::commands::result_index::refresh_result_index;
+use crate::cli::commands::report::refresh_result_index;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{left, right};
 use crate::cli::project::project_paths_of;
@@ -91,7 +91,7 @@ struct BestJson {
 impl LabelJson {
     fn new(folder: &ResultsFolder, manifest: &Manifest) -> LabelJson {
         let design = &manifest.design;
-        let cells = |folder: &ResultsFolder| folder.row_count().unwrap_or_default();
+
         let text = serde_json::to_string(design).unwrap_or_default();
         LabelJson {
             label: folder.label(),
@@ -99,11 +99,11 @@ impl LabelJson {
             design: Digest::hash(text).short(),
             complete: manifest.outcome == Outcome::Complete,
             outcome: manifest.outcome,
-            cells: cells(folder),
+            cells: folder.row_count().unwrap_or_default(),
             expected: design.methods.iter().map(|method| design.cells_of(method)).sum(),
             best: best(folder, manifest),
             protected: folder.is_protected(),
-            incomplete_run: incomplete_beside(folder).map(|beside| cells(&beside)),
+            incomplete_run: incomplete_beside(folder).map(|beside| beside.row_count().unwrap_or_default()),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::report::{
     TrendPoint, TrendScore, incomplete, score_text, short_commit, short_time, trend_dimension_name, trend_dimensions,
     trend_methods, trend_page,
 };
-use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
+use crate::results::{Design, Manifest, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 use base::files::{FileError, read_text, write_whole};
 use base::locale::word;
 use base::say;
@@ -73,23 +73,21 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
 fn folders(results: &Path, asked: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
     let known = labels(results)?;
     let mut folders: Vec<ResultsFolder> = Vec::new();
-    let mut add = |folder: ResultsFolder| {
-        if !folders.contains(&folder) {
-            folders.push(folder);
-        }
-    };
+
     let asked: Vec<&str> = if asked.is_empty() { vec!["*"] } else { asked.iter().map(String::as_str).collect() };
     for pattern in asked {
-        let is_meant = |label: &str| label == pattern || matches(pattern, label);
-        let mut found = 0;
-        for label in &known {
-            if is_meant(label.as_str()) || label.successor().is_some_and(is_meant) {
-                add(ResultsFolder::new(results, label));
-                found += 1;
-            }
+        let meant = known.iter().filter(|label| {
+            let mut names = [label.as_str()].into_iter().chain(label.successor());
+            names.any(|name| name == pattern || matches(pattern, name))
+        });
+        let mut found: Vec<ResultsFolder> = meant.map(|label| ResultsFolder::new(results, label)).collect();
+        if found.is_empty() && !pattern.contains('*') {
+            found.push(open_results(results, pattern)?);
         }
-        if found == 0 && !pattern.contains('*') {
-            add(open_results(results, pattern)?);
+        for folder in found {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
         }
     }
     Ok(folders)
@@ -117,6 +115,15 @@ struct StoredMethod {
     dimensions: IndexMap<String, StoredLevel>,
 }
 
+impl StoredMethod {
+    fn scores(&self) -> Vec<(String, TrendScore)> {
+        let overall = (OVERALL.to_owned(), self.overall);
+        let dimensions = self.dimensions.iter().map(|(name, level)| (name.clone(), *level));
+        let all = [overall].into_iter().chain(dimensions);
+        all.filter_map(|(name, level)| Some((name, level.score()?))).collect()
+    }
+}
+
 #[derive(Clone, Copy, Deserialize)]
 struct StoredLevel {
     median: Option<f64>,
@@ -129,7 +136,7 @@ impl StoredLevel {
     }
 }
 
-/// The points in the order of time. A set that cannot be read is passed over, by name.
+/// The points in the order of time. A set that cannot be read is skipped with a warning.
 fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
     let mut read: Vec<(Manifest, StoredSummary)> = Vec::new();
     for folder in folders {
@@ -160,14 +167,12 @@ fn read_set(folder: &ResultsFolder) -> Result<Option<(Manifest, StoredSummary)>,
     Ok(Some((manifest, summary)))
 }
 
-/// Names what scores depend on beside the methods.
+/// A digest of what scores depend on besides the methods.
 fn measured_with(design: &Design) -> Digest {
     let fixtures: Vec<_> =
         design.fixtures.iter().map(|fixture| (&fixture.name, &fixture.digests, &fixture.probes)).collect();
-    let models = |asked: &[ModelInfo]| -> Vec<_> {
-        asked.iter().map(|asked| (asked.model.clone(), asked.settings.clone(), asked.prompt)).collect()
-    };
-    let (answerers, judges) = (models(&design.answerers), models(&design.judges));
+    let [answerers, judges] = [&design.answerers, &design.judges]
+        .map(|asked| asked.iter().map(|asked| (&asked.model, &asked.settings, asked.prompt)).collect::<Vec<_>>());
     let parts = (fixtures, &design.rubric, answerers, judges, design.tail, design.judge_context, design.locale);
     // Names, numbers and digests: serialising them cannot fail.
     let json = serde_json::to_string(&parts).unwrap_or_else(|error| unreachable!("a design is plain data: {error}"));
@@ -176,16 +181,11 @@ fn measured_with(design: &Design) -> Digest {
 
 /// A result set as a point of the trend.
 fn point(manifest: Manifest, summary: &StoredSummary, measured_otherwise: bool) -> TrendPoint {
-    let scores = |method: &StoredMethod| {
-        let overall = [(OVERALL.to_owned(), method.overall)];
-        let dimensions = method.dimensions.iter().map(|(name, level)| (name.clone(), *level));
-        let all = overall.into_iter().chain(dimensions);
-        all.filter_map(|(name, level)| Some((name, level.score()?))).collect()
-    };
-    let is_anchor = |method: &&String| manifest.design.method(method).is_some_and(|method| method.is_anchor());
+    let anchors =
+        summary.methods.keys().filter(|method| manifest.design.method(method).is_some_and(|method| method.is_anchor()));
     TrendPoint {
-        anchors: summary.methods.keys().filter(is_anchor).cloned().collect(),
-        methods: summary.methods.iter().map(|(name, method)| (name.clone(), scores(method))).collect(),
+        anchors: anchors.cloned().collect(),
+        methods: summary.methods.iter().map(|(name, method)| (name.clone(), method.scores())).collect(),
         complete: manifest.outcome == Outcome::Complete,
         label: manifest.label,
         started: manifest.started,
@@ -232,16 +232,21 @@ fn start(point: &TrendPoint) -> Vec<String> {
 
 /// Columns of scores under their headings: of all methods, or of the dimensions of one.
 fn score_columns(points: &[TrendPoint], method: Option<&str>) -> Vec<Vec<String>> {
-    let column = |heading: &str, method: &str, name: &str| {
-        let scores = points.iter().map(|point| score_text(point.score(method, name)));
-        [heading.to_owned()].into_iter().chain(scores).collect()
-    };
     match method {
         Some(method) => {
-            trend_dimensions(points).into_iter().map(|name| column(&trend_dimension_name(name), method, name)).collect()
+            let names = trend_dimensions(points).into_iter();
+            names.map(|name| score_column(points, &trend_dimension_name(name), method, name)).collect()
         }
-        None => trend_methods(points).into_iter().map(|method| column(method, method, OVERALL)).collect(),
+        None => {
+            let methods = trend_methods(points).into_iter();
+            methods.map(|method| score_column(points, method, method, OVERALL)).collect()
+        }
     }
+}
+
+fn score_column(points: &[TrendPoint], heading: &str, method: &str, name: &str) -> Vec<String> {
+    let scores = points.iter().map(|point| score_text(point.score(method, name)));
+    [heading.to_owned()].into_iter().chain(scores).collect()
 }
 
 /// The room that a column takes.

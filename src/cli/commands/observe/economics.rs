@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::format::{Noun, amount, count, money, percent, short};
+use crate::cli::format::{Noun, amount, count, money, or_dash, percent, short};
 use crate::cli::terminal::{Column, Console, render_table};
 use base::locale::word;
 use base::say;
 use base::text::grouped;
 use base::units::Usd;
-use sessions::economics::{
-    AS_RECORDED, ClockFaults, Economics, FlatRegion, FormatError, MOST_ERROR, MethodEconomics, Rewrite, SessionError,
-};
+use sessions::economics::{AS_RECORDED, ClockFaults, Economics, FlatRegion, MOST_ERROR, MethodEconomics, Rewrite};
+use sessions::import::Format;
 use sessions::observe::SESSIONS_FOR_INTERVAL;
 
 /// Compactions that are listed; `--json` has all.
@@ -19,7 +18,7 @@ const WORST: usize = 3;
 /// Sessions that are named; `--json` has all.
 const NAMED: usize = 3;
 
-pub(super) fn text(economics: &Economics, others: usize, console: &Console) -> String {
+pub(super) fn describe(economics: &Economics, others: usize, console: &Console) -> String {
     let mut paragraphs = vec![bill(economics, others)];
     paragraphs.extend(rewrites(economics, console));
     paragraphs.extend(back_test(economics));
@@ -42,15 +41,17 @@ fn bill(economics: &Economics, others: usize) -> String {
     let mut text = format!("{}, {}", count(economics.sessions, Noun::Session), count(bill.requests, Noun::Request));
     if economics.sessions > 0 {
         let total = bill.total_usd();
-        let share = |usd: f64| percent((total > 0.0).then(|| usd / total));
+        let [writes, reads, other, output] =
+            [bill.usd.cache_write, bill.usd.cache_read, bill.usd.input, bill.usd.output]
+                .map(|usd| percent((total > 0.0).then(|| usd / total)));
         text.push_str(&say!(
             ": {} at list prices\nof it cache writes {}, cache reads {}, other input {}, output {}",
             "：按标价 {}\n其中缓存写入 {}，缓存读取 {}，其他输入 {}，输出 {}",
             money(Some(Usd(total))),
-            share(bill.usd.cache_write),
-            share(bill.usd.cache_read),
-            share(bill.usd.input),
-            share(bill.usd.output),
+            writes,
+            reads,
+            other,
+            output,
         ));
         text.push_str(&say!(
             "\ntokens: {} written, {} read, {} other input, {} output",
@@ -91,7 +92,7 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
         Column::Right(word("rewritten", "重写")),
         Column::Right(word("cost", "费用")),
     ];
-    let row = |one: &&Rewrite| {
+    let rows = worst.iter().map(|one| {
         vec![
             one.session.clone(),
             one.at.to_string(),
@@ -99,8 +100,8 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
             grouped(one.tokens),
             money(one.usd.map(Usd)),
         ]
-    };
-    let table = render_table(&columns, worst.iter().map(row), console.width());
+    });
+    let table = render_table(&columns, rows, console.width());
     Some(say!(
         "{head} made the provider process {} tokens anew{cost}:\n{table}",
         "{head}使服务商重新处理了 {} 词元{cost}：\n{table}",
@@ -110,7 +111,7 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
 
 fn back_test(economics: &Economics) -> Option<String> {
     let test = &economics.back_test;
-    let format = |one: &FormatError| {
+    let formats = test.formats.iter().map(|one| {
         let use_of = if one.holds { "" } else { word(", so nothing is said of these", "，因此对其不作判断") };
         say!(
             "  {}: {} in {}{use_of}",
@@ -119,9 +120,9 @@ fn back_test(economics: &Economics) -> Option<String> {
             percent(Some(one.median_error)),
             count(one.sessions, Noun::Session)
         )
-    };
-    let formats: Vec<String> = test.formats.iter().map(format).collect();
-    let off = |one: &SessionError| {
+    });
+    let formats: Vec<String> = formats.collect();
+    let worst = test.sessions.iter().filter(|one| one.error > MOST_ERROR).take(NAMED).map(|one| {
         let [logged, computed] = one.cache_read.map(|tokens| short(Some(tokens)));
         say!(
             "{} {}, {logged} of {computed} read from the cache",
@@ -129,8 +130,8 @@ fn back_test(economics: &Economics) -> Option<String> {
             one.session,
             percent(Some(one.error))
         )
-    };
-    let worst: Vec<String> = test.sessions.iter().filter(|one| one.error > MOST_ERROR).take(NAMED).map(off).collect();
+    });
+    let worst: Vec<String> = worst.collect();
     let worst =
         if worst.is_empty() { String::new() } else { say!("\n  worst: {}", "\n  最差：{}", worst.join("; ")) };
     (!formats.is_empty()).then(|| {
@@ -179,8 +180,9 @@ fn methods(economics: &Economics, console: &Console) -> String {
 fn row(one: &MethodEconomics) -> Vec<String> {
     let FlatRegion { from, to, least_usd, .. } = one.curve.flat;
     let middle = one.curve.middle().map(|point| point.cost);
-    let number = |of: Option<f64>| short(of.map(|number| number as u64));
-    let cycles = one.life.and_then(|life| life.cycles).map_or_else(|| "–".to_owned(), |cycles| cycles.to_string());
+    let [freed, floor] = [one.life.map(|life| life.freed), one.life.map(|life| life.floor)]
+        .map(|tokens| short(tokens.map(|tokens| tokens as u64)));
+
     let difference = one.difference.map_or_else(
         || "–".to_owned(),
         |found| {
@@ -193,11 +195,11 @@ fn row(one: &MethodEconomics) -> Vec<String> {
         short(Some(from)),
         to.map_or_else(|| word("any", "不限").to_owned(), |to| short(Some(to))),
         money(Some(Usd(least_usd))),
-        middle.map_or_else(|| "–".to_owned(), |cost| cost.compactions.to_string()),
+        or_dash(middle.map(|cost| cost.compactions)),
         short(middle.map(|cost| cost.rewritten)),
-        number(one.life.map(|life| life.freed)),
-        number(one.life.map(|life| life.floor)),
-        cycles,
+        freed,
+        floor,
+        or_dash(one.life.and_then(|life| life.cycles)),
         difference,
     ]
 }
@@ -278,13 +280,11 @@ fn notes(economics: &Economics) -> String {
         .to_owned(),
     );
     if economics.partial_output {
-        lines.push(
-            word(
-                "Logs of Claude Code count output in part only, so it costs more than is shown.",
-                "Claude Code 的日志只计部分输出，因此实际费用高于所示。",
-            )
-            .to_owned(),
-        );
+        let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
+        lines.push(say!(
+            "Logs of {products} count output in part only, so it costs more than is shown.",
+            "{products} 的日志只计部分输出，因此实际费用高于所示。"
+        ));
     }
     lines.join("\n")
 }
@@ -294,12 +294,12 @@ fn left_out(economics: &Economics) -> Option<String> {
     for one in &economics.left_out {
         by_reason.entry(one.why.message()).or_default().push(&one.session);
     }
-    let line = |(why, sessions): (&String, &Vec<&str>)| {
+    let lines = by_reason.iter().map(|(why, sessions)| {
         let named = sessions.iter().take(NAMED).copied().collect::<Vec<&str>>().join(", ");
         let more = sessions.len().saturating_sub(NAMED);
         let more = if more > 0 { say!(" and {more} more", " 等，另有 {more} 处") } else { String::new() };
         say!("left out: {named}{more}: {why}", "未计入：{named}{more}：{why}")
-    };
-    let lines: Vec<String> = by_reason.iter().map(line).collect();
+    });
+    let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

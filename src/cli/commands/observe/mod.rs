@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, shell_word, short};
+use crate::cli::format::{Noun, count, or_dash, shell_word, short};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::pipeline::find_pipeline;
@@ -22,17 +22,17 @@ use base::files::write_private;
 use base::locale::word;
 use base::say;
 use base::threads::each;
-use sessions::economics::{Economics, FORMATS as COUNTED, LogSteps, SessionSteps, without_copies};
-use sessions::import::{Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
+use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
+use sessions::import::{Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
 use sessions::observe::{
-    FORMATS, LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
-    SessionNote, SessionObservation, SideDifference, WindowFigures, combine, observe,
+    LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
+    SessionNote, SessionObservation, SideDifference, combine, observe,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct ObserveArgs {
-    /// Log files or folders of Claude Code, Codex, pi, OpenHands, Copilot CLI or Hermes
-    #[arg(required = true, value_name = "PATH")]
+    /// Log files or folders
+    #[arg(required = true, value_name = "PATH", help = paths_help())]
     pub(crate) paths: Vec<PathBuf>,
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -59,16 +59,16 @@ const SUGGESTED: usize = 3;
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
     let methods = args.policy.methods(common)?;
     let files = files_of(common, args, console)?;
-    let formats: &[Format] = if args.policy.economics { &COUNTED } else { &FORMATS };
-    let found = read_all(&files, formats, console);
+    let formats = if args.policy.economics { Format::counting_tokens() } else { Format::observed() };
+    let found = read_all(&files, &formats, console);
     found.problems.iter().for_each(|problem| console.note(problem));
     let observation = combine(found.sessions);
     let worst = worst_first(&observation);
     let economics = args.policy.economics.then(|| {
         let steps = without_copies(found.steps);
         let settings = args.policy.settings();
-        let price_of = |model: &str| args.policy.price_of(model);
-        sessions::economics::economics(steps, methods, &observation.compactions, settings, &price_of)
+        let compactions = &observation.compactions;
+        sessions::economics::economics(steps, methods, compactions, settings, &|model| args.policy.price_of(model))
     });
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
@@ -79,14 +79,14 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
     match &economics {
         None => console.report(&observation, || {
-            console.print(&text(&observation, &worst, found.others, console));
+            console.print(&describe(&observation, &worst, found.others, console));
             if let Some(next) = next(&observation, &worst, has_project) {
                 console.print(&format!("\n{next}"));
             }
         }),
         Some(economics) => {
             let both = ObservationWithEconomics { observation: &observation, economics };
-            console.report(&both, || console.print(&economics::text(economics, found.others, console)));
+            console.report(&both, || console.print(&economics::describe(economics, found.others, console)));
         }
     }
     let is_empty = observation.sessions.is_empty();
@@ -95,6 +95,35 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     } else {
         Exit::Done
     })
+}
+
+fn paths_help() -> String {
+    format!("Log files or folders of {}", Format::products(&Format::observed(), "or"))
+}
+
+/// Which logs are read, for `--help`.
+pub(super) fn formats_help() -> String {
+    let more: Vec<Format> = Format::counting_tokens().into_iter().filter(|format| !format.is_observed()).collect();
+    format!(
+        "Reads logs of {}; with --economics of {}, too. Needs no project, key or model",
+        Format::products(&Format::observed(), "and"),
+        Format::products(&more, "and")
+    )
+}
+
+/// The hint where nothing is found: where the programs keep their sessions.
+fn where_sessions_are() -> String {
+    let folders = Format::observed().into_iter().filter_map(|format| {
+        let (product, folder) = (format.product(), format.session_folder()?);
+        Some(say!("{folder} ({product})", "{folder}（{product}）"))
+    });
+    let folders = folders.collect::<Vec<_>>().join(word(", ", "、"));
+    say!(
+        "sessions are kept in {folders}; `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
+         'ID' ORDER BY id\" > hermes.json` writes one of Hermes",
+        "会话在 {folders}；Hermes 的会话用 `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
+         'ID' ORDER BY id\" > hermes.json` 写出"
+    )
 }
 
 /// The logs to look at, each once.
@@ -108,16 +137,7 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
                 "没有文件或文件夹 `{}`",
                 path.display()
             ))
-            .hinted(word(
-                "Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in \
-                     ~/.pi/agent/sessions, OpenHands in ~/.openhands/conversations, Copilot CLI in \
-                     ~/.copilot/session-state; `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
-                     'ID' ORDER BY id\" > hermes.json` writes one of Hermes",
-                "Claude Code 的会话在 ~/.claude/projects，Codex 在 ~/.codex/sessions，pi 在 ~/.pi/agent/sessions，\
-                     OpenHands 在 ~/.openhands/conversations，Copilot CLI 在 ~/.copilot/session-state；\
-                     Hermes 的会话用 `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = 'ID' \
-                     ORDER BY id\" > hermes.json` 写出",
-            )));
+            .hinted(where_sessions_are()));
         }
         let (logs, losses) = log_files(&path);
         // Every session of OpenHands has a file of state, which goes with its events.
@@ -136,7 +156,7 @@ struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
     /// The requests of these sessions, and of those whose compactions are not analysed.
     steps: Vec<LogSteps>,
-    /// Files that are no sessions of the formats.
+    /// Files in none of the formats.
     others: usize,
     problems: Vec<String>,
 }
@@ -146,7 +166,7 @@ fn read_all(files: &[Log], formats: &[Format], console: &Console) -> ReadSession
     let sizes: Vec<u64> = files.iter().map(size_of).collect();
     let bar = bar(sizes.iter().sum(), console);
     let read = each(files.len(), |at| {
-        let findings = read(&files[at], formats);
+        let findings = read_findings(&files[at], formats);
         bar.inc(sizes[at]);
         findings
     });
@@ -158,8 +178,8 @@ fn read_all(files: &[Log], formats: &[Format], console: &Console) -> ReadSession
             Err(problem) => found.problems.push(problem),
             Ok(Some(read)) => {
                 found.problems.extend(read.losses.iter().map(ImportIssue::to_string));
-                let named = |session| (file.path().display().to_string(), session);
-                found.sessions.extend(read.sessions.into_iter().map(named));
+                let sessions = read.sessions.into_iter();
+                found.sessions.extend(sessions.map(|session| (file.path().display().to_string(), session)));
                 found.steps.extend(read.steps);
             }
         }
@@ -192,23 +212,22 @@ struct FileFindings {
 
 impl FileFindings {
     fn new(file: &Path, log: ImportedLog) -> FileFindings {
-        let is_analysed = FORMATS.contains(&log.format);
-        let analysed = log.conversations.iter().filter(|_| is_analysed);
-        let steps = |conversation: &Conversation| LogSteps {
+        let analysed = log.conversations.iter().filter(|_| log.format.is_observed());
+        let steps = log.conversations.iter().map(|conversation| LogSteps {
             file: file.display().to_string(),
             session: conversation.name_hint.clone(),
             steps: SessionSteps::new(conversation, log.format),
-        };
+        });
         FileFindings {
             sessions: analysed.map(|conversation| observe(conversation, log.format)).collect(),
-            steps: log.conversations.iter().map(steps).collect(),
+            steps: steps.collect(),
             losses: log.losses,
         }
     }
 }
 
 /// Reads a log; `None` if it has none of the formats.
-fn read(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, String> {
+fn read_findings(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, String> {
     let read = match log {
         Log::File(file) => read_session(file, formats),
         Log::Events { .. } if formats.contains(&Format::OpenHands) => sessions::import::read(log, None).map(Some),
@@ -229,16 +248,16 @@ fn read(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, String> {
 
 /// The places of all compactions, the worst first: by re-reads, repeated failures and details fetched again.
 fn worst_first(observation: &SessionObservation) -> Vec<usize> {
-    let harm = |one: &ObservedCompaction| {
+    let mut compactions: Vec<(usize, &ObservedCompaction)> = (0..).zip(&observation.compactions).collect();
+    compactions.sort_by_key(|(_, one)| {
         let fetched = one.references.map_or(0, |uses| uses.fetched_again);
-        (one.figures.re_reads.unwrap_or(0), one.figures.repeated_failures.unwrap_or(0), fetched)
-    };
-    let mut places: Vec<usize> = (0..observation.compactions.len()).collect();
-    places.sort_by_key(|at| std::cmp::Reverse(observation.compactions.get(*at).map(harm)));
-    places
+        let harm = (one.figures.re_reads.unwrap_or(0), one.figures.repeated_failures.unwrap_or(0), fetched);
+        std::cmp::Reverse(harm)
+    });
+    compactions.into_iter().map(|(at, _)| at).collect()
 }
 
-fn text(observation: &SessionObservation, worst: &[usize], others: usize, console: &Console) -> String {
+fn describe(observation: &SessionObservation, worst: &[usize], others: usize, console: &Console) -> String {
     let mut paragraphs = vec![counts(observation, others)];
     if observation.compactions.is_empty() {
         paragraphs.push(looked_for(observation));
@@ -269,16 +288,12 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
 
 /// What a search without a result looked for.
 fn looked_for(observation: &SessionObservation) -> String {
-    let mut text =
-        word(
-            "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions of \
-             Claude Code, `compacted` records of Codex, `compaction` entries of pi, `Condensation` events of OpenHands, \
-             `session.compaction_complete` events of Copilot CLI, `[CONTEXT COMPACTION` messages of Hermes.",
-            "没有发现压缩。查找的是：Claude Code 会话中的 `compact_boundary` 与 `microcompact_boundary` 记录、\
-             Codex 的 `compacted` 记录、pi 的 `compaction` 条目、OpenHands 的 `Condensation` 事件、\
-             Copilot CLI 的 `session.compaction_complete` 事件、Hermes 的 `[CONTEXT COMPACTION` 消息。",
-        )
-        .to_owned();
+    let records = Format::observed().into_iter().filter_map(|format| {
+        let (product, records) = (format.product(), format.compaction_records()?);
+        Some(say!("{records} of {product}", "{product} 的 {records}"))
+    });
+    let records = records.collect::<Vec<_>>().join(word(", ", "、"));
+    let mut text = say!("No compaction was found. Looked for: {records}.", "没有发现压缩。查找的是：{records}。");
     for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
         text.push_str(&format!("\n{}: {}", session.file, session.note.map_or("", SessionNote::message)));
     }
@@ -298,8 +313,8 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
         Column::Right(word("failed again", "再次失败")),
         Column::Right(word("to edit", "至编辑")),
     ];
-    let known = |value: Option<usize>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
-    let row = |one: &ObservedCompaction| {
+    let shown = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at));
+    let rows = shown.map(|one| {
         let mark = if one.not_counted.is_some() { " *" } else { "" };
         let share = one.fetched_again_share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0));
         vec![
@@ -308,14 +323,13 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
             short(one.tokens_before),
             short(one.tokens_after),
             one.figures.turns.to_string(),
-            known(one.figures.reads),
-            known(one.figures.re_reads),
+            or_dash(one.figures.reads),
+            or_dash(one.figures.re_reads),
             share,
-            known(one.figures.repeated_failures),
-            known(one.figures.turns_to_edit),
+            or_dash(one.figures.repeated_failures),
+            or_dash(one.figures.turns_to_edit),
         ]
-    };
-    let rows = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at)).map(row);
+    });
     let mut text = render_table(&columns, rows, console.width());
     if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
         text.push_str(&say!(
@@ -345,15 +359,15 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
 
 fn compared(observation: &SessionObservation) -> String {
     let counted = observation.compactions.iter().filter(|one| one.not_counted.is_none());
-    let sum =
-        |of: fn(&WindowFigures) -> Option<usize>| counted.clone().filter_map(|one| of(&one.figures)).sum::<usize>();
+    let re_reads: usize = counted.clone().filter_map(|one| one.figures.re_reads).sum();
+    let reads: usize = counted.filter_map(|one| one.figures.reads_of_known_files).sum();
     let coverage = observation.coverage;
     let mut lines = vec![
         say!(
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
             "对未变行的重读：{}，共 {} 读取此前读过的文件（计入的压缩的窗口内）。",
-            sum(|figures| figures.re_reads),
-            count(sum(|figures| figures.reads_of_known_files), Noun::Read),
+            re_reads,
+            count(reads, Noun::Read),
         ),
         say!(
             "{} of {} have a control on both sides.",
@@ -413,10 +427,6 @@ fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<Stri
 
 /// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
 fn rate_words(found: &RateDifference) -> String {
-    let side = |side: SideDifference| {
-        let ci95 = side.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
-        format!("{:+.2}{ci95}", side.difference)
-    };
     let finding = found
         .finding
         .map_or_else(|| word("no difference found", "未发现差异").to_owned(), |finding| format!("{finding:+.2}"));
@@ -425,9 +435,14 @@ fn rate_words(found: &RateDifference) -> String {
         "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",
         count(found.sessions, Noun::Session),
         number(Some(found.rate), 2),
-        side(found.before),
-        side(found.after),
+        side_words(found.before),
+        side_words(found.after),
     )
+}
+
+fn side_words(side: SideDifference) -> String {
+    let ci95 = side.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
+    format!("{:+.2}{ci95}", side.difference)
 }
 
 fn quotations(observation: &SessionObservation) -> Option<String> {
@@ -458,8 +473,11 @@ fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) ->
         ));
     }
     // The project is another folder, so the paths must be good there, too.
-    let absolute = |file: &String| std::path::absolute(file).map_or(file.clone(), |path| path.display().to_string());
-    let files: Vec<String> = files.into_iter().map(|file| shell_word(&absolute(file))).collect();
-    let import = format!("compeval -C eval fixture import {} --at-compactions", files.join(" "));
+    let absolute = files.into_iter().map(|file| match std::path::absolute(file) {
+        Ok(path) => shell_word(&path.display().to_string()),
+        Err(_) => shell_word(file),
+    });
+    let files = absolute.collect::<Vec<_>>().join(" ");
+    let import = format!("compeval -C eval fixture import {files} --at-compactions");
     Some(say!("next: compeval init eval --empty && {import}", "下一步：compeval init eval --empty && {import}"))
 }

@@ -100,7 +100,7 @@ fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
             ))
             .hinted(hint)
         })?;
-        // A method that kept everything here is none at sizes like this.
+        // A method that kept everything compresses nothing at this size.
         let Some(tokens) = row.tokens.filter(|_| row.compressed) else { continue };
         contexts.push(MeasuredContext {
             method: row.method,
@@ -118,18 +118,21 @@ fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
 
 fn model_price(model: &ModelRef) -> Option<ModelPrice> {
     let prices = Prices::default();
-    let rates = |price: Price| Rates {
+    Some(ModelPrice {
+        rates: rates_of(prices.price(model, Tokens(0))?),
+        long: prices.long_request(model).map(|(above, price)| (above.0, rates_of(price))),
+        window: listed_window(&model.model).map(|window| window.0),
+    })
+}
+
+fn rates_of(price: Price) -> Rates {
+    Rates {
         input: price.input,
         read: price.cached_input.unwrap_or(price.input),
         write: price.cache_write.unwrap_or(price.input),
         write_hour: price.hour_write(),
         output: price.output,
-    };
-    Some(ModelPrice {
-        rates: rates(prices.price(model, Tokens(0))?),
-        long: prices.long_request(model).map(|(above, price)| (above.0, rates(price))),
-        window: listed_window(&model.model).map(|window| window.0),
-    })
+    }
 }
 
 /// The price list knows models by their names alone.
@@ -141,21 +144,21 @@ fn priced_model(text: &str) -> Result<ModelRef, String> {
 }
 
 fn trigger(text: &str) -> Result<Trigger, String> {
-    let expected = || {
+    let trigger = match text.strip_suffix('%') {
+        None => tokens(text).ok().map(Trigger::Tokens),
+        Some(percent) => {
+            let share: Option<f64> = percent.trim().parse().ok();
+            let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
+            share.map(|share| Trigger::Share(share / 100.0))
+        }
+    };
+    trigger.ok_or_else(|| {
         word(
             "expected tokens, such as 120000 or 120k, or a share of the window, such as 80%",
             "应为词元数，如 120000 或 120k，或窗口的比例，如 80%",
         )
         .to_owned()
-    };
-    match text.strip_suffix('%') {
-        None => tokens(text).map(Trigger::Tokens).map_err(|_| expected()),
-        Some(percent) => {
-            let share: Option<f64> = percent.trim().parse().ok();
-            let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
-            share.map(|share| Trigger::Share(share / 100.0)).ok_or_else(expected)
-        }
-    }
+    })
 }
 
 fn tokens(text: &str) -> Result<u64, String> {

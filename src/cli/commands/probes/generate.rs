@@ -12,12 +12,12 @@ use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::run_log::RunLog;
+use crate::cli::screen::RunLog;
 use crate::cli::terminal::Console;
 use crate::evaluation::{
     EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices, with_engine,
 };
-use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
+use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
@@ -42,7 +42,7 @@ pub(crate) struct GenerateArgs {
 pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Result<Exit, Failure> {
     let GenerateArgs { fixtures, model, force, budget } = args;
     let paths = project_paths_of(common)?;
-    let wanted = wanted(&paths, fixtures, *force, console)?;
+    let wanted = choose_fixtures(&paths, fixtures, *force, console)?;
     let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
     let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let pipeline = open_project(common, &select, opening, console)?;
@@ -51,13 +51,13 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
         .first()
         .ok_or_else(|| Failure::input(word("no [[probes]] table can be used", "没有可用的 [[probes]] 表")))?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
-    let models = || [&generator.model].into_iter().chain(floor);
-    require_keys(models())?;
+    let models = [&generator.model].into_iter().chain(floor);
+    require_keys(models.clone())?;
     let limits = limits_of(budget)?;
-    require_prices(&limits, models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+    require_prices(&limits, models, &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::hash(generator.template.text()), generator.template.text());
-    let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
+    let shared = RemoteArgs::default().connect_for_run(&pipeline.remote, console)?;
     let mut run_log = RunLog::new(console);
     let options = EngineOptions {
         budget: Arc::new(Budget::new(limits)),
@@ -74,7 +74,7 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let listening = Listening::new(&mut show);
     let drafts = with_engine(started, &store, &options, &listening, async |executor, options, stop| {
         let work = Generation { executor, options, stop: stop.clone(), listening: &listening };
-        let drafts = work.drafts(generator).await;
+        let drafts = work.draft_banks(generator).await;
         interrupted = *stop.borrow() != StopRequest::No;
         drafts
     })?;
@@ -94,13 +94,18 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
 
 /// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force
 /// alone.
-fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console) -> Result<Vec<String>, Failure> {
-    let has_bank = |name: &&String| paths.bank_of(name).symlink_metadata().is_ok();
+fn choose_fixtures(
+    paths: &ProjectPaths,
+    named: &[String],
+    force: bool,
+    console: &Console,
+) -> Result<Vec<String>, Failure> {
     let all: Vec<&String> = if named.is_empty() { paths.files.keys().collect() } else { named.iter().collect() };
     if force {
         return Ok(all.into_iter().cloned().collect());
     }
-    let (taken, free): (Vec<&String>, Vec<&String>) = all.into_iter().partition(has_bank);
+    let (taken, free): (Vec<&String>, Vec<&String>) =
+        all.into_iter().partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
     let names = list(taken.iter().map(|name| name.as_str()));
     let hint = word("--force replaces banks that exist", "--force 替换已有题库");
     match (named.is_empty(), taken.is_empty(), free.is_empty()) {
@@ -136,8 +141,8 @@ struct Generation<'w, 'e, 'l> {
 }
 
 impl Generation<'_, '_, '_> {
-    /// One draft a fixture: proposals of all points, then each probe without a context.
-    async fn drafts(self, generator: &Generator) -> Result<Vec<BankDraft>, EvaluationError> {
+    /// One draft for each fixture: proposals of all points, then each probe without a context.
+    async fn draft_banks(self, generator: &Generator) -> Result<Vec<BankDraft>, EvaluationError> {
         let pipeline: &Pipeline = self.executor.preparer.pipeline();
         let mut tasks = Vec::new();
         for (index, loaded) in pipeline.fixtures.iter().enumerate() {
@@ -147,14 +152,16 @@ impl Generation<'_, '_, '_> {
             }
         }
         let mut outputs = self.ask(&tasks).await?.into_iter();
-        let draft =
-            |loaded: &LoadedFixture| BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect());
-        let mut drafts: Vec<BankDraft> = pipeline.fixtures.iter().map(draft).collect();
-        self.floor(&mut drafts).await?;
+        let drafts = pipeline
+            .fixtures
+            .iter()
+            .map(|loaded| BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect()));
+        let mut drafts: Vec<BankDraft> = drafts.collect();
+        self.mark_guessable(&mut drafts).await?;
         Ok(drafts)
     }
 
-    async fn floor(&self, drafts: &mut [BankDraft]) -> Result<(), EvaluationError> {
+    async fn mark_guessable(&self, drafts: &mut [BankDraft]) -> Result<(), EvaluationError> {
         let mut tasks = Vec::new();
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::draft::{BankDraft, PointDraft};
 use crate::cli::command_line::CommandLine;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, budget_message};
 use crate::cli::format::{Noun, cost, count};
-use crate::cli::run_log::RunLog;
-use crate::cli::terminal::{Column, Console, TextStyle, print_failures, render_table};
+use crate::cli::screen::RunLog;
+use crate::cli::stop_reasons::print_failures;
+use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::probe::{ProbeType, RejectionReason, recommended_probes};
 use crate::scheduler::Budget;
 use base::locale::word;
@@ -25,7 +26,7 @@ pub(super) struct GenerationReport<'a> {
     pub(super) banks: Vec<(String, BankDraft)>,
 }
 
-/// Tells it, and says how to exit.
+/// Prints the report. Returns how to exit.
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     let RunLog { failures, executed, cached, .. } = &report.run_log;
     console.report(&report.json(), || {
@@ -41,15 +42,15 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     if report.banks.iter().any(|(_, draft)| draft.is_written()) {
         console.next(CommandLine::current().of_project().command("probes review"));
     }
-    if let Some(reached) = report.budget.reached() {
+    if let Some(reached) = report.budget.reached().map(budget_message) {
         console.eprint(&say!(
             "{reached}; run it again with a larger budget to continue",
             "{reached}；请用更大的预算重新运行以继续"
         ));
     }
-    let is_short = |(_, draft): &(String, BankDraft)| !draft.is_written() || !draft.unchecked.is_empty();
+    let is_short = report.banks.iter().any(|(_, draft)| !draft.is_written() || !draft.unchecked.is_empty());
     let over_budget = report.budget.reached().is_some();
-    match (report.interrupted, report.banks.iter().any(is_short)) {
+    match (report.interrupted, is_short) {
         (true, _) => Exit::Interrupted,
         (false, true) if over_budget => Exit::Budget,
         (false, true) => Exit::Incomplete,
@@ -77,20 +78,20 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
         }
     };
     text.push_str(&format!("\n{}\n", table(draft, console)));
-    let mut warn = |words: String| {
-        text.push_str(&format!("{} {words}\n", console.paint(TextStyle::Warning, word("warning:", "警告："))));
-    };
-    shortages(draft, &report.generator).into_iter().for_each(&mut warn);
+    let mut warnings = shortages(draft, &report.generator);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
-        warn(say!(
+        warnings.push(say!(
             "answered without a context and tagged `guessable`: {}",
             "无上下文也能答出，标记为 `guessable`：{}",
             guessable.join(", ")
         ));
     }
     if !draft.unchecked.is_empty() {
-        warn(say!("not asked without a context: {}", "未在无上下文时询问：{}", draft.unchecked.join(", ")));
+        warnings.push(say!("not asked without a context: {}", "未在无上下文时询问：{}", draft.unchecked.join(", ")));
+    }
+    for warning in warnings {
+        text.push_str(&format!("{} {warning}\n", console.paint(TextStyle::Warning, word("warning:", "警告："))));
     }
     text.push_str(&dropped(draft));
     text
@@ -140,16 +141,16 @@ fn table(draft: &BankDraft, console: &Console) -> String {
         Column::Right(word("decision", "决策")),
         Column::Right(word("dropped", "舍弃")),
     ];
-    let row = |point: &PointDraft| {
-        let Some(verified) = &point.verified else { return vec![point.number.to_string(), "–".to_owned()] };
-        let of = |kind: ProbeType| verified.kept.iter().filter(|probe| probe.kind == kind).count();
-        let lost = verified.dropped.len() + point.unreadable;
-        let mut cells = vec![point.number as usize, verified.kept.len() + lost, verified.kept.len()];
-        cells.extend(ProbeType::ALL.map(of));
-        cells.push(lost);
-        cells.iter().map(ToString::to_string).collect()
-    };
-    render_table(&columns, draft.points.iter().map(row), console.width())
+    render_table(&columns, draft.points.iter().map(table_row), console.width())
+}
+
+fn table_row(point: &PointDraft) -> Vec<String> {
+    let Some(verified) = &point.verified else { return vec![point.number.to_string(), "–".to_owned()] };
+    let lost = verified.dropped.len() + point.unreadable;
+    let mut cells = vec![point.number as usize, verified.kept.len() + lost, verified.kept.len()];
+    cells.extend(ProbeType::ALL.map(|kind| verified.kept.iter().filter(|probe| probe.kind == kind).count()));
+    cells.push(lost);
+    cells.iter().map(ToString::to_string).collect()
 }
 
 /// Why candidates were dropped, with counts.
@@ -198,30 +199,31 @@ impl GenerationReport<'_> {
 }
 
 fn bank_json(path: &str, draft: &BankDraft) -> Value {
-    let point = |point: &PointDraft| {
-        let verified = point.verified.as_ref();
-        let dropped = verified.map(|v| {
-            let one = |(candidate, why): &(crate::probe::ProbeCandidate, RejectionReason)| {
-                json!({ "type": candidate.kind, "question": candidate.question, "why": why.to_string() })
-            };
-            v.dropped.iter().map(one).collect::<Vec<_>>()
-        });
-        json!({
-            "point": point.number,
-            "kept": verified.map(|v| v.kept.len()),
-            "missing_types": verified.map(|v| &v.missing),
-            "dropped": dropped,
-            "unreadable": point.unreadable,
-        })
-    };
     json!({
         "fixture": draft.fixture,
         "file": draft.is_written().then_some(path),
         "probes": draft.probes().count(),
-        "points": draft.points.iter().map(point).collect::<Vec<_>>(),
+        "points": draft.points.iter().map(point_json).collect::<Vec<_>>(),
         "dropped": reasons(draft),
         "guessable": draft.guessable(),
         "unchecked": draft.unchecked,
+    })
+}
+
+fn point_json(point: &PointDraft) -> Value {
+    let verified = point.verified.as_ref();
+    let dropped = verified.map(|verified| {
+        let dropped = verified.dropped.iter().map(|(candidate, why)| {
+            json!({ "type": candidate.kind, "question": candidate.question, "why": why.to_string() })
+        });
+        dropped.collect::<Vec<_>>()
+    });
+    json!({
+        "point": point.number,
+        "kept": verified.map(|verified| verified.kept.len()),
+        "missing_types": verified.map(|verified| &verified.missing),
+        "dropped": dropped,
+        "unreadable": point.unreadable,
     })
 }
 

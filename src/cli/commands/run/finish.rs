@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::{Noun, cost, count, duration, money, percent, short};
-use crate::cli::terminal::{Console, TextStyle, print_failures};
+use crate::cli::format::{Noun, cost, count, duration, money, percent, short, short_tokens};
+use crate::cli::stop_reasons::print_failures;
+use crate::cli::terminal::{Console, TextStyle};
 use crate::parts::PartRecord;
 use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
 use base::locale::{Locale, word};
-use base::units::{Tokens, Usd};
+use base::units::Usd;
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
@@ -137,13 +138,12 @@ fn totals(manifest: &Manifest) -> String {
 /// How many actions early cutoff skipped.
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
     let early_cutoff: u64 = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
-    let text = || {
+    (early_cutoff > 0).then(|| {
         manifest.design.locale.of_report().pick(
             format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, Noun::Action)),
             format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
         )
-    };
-    (early_cutoff > 0).then(text)
+    })
 }
 
 /// The savings by providers' prompt caches, if any.
@@ -151,12 +151,12 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
-    let of = |part: Tokens, all: Tokens| percent(Some(part.0 as f64 / all.0.max(1) as f64));
     let locale = manifest.design.locale.of_report();
     let stages = manifest.stages.iter().filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
     let stages: Vec<String> = stages
         .map(|(stage, StageCounts { prompt_cache: tokens, .. })| {
-            let (served, repeated) = (of(tokens.served, tokens.input), of(tokens.repeated, tokens.input));
+            let [served, repeated] = [tokens.served, tokens.repeated]
+                .map(|part| percent(Some(part.0 as f64 / tokens.input.0.max(1) as f64)));
             locale.pick(
                 format!("{} {served}, {repeated} were sent before", stage.name()),
                 format!("{} {served}，其中 {repeated} 此前发送过", stage.name()),
@@ -175,7 +175,7 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
 fn unused_line(manifest: &Manifest) -> Option<String> {
     let Unused { replies, usd, unanswered, .. } = manifest.unused;
     let locale = manifest.design.locale.of_report();
-    let lost = || match usd.map(|usd| money(Some(usd))) {
+    let replies = (replies > 0).then(|| match usd.map(|usd| money(Some(usd))) {
         Some(usd) => locale.pick(
             format!("{} gave no result and cost {usd}", count(replies, Noun::Reply)),
             format!("{replies} 条回复没有结果，花费 {usd}"),
@@ -184,8 +184,7 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
             format!("{} gave no result, at unknown cost", count(replies, Noun::Reply)),
             format!("{replies} 条回复没有结果，费用未知"),
         ),
-    };
-    let replies = (replies > 0).then(lost);
+    });
     let were = format!("{} {}", count(unanswered, Noun::Request), if unanswered == 1 { "was" } else { "were" });
     let unanswered = (unanswered > 0).then(|| {
         locale.pick(
@@ -204,12 +203,11 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
         && manifest.stages.values().all(|stage| stage.skipped == 0);
     let forecast = manifest.forecast.filter(|forecast| is_whole && forecast.requests > 0)?;
     let ForecastTotals { requests, input_tokens, output_tokens, usd, .. } = forecast;
-    let tokens = |tokens: Option<Tokens>| short(tokens.map(|tokens| tokens.0));
     let known = usd.or(manifest.usd).is_some();
     let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));
     let (sent, money) = (manifest.requests_sent, money.unwrap_or_default());
     let (input, output) = (short(Some(input_tokens)), short(Some(output_tokens)));
-    let (used_input, used_output) = (tokens(manifest.usage.input), tokens(manifest.usage.output));
+    let [used_input, used_output] = [manifest.usage.input, manifest.usage.output].map(short_tokens);
     Some(manifest.design.locale.of_report().pick(
         format!(
             "Forecast / actual: {requests} / {sent} requests, {input} / {used_input} tokens in, \

@@ -26,7 +26,7 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
     if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
 }
 
-/// Names what the gate cannot see and what regressed; whether anything did.
+/// Prints what the gate cannot see and what regressed. Returns whether anything regressed.
 fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     for (method, mdd) in underpowered_methods(comparison) {
         let seen = mdd.map_or_else(
@@ -60,7 +60,7 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     !worse.is_empty()
 }
 
-/// Names every chain that fails now and did not before; whether there is one.
+/// Prints every chain that fails now and did not before. Returns whether there is one.
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
     for chain in &new {

@@ -17,13 +17,12 @@ use base::units::Usd;
 
 pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     let label = label_of(&args.select)?;
-    let request = |screen: &Screen| args.request(common, screen, console);
-    let looks = looks(&request(&Screen::new(console))?, &label)?;
+    let looks = looks(&args.request(common, &Screen::new(console), console)?, &label)?;
     let most = looks.most();
     let mut before: Option<Manifest> = None;
     for size in looks.sizes.iter().copied() {
         let mut screen = Screen::new(console);
-        let mut look = request(&screen)?;
+        let mut look = args.request(common, &screen, console)?;
         let is_first = before.is_none();
         look.label = Some(label.clone());
         look.project.selection.fixtures = Some(looks.fixtures(size));

@@ -4,7 +4,6 @@ mod args;
 mod finish;
 mod gate;
 mod looks;
-mod next;
 mod offer;
 mod once;
 mod sample;
@@ -31,7 +30,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         let fixtures = if confirm.is_empty() { args.select.fixtures.clone() } else { confirm.clone() };
         let select = SelectArgs { fixtures, ..args.select.clone() };
         let forecast =
-            plan::of_project(common, &select, &args.part, &source, args.comparison.compare_to.is_some(), console)?;
+            plan::plan_project(common, &select, &args.part, &source, args.comparison.compare_to.is_some(), console)?;
         return Ok(plan::print(&forecast, false, console));
     }
     args.part.mention_engine(console);

@@ -48,9 +48,13 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
         }
         return run_each(&[&init, &import]);
     }
-    let probes = |verb| ["-C", &eval, "probes", verb];
-    let run = ["-C", &eval, "run"];
-    let commands: [&[&str]; 5] = [&init, &import, &probes("generate"), &probes("review"), &run];
+    let commands: [&[&str]; 5] = [
+        &init,
+        &import,
+        &["-C", &eval, "probes", "generate"],
+        &["-C", &eval, "probes", "review"],
+        &["-C", &eval, "run"],
+    ];
     let lines: Vec<String> = commands.map(command_line).into();
     Err(Failure::input(what).hinted(say!(
         "make a project of them:\n  {}",
@@ -104,14 +108,10 @@ fn unread(error: io::Error) -> Failure {
 
 /// The format of the first log in a folder.
 fn format_of_logs(folder: &Path) -> Option<&'static str> {
-    let ends_like_a_log = |path: &&PathBuf| path.extension().is_some_and(|end| end == "jsonl" || end == "json");
-    let files = list_folder(folder);
-    files
-        .iter()
-        .filter(ends_like_a_log)
-        .take(TRIED)
-        .find_map(|path| read_log(path, None).ok())
-        .map(|log| log.format.name())
+    let mut files = list_folder(folder);
+    files.retain(|path| path.extension().is_some_and(|end| end == "jsonl" || end == "json"));
+    let log = files.iter().take(TRIED).find_map(|path| read_log(path, None).ok())?;
+    Some(log.format.name())
 }
 
 fn list_folder(folder: &Path) -> Vec<PathBuf> {

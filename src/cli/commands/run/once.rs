@@ -1,18 +1,19 @@
-//! One run: evaluated, printed, judged by the gate.
+//! One run: evaluated, printed, judged by the gate; at its end the command that comes next.
 
 use super::args::RunArgs;
 use super::finish;
 use super::gate::gate;
-use super::next::next_command;
 use crate::cli::args::Common;
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::shell_word;
 use crate::cli::part::print_coverage;
 use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Outcome, evaluate};
 use crate::report::junit;
-use crate::results::{Publication, names};
+use crate::results::{Manifest, Publication, Summary, names};
 use base::files::write_whole;
 use base::locale::word;
 use base::say;
@@ -66,7 +67,7 @@ pub(super) fn conclude(
     Ok(exit.and(gate(args, &summary, console)))
 }
 
-/// Says so if the results are not those of the label.
+/// Warns if the results were not published under the label.
 fn print_publication(Outcome { publication, manifest, .. }: &Outcome, console: &Console) {
     if let Publication::Beside(folder) = publication {
         let text = say!(
@@ -77,4 +78,41 @@ fn print_publication(Outcome { publication, manifest, .. }: &Outcome, console: &
         );
         console.warn(word("not replaced:", "未替换："), text);
     }
+}
+
+/// The command to type next: one that continues the work, or one that shows it when all is done.
+fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manifest) -> String {
+    let typed = CommandLine::current();
+    let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
+    match (exit, summary.fixtures.first()) {
+        (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
+            selftest_command(typed, args)
+        }
+        (Exit::Error, _) => typed.with_label(&manifest.label).command("run"),
+        (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
+            typed.with_label(&manifest.label).command("run")
+        }
+        (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
+        // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
+        // paid for is asked anew.
+        (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
+            typed.with_label(&manifest.label).command("run")
+        }
+        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
+        (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
+            typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
+        }
+        _ => typed.of_project().command("plan"),
+    }
+}
+
+/// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
+fn selftest_command(typed: CommandLine, args: &RunArgs) -> String {
+    let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
+    let typed = typed.of_project();
+    let typed = match model {
+        Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
+        None => typed,
+    };
+    typed.command("judge selftest")
 }

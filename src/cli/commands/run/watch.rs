@@ -60,7 +60,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
             Err(failure) if last.is_none() => return Err(failure),
             Err(failure) => drop(failure.report(console)),
         }
-        // What the first run may replace is replaced; later ones replace each other.
+        // The first run has replaced what it may replace; later runs replace each other.
         args.select.refresh.clear();
         args.replace = true;
         console.note(&console.labelled(
@@ -93,8 +93,8 @@ fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, consol
         return Some(before);
     }
     let cache = open_snapshot(&pipeline.cache).ok();
-    let side = |set| Side { set, method: None };
-    match compare(side(&now), side(&before), ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
+    let [new, old] = [&now, &before].map(|set| Side { set, method: None });
+    match compare(new, old, ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
         Ok(comparison) if is_unchanged(&comparison) => {
             console.print(word(
                 "No answer and no grade changed since the last run.",
@@ -130,16 +130,17 @@ struct WatchedFiles {
 impl WatchedFiles {
     /// Watches the files of the pipeline, those known before included: an edit may bring one back.
     fn follow(&mut self, pipeline: &Pipeline) {
-        let path = |path: &str| pipeline.folder.join(path);
-        let data = pipeline.fixtures.iter().flat_map(|loaded| [path(&loaded.path), path(&loaded.bank_path)]);
+        let folder = &pipeline.folder;
+        let data =
+            pipeline.fixtures.iter().flat_map(|loaded| [folder.join(&loaded.path), folder.join(&loaded.bank_path)]);
         let programs = pipeline.methods.iter().flat_map(|method| match &method.strategy {
             Strategy::Command(command) => command.files.iter().map(|(file, _)| command.folder.join(file)).collect(),
             _ => Vec::new(),
         });
         let listed: Vec<PathBuf> = data.chain(programs).collect();
-        let folder = |file: &PathBuf| Some((file.parent()?.to_owned(), file.extension()?.to_owned()));
-        self.folders.extend(listed.iter().filter_map(folder));
-        let sources = pipeline.sources.iter().map(|source| path(&source.path));
+        let folders = listed.iter().filter_map(|file| Some((file.parent()?.to_owned(), file.extension()?.to_owned())));
+        self.folders.extend(folders);
+        let sources = pipeline.sources.iter().map(|source| folder.join(&source.path));
         for file in sources.chain([pipeline.file.clone()]).chain(listed) {
             let stamp = stamp(&file);
             self.seen.entry(file).or_insert(stamp);
@@ -147,11 +148,10 @@ impl WatchedFiles {
     }
 
     fn now(&self) -> BTreeMap<PathBuf, Stamp> {
-        let entries = |(folder, extension): &(PathBuf, OsString)| -> Vec<PathBuf> {
+        let listed = self.folders.iter().flat_map(|(folder, extension)| {
             let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-            paths.filter(|path| path.extension() == Some(extension)).collect()
-        };
-        let listed = self.folders.iter().flat_map(entries);
+            paths.filter(move |path| path.extension() == Some(extension))
+        });
         self.seen.keys().cloned().chain(listed).map(|path| (path.clone(), stamp(&path))).collect()
     }
 
@@ -170,9 +170,12 @@ impl WatchedFiles {
             }
             now = next;
         }
-        let is_edited = |(path, stamp): &(&PathBuf, &Stamp)| self.seen.get(*path) != Some(*stamp);
-        let name = |path: &Path| path.strip_prefix(folder).unwrap_or(path).display().to_string();
-        let edited = now.iter().filter(is_edited).map(|(path, _)| name(path)).collect();
+        let mut edited = Vec::new();
+        for (path, stamp) in &now {
+            if self.seen.get(path) != Some(stamp) {
+                edited.push(path.strip_prefix(folder).unwrap_or(path).display().to_string());
+            }
+        }
         self.seen = now;
         edited
     }

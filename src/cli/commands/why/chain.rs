@@ -8,8 +8,8 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, SourceText, StaleExplanation, StaleReason,
-    TaskOutcome, cell_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
+    Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, StaleExplanation, StaleReason, TaskOutcome,
+    cell_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -197,12 +197,12 @@ impl StepComparison<'_> {
 
     fn differs(&self, now: &CurrentAction<'_>, reason: &StaleReason, old: Option<&EntryMeta>) -> StepDifference {
         let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.current);
-        let lines = |origin: &SourceText<'_>| {
+        let edited = now.current.source_texts().filter_map(|origin| {
             let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;
             let text = self.snapshot.read_text(&before.digest)?;
             Some((origin.label(), hunks(&text, origin.text, AROUND)))
-        };
-        let mut files: Vec<FileDiff> = now.current.source_texts().filter_map(lines).collect();
+        });
+        let mut files: Vec<FileDiff> = edited.collect();
         if let Some(edited) = self.edited.filter(|_| touches_messages(reason)) {
             files.extend(edited.messages(now.point));
         }

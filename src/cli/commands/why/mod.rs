@@ -113,21 +113,7 @@ fn describe(state: &StepState) -> (&'static str, Option<&StepDifference>, TextSt
 
 fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
     let place = &subject.place;
-    let step = |step: &ChainStep<'_>| {
-        let (state, differs, ..) = describe(&step.state);
-        let explained = differs.map(|differs| &differs.explained);
-        let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
-        StepJson {
-            stage: step.stage,
-            point: step.point,
-            key: step.key.map(|key| key.to_string()),
-            state,
-            why: explained.map(|explained| explained.why).or(blocked),
-            changed: explained.map(|explained| explained.changed.clone()).unwrap_or_default(),
-            entry: step.entry.as_ref().map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
-            inputs: step.entry.as_ref().map(|(_, meta)| inputs_json(meta)).unwrap_or_default(),
-        }
-    };
+
     WhyJson {
         label: &subject.manifest.label,
         fixture: &place.fixture,
@@ -138,7 +124,23 @@ fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &
         overall: subject.overall,
         keys: &subject.keys,
         failure: subject.failure,
-        chain: steps.iter().map(step).collect(),
+        chain: steps.iter().map(|step| step_json(step, snapshot)).collect(),
+    }
+}
+
+fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot) -> StepJson {
+    let (state, differs, ..) = describe(&step.state);
+    let explained = differs.map(|differs| &differs.explained);
+    let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
+    StepJson {
+        stage: step.stage,
+        point: step.point,
+        key: step.key.map(|key| key.to_string()),
+        state,
+        why: explained.map(|explained| explained.why).or(blocked),
+        changed: explained.map(|explained| explained.changed.clone()).unwrap_or_default(),
+        entry: step.entry.as_ref().map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
+        inputs: step.entry.as_ref().map(|(_, meta)| inputs_json(meta)).unwrap_or_default(),
     }
 }
 

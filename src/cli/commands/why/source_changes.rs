@@ -16,17 +16,17 @@ pub(crate) const AROUND: usize = 1;
 /// Differing lines, under the name of what they are of.
 pub(crate) type FileDiff = (String, Vec<Hunk>);
 
-/// Holds the files of today against those that a result set was made from.
+/// Compares the files of today with those that a result set was made from.
 #[derive(Clone, Copy)]
 pub(crate) struct SourceChanges<'a> {
     pub(crate) snapshot: &'a CacheSnapshot,
     pub(crate) manifest: &'a Manifest,
-    /// The current project: the fixture, and nothing else, of the result.
+    /// The current project, with only the fixture of the result.
     pub(crate) pipeline: &'a Pipeline,
 }
 
 impl SourceChanges<'_> {
-    /// The messages before a point: read as models read them, for in the file a message is a line, however long.
+    /// The changed messages before a point, as models read them: in the file a message is one line, however long.
     pub(crate) fn messages(&self, point: u32) -> Option<FileDiff> {
         let loaded = self.fixture()?;
         let old = ParsedFixture::read(&self.earlier(&loaded.path)?).ok()?.fixture;
@@ -65,8 +65,8 @@ fn before(fixture: &Fixture, point: u32) -> String {
 
 /// The lines, from 1, that a range of bytes covers.
 fn lines_of(text: &str, bytes: &Range<usize>) -> RangeInclusive<usize> {
-    let line = |at: usize| line_and_column(text, at).0;
-    line(bytes.start)..=line(bytes.end)
+    let [(first, _), (last, _)] = [bytes.start, bytes.end].map(|at| line_and_column(text, at));
+    first..=last
 }
 
 /// Whether a line of these has changed.

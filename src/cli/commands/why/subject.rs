@@ -29,7 +29,7 @@ pub(crate) struct CellKeys {
 }
 
 impl CellKeys {
-    pub(crate) fn of(&self, stage: Stage) -> Option<ActionKey> {
+    pub(crate) fn get(&self, stage: Stage) -> Option<ActionKey> {
         match stage {
             Stage::Compress => self.compress,
             Stage::Answer => self.answer,
@@ -45,7 +45,7 @@ impl<'a> ExplainedCell<'a> {
         let at = step.map_or(0, |step| step as usize - 1);
         match self.steps.get(at) {
             Some(key) if stage == Stage::Answer => *key,
-            _ => self.keys.of(stage),
+            _ => self.keys.get(stage),
         }
     }
 

@@ -21,13 +21,11 @@
 mod history;
 mod pacer;
 mod phase;
-mod tally;
 
-use history::{Sent, SentRequests};
+use history::{Sent, SentRequests, Tally};
 use pacer::Pacer;
 pub(crate) use pacer::Seconds;
 use phase::*;
-use tally::Tally;
 
 /// The estimate of one limit.
 #[derive(Clone, Debug, Default)]
@@ -90,13 +88,13 @@ pub(crate) struct RateEstimator {
 
 impl RateEstimator {
     /// For requests: starts slowly, or at once where the user declared a rate. A single refusal proves nothing.
-    pub(crate) fn of_requests(is_declared: bool) -> RateEstimator {
+    pub(crate) fn for_requests(is_declared: bool) -> RateEstimator {
         let first_rate = if is_declared { f64::INFINITY } else { START_RATE };
         RateEstimator::new(first_rate, true)
     }
 
     /// For tokens: there is no limit until the provider names one.
-    pub(crate) fn of_tokens() -> RateEstimator {
+    pub(crate) fn for_tokens() -> RateEstimator {
         RateEstimator::new(f64::INFINITY, false)
     }
 
@@ -209,8 +207,9 @@ impl RateEstimator {
         self.next_id += 1;
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
         self.pacer.take(amount);
-        self.history.push(Sent { id, at: now, amount, is_refused: false });
-        self.tally.count(id, now);
+        let sent = Sent { id, at: now, amount, is_refused: false };
+        self.history.push(sent);
+        self.tally.count(sent);
         self.last_sent = Some(now);
         if let Some(suspicion) = &mut self.suspicion {
             (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
@@ -225,7 +224,8 @@ impl RateEstimator {
     /// again.
     pub(crate) fn announced(
         &mut self,
-        (limit, part): (f64, f64),
+        limit: f64,
+        part: f64,
         remaining: Option<f64>,
         reset: Option<Seconds>,
         now: Seconds,
@@ -395,7 +395,7 @@ impl RateEstimator {
                 self.set_level(before);
                 self.settle_down(now);
             }
-            Phase::Hold if self.is_excess(1.5) || self.share_of_last(now) > self.by_noise(NOTICED) => {
+            Phase::Hold if self.is_excess(1.5) || self.share_of_last(now) > self.noticed_share() => {
                 self.failed_level = self.level;
                 let share = f64::from(self.tally.refused) / f64::from(self.tally.sent.max(12));
                 let share = share.max(self.share_of_last(now));
@@ -417,7 +417,7 @@ impl RateEstimator {
             }
             Phase::Lowered { before, .. } => {
                 let share = self.share_of_last(now);
-                if self.tally.sent >= 8 && share > self.by_noise(NOTICED) {
+                if self.tally.sent >= 8 && share > self.noticed_share() {
                     self.test_lower(before, share, now);
                 }
             }
@@ -551,8 +551,9 @@ impl RateEstimator {
         if self.ceiling.is_some() { 0.0 } else { MOST_NOISE }
     }
 
-    fn by_noise<T>(&self, (without, with): (T, T)) -> T {
-        if self.noise == 0.0 { without } else { with }
+    /// Of the last requests, the share refused that lowers the level.
+    fn noticed_share(&self) -> f64 {
+        if self.noise == 0.0 { NOTICED } else { NOTICED_IN_NOISE }
     }
 
     /// Whether more was refused in this phase than the noise explains.
@@ -568,7 +569,7 @@ impl RateEstimator {
     /// Whether so many of the last requests were refused that it cannot be noise.
     fn is_clear(&self, now: Seconds) -> bool {
         let (refused, share) = self.tally.last_refused(now, self.round_trip.unwrap_or_default());
-        refused >= CLEARLY_REFUSED && share > self.by_noise(CLEAR)
+        refused >= CLEARLY_REFUSED && share > if self.noise == 0.0 { CLEAR } else { CLEAR_IN_NOISE }
     }
 
     /// Corrects known noise by what was refused in this phase.

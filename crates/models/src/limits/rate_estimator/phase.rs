@@ -65,13 +65,15 @@ pub(super) const CUT: f64 = 0.98;
 pub(super) const TESTED: f64 = 0.93;
 /// A larger share of refusals is no noise.
 pub(super) const MOST_NOISE: f64 = 0.08;
-/// Of the last requests, the share refused that lowers the level: without noise, and with it.
+/// Of so many last requests, the share refused that lowers the level: without noise, and with it.
 pub(super) const LAST: usize = 12;
-pub(super) const NOTICED: (f64, f64) = (0.2, 0.42);
+pub(super) const NOTICED: f64 = 0.2;
+pub(super) const NOTICED_IN_NOISE: f64 = 0.42;
 /// So many requests at most are remembered until their fate is known.
 pub(super) const MOST_UNANSWERED: usize = 1000;
 /// The share, and number, that leaves no doubt: without noise, and with it.
-pub(super) const CLEAR: (f64, f64) = (0.3, 0.4);
+pub(super) const CLEAR: f64 = 0.3;
+pub(super) const CLEAR_IN_NOISE: f64 = 0.4;
 pub(super) const CLEARLY_REFUSED: usize = 4;
 /// Refused probes in a row after which nothing is left of the limit, and the wait that shows that its window is longer
 /// than [`WINDOW`].
@@ -128,7 +130,7 @@ impl FirstRefusal {
         }
         self.refused += 1;
         self.refused_probes += u32::from(id >= self.first_probe && id < self.first_probe + 3);
-        let most = CONFIRMING.max((NOTICED.0 * f64::from(self.sent)) as u32);
+        let most = CONFIRMING.max((NOTICED * f64::from(self.sent)) as u32);
         let is_slow = self.is_slow && id == self.first_probe;
         is_slow || self.refused > most || self.refused_probes >= CONFIRMING
     }

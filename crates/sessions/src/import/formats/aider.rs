@@ -99,10 +99,10 @@ impl AiderChat {
                 self.prompted = true;
                 self.draft.say(Role::User, text);
             }
-            Some(AiderSpeaker::Model) => self.draft.assistant(text, Vec::new()),
+            Some(AiderSpeaker::Model) => self.draft.add_reply(text, Vec::new()),
             // What Aider prints before the first prompt is its greeting.
             Some(AiderSpeaker::Aider) if !self.prompted => {
-                self.draft.bookkeeping("start of the chat");
+                self.draft.count_bookkeeping("start of the chat");
             }
             Some(AiderSpeaker::Aider) => self.draft.say(Role::User, format!("[output of aider]\n{text}")),
             None => {}

@@ -56,16 +56,16 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(item) = records.next_item() {
         if item.get("messages").is_some() {
             let name = if lines { format!("{}-{}", records.stem(), drafts.len() + 1) } else { records.stem() };
-            drafts.push(conversation(&item, name));
+            drafts.push(read_conversation(&item, name));
         } else {
-            message(&item, &mut loose);
+            read_message(&item, &mut loose);
         }
     }
     drafts.push(loose);
     drafts
 }
 
-fn conversation(body: &Value, name: String) -> ConversationDraft {
+fn read_conversation(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(str_of(body, "model"));
     draft.set_tools(body.get("tools"));
@@ -74,31 +74,31 @@ fn conversation(body: &Value, name: String) -> ConversationDraft {
         draft.say(Role::System, system);
     }
     for item in list_of(body, "messages") {
-        message(item, &mut draft);
+        read_message(item, &mut draft);
     }
     if let Some(reply) = body.get("response").filter(|reply| reply.get("content").is_some()) {
-        message(reply, &mut draft);
+        read_message(reply, &mut draft);
     }
     draft
 }
 
-fn message(item: &Value, draft: &mut ConversationDraft) {
+fn read_message(item: &Value, draft: &mut ConversationDraft) {
     let blocks = blocks_of(item.get("content").unwrap_or(&Value::Null), draft);
     if let Some(summary) = &blocks.summary {
-        draft.compaction(Some(summary));
+        draft.note_compaction(Some(summary));
     }
     match str_of(item, "role") {
-        "assistant" => draft.assistant(blocks.text, blocks.calls),
+        "assistant" => draft.add_reply(blocks.text, blocks.calls),
         "user" => {
             let answers = !blocks.results.is_empty();
             for (id, text) in blocks.results {
-                draft.result(&id, text);
+                draft.add_result(&id, text);
             }
             if !answers || !blocks.text.is_empty() {
                 draft.say(Role::User, blocks.text);
             }
         }
         "system" => draft.say(Role::System, blocks.text),
-        other => draft.unknown(format!("role `{other}`")),
+        other => draft.count_unknown(format!("role `{other}`")),
     }
 }

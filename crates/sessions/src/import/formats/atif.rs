@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of, time_of};
+use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of, time_of, tokens_at};
 use super::super::draft::{ConversationDraft, one_each};
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    one_each(records, trajectory)
+    one_each(records, read_trajectory)
 }
 
-fn trajectory(document: &Value, name: String) -> ConversationDraft {
+fn read_trajectory(document: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(first_at(document, &["/agent/model_name"]));
     for step in list_of(document, "steps") {
@@ -31,12 +31,12 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
         "agent" => {
             draft.set_model(str_of(step, "model_name"));
             if let Some(metrics) = step.get("metrics") {
-                draft.step(usage_of(metrics), time_of(step));
+                draft.count_request(usage_of(metrics), time_of(step));
             }
             let calls = list_of(step, "tool_calls").iter().map(|call| read_call(call, draft)).collect();
-            draft.assistant(text, calls);
+            draft.add_reply(text, calls);
         }
-        other => draft.unknown(format!("step of `{other}`")),
+        other => draft.count_unknown(format!("step of `{other}`")),
     }
     for result in results {
         read_result(result, draft);
@@ -45,12 +45,11 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
 
 /// `prompt_tokens` include those that were read from the cache; what was written to it is an extra of some providers.
 fn usage_of(metrics: &Value) -> Usage {
-    let number = |pointer: &str| metrics.pointer(pointer).and_then(Value::as_u64).map(Tokens);
     Usage {
-        input: number("/prompt_tokens"),
-        cached_input: number("/cached_tokens"),
-        cache_write: number("/extra/cache_creation_input_tokens"),
-        output: number("/completion_tokens"),
+        input: tokens_at(metrics, "/prompt_tokens"),
+        cached_input: tokens_at(metrics, "/cached_tokens"),
+        cache_write: tokens_at(metrics, "/extra/cache_creation_input_tokens"),
+        output: tokens_at(metrics, "/completion_tokens"),
         ..Usage::default()
     }
 }
@@ -65,8 +64,8 @@ fn read_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
 fn read_result(result: &Value, draft: &mut ConversationDraft) {
     let text = text_of(result.get("content").unwrap_or(&Value::Null), draft);
     match str_of(result, "source_call_id") {
-        "" if draft.waiting() > 0 => draft.next_result(text),
-        "" => draft.bookkeeping("observation without a call"),
-        id => draft.result(id, text),
+        "" if draft.waiting() > 0 => draft.add_next_result(text),
+        "" => draft.count_bookkeeping("observation without a call"),
+        id => draft.add_result(id, text),
     }
 }

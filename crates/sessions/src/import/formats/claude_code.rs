@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{is_true, list_at, list_of, named, str_at, str_of, text_of, time_of};
+use super::super::content::{is_true, list_at, list_of, named, number_at, str_at, str_of, text_of, time_of, tokens_at};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::anthropic::blocks_of;
 use super::claude_tree::{ClaudeTree, Link};
 use crate::transcript::Role;
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut session = ClaudeSession {
@@ -92,19 +92,19 @@ impl ClaudeSession {
 fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     let kind = str_of(record, "type");
     match kind {
-        "user" => return user(record, draft),
-        "assistant" => assistant(record, draft),
+        "user" => return read_user(record, draft),
+        "assistant" => read_assistant(record, draft),
         "system" if str_of(record, "subtype") == "compact_boundary" => {
-            draft.compaction(None);
-            describe(record, "/compactMetadata", draft);
+            draft.note_compaction(None);
+            describe(record, "compactMetadata", draft);
         }
         "system" if str_of(record, "subtype") == "microcompact_boundary" => {
-            draft.clearing();
-            describe(record, "/microcompactMetadata", draft);
-            draft.bookkeeping("system microcompact_boundary");
+            draft.note_clearing();
+            describe(record, "microcompactMetadata", draft);
+            draft.count_bookkeeping("system microcompact_boundary");
         }
-        "system" => draft.bookkeeping(format!("system {}", str_of(record, "subtype"))),
-        "attachment" => attachment(record, draft),
+        "system" => draft.count_bookkeeping(format!("system {}", str_of(record, "subtype"))),
+        "attachment" => read_attachment(record, draft),
         "progress"
         | "summary"
         | "ai-title"
@@ -118,35 +118,35 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         | "permission-mode"
         | "bridge-session"
         | "pr-link"
-        | "atis-latch" => draft.bookkeeping(kind),
-        _ => draft.unknown(if kind.is_empty() { "without type" } else { kind }),
+        | "atis-latch" => draft.count_bookkeeping(kind),
+        _ => draft.count_unknown(if kind.is_empty() { "without type" } else { kind }),
     }
     false
 }
 
 /// What the record of a compaction says of it.
-fn describe(record: &Value, metadata: &str, draft: &mut ConversationDraft) {
-    let number = |key: &str| record.pointer(&format!("{metadata}/{key}")).and_then(Value::as_u64);
-    let (before, after, saved) = (number("preTokens"), number("postTokens"), number("tokensSaved"));
+fn describe(record: &Value, key: &str, draft: &mut ConversationDraft) {
+    let metadata = record.get(key).unwrap_or(&Value::Null);
+    let (before, saved) = (number_at(metadata, "/preTokens"), number_at(metadata, "/tokensSaved"));
     if let Some(last) = draft.last_compaction() {
         last.time = named(str_of(record, "timestamp"));
         last.tokens_before = before;
-        last.tokens_after = after.or_else(|| before?.checked_sub(saved?));
+        last.tokens_after = number_at(metadata, "/postTokens").or_else(|| before?.checked_sub(saved?));
     }
 }
 
 /// The tokens of the request that a message answers. `input_tokens` are those that were neither read from the cache nor
 /// written to it.
 fn usage_of(usage: &Value) -> Usage {
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64).map(Tokens);
-    let (read, written) = (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
-    let kept_long = usage.pointer("/cache_creation/ephemeral_1h_input_tokens").and_then(Value::as_u64);
+    let read = tokens_at(usage, "/cache_read_input_tokens");
+    let written = tokens_at(usage, "/cache_creation_input_tokens");
+    let plain = tokens_at(usage, "/input_tokens");
     Usage {
-        input: number("input_tokens").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        input: plain.map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
         cached_input: read,
         cache_write: written,
-        cache_write_hour: kept_long.map(Tokens),
-        output: number("output_tokens"),
+        cache_write_hour: tokens_at(usage, "/cache_creation/ephemeral_1h_input_tokens"),
+        output: tokens_at(usage, "/output_tokens"),
         reasoning: None,
     }
 }
@@ -157,16 +157,16 @@ fn count(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut Conversat
     let requests = list_of(usage, "iterations").iter().filter(|request| str_of(request, "type") == "message");
     let requests: Vec<&Value> = requests.collect();
     match requests.as_slice() {
-        [] | [_] => draft.step_of(id, usage_of(usage), time),
+        [] | [_] => draft.count_request_of(id, usage_of(usage), time),
         several => {
             for (number, request) in several.iter().enumerate() {
-                draft.step_of(&format!("{id} {number}"), usage_of(request), time);
+                draft.count_request_of(&format!("{id} {number}"), usage_of(request), time);
             }
         }
     }
 }
 
-fn assistant(record: &Value, draft: &mut ConversationDraft) {
+fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     let message = record.get("message").unwrap_or(&Value::Null);
     let model = str_of(message, "model");
     if model == "<synthetic>" {
@@ -179,29 +179,29 @@ fn assistant(record: &Value, draft: &mut ConversationDraft) {
         count(usage, id, time_of(record), draft);
     }
     match id {
-        Some(id) => draft.piece(id, &blocks.text, blocks.calls),
-        None => draft.assistant(blocks.text, blocks.calls),
+        Some(id) => draft.add_piece(id, &blocks.text, blocks.calls),
+        None => draft.add_reply(blocks.text, blocks.calls),
     }
 }
 
-fn user(record: &Value, draft: &mut ConversationDraft) -> bool {
+fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     let content = record.pointer("/message/content").unwrap_or(&Value::Null);
-    let flag = |key: &str| is_true(record, key);
-    if flag("isCompactSummary") && draft.len() > 0 {
+    let is_summary = is_true(record, "isCompactSummary");
+    if is_summary && draft.len() > 0 {
         let text = text_of(content, draft);
-        draft.summary(&text);
+        draft.add_summary(&text);
         return false;
     }
-    draft.begins_midway |= flag("isCompactSummary");
+    draft.begins_midway |= is_summary;
     let blocks = blocks_of(content, draft);
     let answers = !blocks.results.is_empty();
     for (id, text) in blocks.results {
-        draft.result(&id, text);
+        draft.add_result(&id, text);
     }
     if answers && blocks.text.is_empty() {
         return false;
     }
-    let prompt = !answers && !flag("isMeta") && !blocks.text.starts_with("[Request interrupted");
+    let prompt = !answers && !is_true(record, "isMeta") && !blocks.text.starts_with("[Request interrupted");
     if let Some(kind) = injected(&blocks.text) {
         draft.count(DropReason::Injected(kind.to_owned()));
         return false;
@@ -212,22 +212,26 @@ fn user(record: &Value, draft: &mut ConversationDraft) -> bool {
 
 /// What a text is that the tool put in, and not the person.
 fn injected(text: &str) -> Option<&'static str> {
-    let begins = |starts: [&str; 2]| starts.iter().any(|start| text.trim_start().starts_with(start));
-    if begins(["Caveat:", "<local-command-caveat>"]) {
-        return Some("caveat about local commands");
-    }
-    begins(["<local-command-stdout>", "<local-command-stderr>"]).then_some("output of a local command")
+    const STARTS: [(&str, &str); 4] = [
+        ("Caveat:", "caveat about local commands"),
+        ("<local-command-caveat>", "caveat about local commands"),
+        ("<local-command-stdout>", "output of a local command"),
+        ("<local-command-stderr>", "output of a local command"),
+    ];
+    let found = STARTS.iter().find(|(start, _)| text.trim_start().starts_with(start));
+    found.map(|(_, what)| *what)
 }
 
 /// The command that the person typed, out of the tags that the tool wraps it in.
 fn command(text: &str) -> Option<String> {
     let start = text.trim_start();
-    let tag = |name: &str| {
-        let rest = start.split_once(&format!("<{name}>"))?.1;
-        Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
-    };
-    let name = tag("command-name").filter(|_| start.starts_with("<command-"))?;
-    Some(format!("{name} {}", tag("command-args").unwrap_or_default()).trim_end().to_owned())
+    let name = inside_tag(start, "command-name").filter(|_| start.starts_with("<command-"))?;
+    Some(format!("{name} {}", inside_tag(start, "command-args").unwrap_or_default()).trim_end().to_owned())
+}
+
+fn inside_tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0.trim())
 }
 
 /// Attachments whose text the model is shown; after a compaction some of them bring files and instructions back.
@@ -246,7 +250,7 @@ fn strings_of(value: &Value) -> Vec<&str> {
 }
 
 /// A prompt that was typed while the model worked occurs nowhere else; other attachments are injected context.
-fn attachment(record: &Value, draft: &mut ConversationDraft) {
+fn read_attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");
     if kind != "queued_command" {

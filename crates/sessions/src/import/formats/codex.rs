@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, first_at, list_of, named, str_at, str_of, text_of, time_of};
+use super::super::content::{
+    arguments, content_of, first_at, list_of, named, number_at, str_at, str_of, text_of, time_of, tokens_at,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -17,13 +19,13 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(record) = records.next_item() {
         if fork.ends_before(&record) {
             items.flush(&mut draft);
-            draft.copied_so_far();
+            draft.mark_copied();
         }
-        line(&record, &mut items, &mut draft);
+        read_line(&record, &mut items, &mut draft);
     }
     items.flush(&mut draft);
     if fork.copied_at.is_some() {
-        draft.copied_so_far();
+        draft.mark_copied();
     }
     vec![draft]
 }
@@ -57,23 +59,23 @@ impl Fork {
     }
 }
 
-fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
+fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
     let Some(payload) = record.get("payload").filter(|payload| payload.is_object()) else {
         // Before the envelope: items at top level, the header without a type.
         return match str_of(record, "type") {
-            "" => draft.bookkeeping("header"),
+            "" => draft.count_bookkeeping("header"),
             _ => items.item(record, draft),
         };
     };
     match str_of(record, "type") {
         "response_item" => items.item(payload, draft),
         "turn_context" => {
-            draft.bookkeeping("turn_context");
+            draft.count_bookkeeping("turn_context");
             draft.set_model(str_of(payload, "model"));
         }
         "compacted" => {
             items.flush(draft);
-            draft.compaction(Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()));
+            draft.note_compaction(Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()));
             let replacement = list_of(payload, "replacement_history").iter();
             let texts: Vec<String> = replacement.map(|item| content_of(item, draft)).collect();
             if let Some(last) = draft.last_compaction() {
@@ -86,20 +88,20 @@ fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
             if let Some(info) = payload.get("info") {
                 items.count(info, time_of(record), draft);
             }
-            event(str_of(payload, "type"), draft);
+            read_event(str_of(payload, "type"), draft);
         }
         kind
         @ ("session_meta" | "world_state" | "inter_agent_communication" | "inter_agent_communication_metadata") => {
-            draft.bookkeeping(kind);
+            draft.count_bookkeeping(kind);
         }
-        kind => draft.unknown(kind),
+        kind => draft.count_unknown(kind),
     }
 }
 
-fn event(kind: &str, draft: &mut ConversationDraft) {
+fn read_event(kind: &str, draft: &mut ConversationDraft) {
     match kind {
         "user_message" | "agent_message" | "agent_reasoning" => draft.count(DropReason::DisplayCopy),
-        _ => draft.bookkeeping(format!("event {kind}")),
+        _ => draft.count_bookkeeping(format!("event {kind}")),
     }
 }
 
@@ -118,19 +120,18 @@ pub(super) struct CodexItems {
 impl CodexItems {
     /// The tokens of the newest request. They are reported again when limits change; then their total is the same.
     fn count(&mut self, info: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
-        let number = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64);
-        let Some(input) = number("/last_token_usage/input_tokens") else { return };
+        let Some(input) = number_at(info, "/last_token_usage/input_tokens") else { return };
         self.context_tokens = Some(input).filter(|tokens| *tokens > 0);
-        let total = number("/total_token_usage/total_tokens");
+        let total = number_at(info, "/total_token_usage/total_tokens");
         if total.is_none() || total != self.session_tokens {
             let usage = Usage {
                 input: Some(Tokens(input)),
-                cached_input: number("/last_token_usage/cached_input_tokens").map(Tokens),
-                output: number("/last_token_usage/output_tokens").map(Tokens),
-                reasoning: number("/last_token_usage/reasoning_output_tokens").map(Tokens),
+                cached_input: tokens_at(info, "/last_token_usage/cached_input_tokens"),
+                output: tokens_at(info, "/last_token_usage/output_tokens"),
+                reasoning: tokens_at(info, "/last_token_usage/reasoning_output_tokens"),
                 ..Usage::default()
             };
-            draft.step(usage, time);
+            draft.count_request(usage, time);
         }
         self.session_tokens = total;
     }
@@ -139,7 +140,7 @@ impl CodexItems {
     pub(super) fn item(&mut self, item: &Value, draft: &mut ConversationDraft) {
         match str_of(item, "type") {
             "message" | "" => self.message(item, draft),
-            "reasoning" => reasoning(item, draft),
+            "reasoning" => read_reasoning(item, draft),
             "function_call" => self.call(item, arguments(item.get("arguments"))),
             "custom_tool_call" => {
                 let input = serde_json::json!({"input": str_of(item, "input")}).to_string();
@@ -152,7 +153,7 @@ impl CodexItems {
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                 self.flush(draft);
                 let output = output_text(item.get("output").unwrap_or(&Value::Null), draft);
-                draft.result(str_of(item, "call_id"), output);
+                draft.add_result(str_of(item, "call_id"), output);
             }
             "agent_message" => {
                 self.flush(draft);
@@ -161,10 +162,10 @@ impl CodexItems {
             }
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.flush(draft);
-                draft.compaction(None);
+                draft.note_compaction(None);
             }
-            kind @ ("web_search_call" | "ghost_snapshot") => draft.bookkeeping(kind),
-            kind => draft.unknown(format!("item {kind}")),
+            kind @ ("web_search_call" | "ghost_snapshot") => draft.count_bookkeeping(kind),
+            kind => draft.count_unknown(format!("item {kind}")),
         }
     }
 
@@ -187,7 +188,7 @@ impl CodexItems {
                 self.flush(draft);
                 draft.say(Role::System, text);
             }
-            other => draft.unknown(format!("role `{other}`")),
+            other => draft.count_unknown(format!("role `{other}`")),
         }
     }
 
@@ -199,7 +200,7 @@ impl CodexItems {
     /// Ends the message of the assistant.
     pub(super) fn flush(&mut self, draft: &mut ConversationDraft) {
         if !self.text.is_empty() || !self.calls.is_empty() {
-            draft.assistant(std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
+            draft.add_reply(std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
         }
     }
 }
@@ -212,7 +213,7 @@ fn with_name(item: &Value, name: &str) -> Value {
     item
 }
 
-fn reasoning(item: &Value, draft: &mut ConversationDraft) {
+fn read_reasoning(item: &Value, draft: &mut ConversationDraft) {
     let mut parts = list_of(item, "summary").iter().chain(list_of(item, "content"));
     if parts.all(|part| str_of(part, "text").is_empty()) {
         draft.count(DropReason::SealedReasoning);

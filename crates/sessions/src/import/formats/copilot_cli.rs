@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, named, str_at, str_of, text_of};
+use super::super::content::{arguments, first_at, list_of, named, number_at, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -19,7 +19,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         if str_of(&record, "type") == "tool.execution_start" {
             started(record.get("data").unwrap_or(&Value::Null), &mut asked, &mut draft);
         } else {
-            event(&record, &mut draft);
+            read_event(&record, &mut draft);
         }
     }
     vec![draft]
@@ -29,18 +29,18 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 fn started(data: &Value, asked: &mut HashSet<String>, draft: &mut ConversationDraft) {
     let id = str_of(data, "toolCallId");
     if !asked.insert(id.to_owned()) {
-        return draft.bookkeeping("tool.execution_start");
+        return draft.count_bookkeeping("tool.execution_start");
     }
-    draft.assistant("", vec![ToolCall::new(id, str_of(data, "toolName"), arguments(data.get("arguments")))]);
+    draft.add_reply("", vec![ToolCall::new(id, str_of(data, "toolName"), arguments(data.get("arguments")))]);
 }
 
-fn event(record: &Value, draft: &mut ConversationDraft) {
+fn read_event(record: &Value, draft: &mut ConversationDraft) {
     let kind = str_of(record, "type");
     let data = record.get("data").unwrap_or(&Value::Null);
     match kind {
         "system.message" => draft.say(Role::System, str_of(data, "content")),
         "user.message" => draft.say(Role::User, first_at(data, &["/content", "/transformedContent"])),
-        "assistant.message" => assistant(data, draft),
+        "assistant.message" => read_assistant(data, draft),
         "tool.execution_complete" => {
             let result = data.get("result").or_else(|| data.get("error")).unwrap_or(&Value::Null);
             let text = match str_of(result, "content") {
@@ -49,43 +49,41 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
             };
             let has_failed = data.get("success").and_then(Value::as_bool) == Some(false);
             let is_marked = !has_failed || text.starts_with("Error");
-            draft.result(str_of(data, "toolCallId"), if is_marked { text } else { format!("Error: {text}") });
+            draft.add_result(str_of(data, "toolCallId"), if is_marked { text } else { format!("Error: {text}") });
         }
         "session.model_change" => {
             draft.set_model(str_of(data, "newModel"));
-            draft.bookkeeping(kind);
+            draft.count_bookkeeping(kind);
         }
         "session.compaction_complete" => {
             let done = data.get("success").and_then(Value::as_bool) != Some(false);
             let summary = Some(str_at(data, "/summaryContent")).filter(|summary| !summary.is_empty());
             if !done {
-                return draft.bookkeeping(kind);
+                return draft.count_bookkeeping(kind);
             }
-            draft.compaction(summary);
+            draft.note_compaction(summary);
             if let Some(last) = draft.last_compaction() {
-                let tokens = |key: &str| data.get(key).and_then(Value::as_u64);
                 last.time = named(str_of(record, "timestamp"));
-                last.tokens_before = tokens("preCompactionTokens");
-                last.tokens_after = tokens("postCompactionTokens");
+                last.tokens_before = number_at(data, "/preCompactionTokens");
+                last.tokens_after = number_at(data, "/postCompactionTokens");
             }
         }
         _ if ["session.", "hook.", "permission.", "assistant.turn", "tool.", "system."]
             .iter()
             .any(|start| kind.starts_with(start)) =>
         {
-            draft.bookkeeping(kind);
+            draft.count_bookkeeping(kind);
         }
-        _ => draft.unknown(kind),
+        _ => draft.count_unknown(kind),
     }
 }
 
-fn assistant(data: &Value, draft: &mut ConversationDraft) {
+fn read_assistant(data: &Value, draft: &mut ConversationDraft) {
     if !str_of(data, "reasoningOpaque").is_empty() || !str_of(data, "encryptedContent").is_empty() {
         draft.count(DropReason::SealedReasoning);
     }
-    let call = |call: &Value| {
-        ToolCall::new(str_of(call, "toolCallId"), str_of(call, "name"), arguments(call.get("arguments")))
-    };
-    let calls = list_of(data, "toolRequests").iter().map(call).collect();
-    draft.assistant(str_of(data, "content"), calls);
+    let calls = list_of(data, "toolRequests")
+        .iter()
+        .map(|call| ToolCall::new(str_of(call, "toolCallId"), str_of(call, "name"), arguments(call.get("arguments"))));
+    draft.add_reply(str_of(data, "content"), calls.collect());
 }

@@ -4,12 +4,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, is_true, list_of, named, say_content, str_of, text_of, time_of};
+use super::super::content::{
+    arguments, content_of, is_true, list_of, named, say_content, str_of, text_of, time_of, tokens_at,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
@@ -49,7 +51,7 @@ impl GeminiSession {
             return self.extend(messages, draft);
         }
         if item.get("type").is_none() {
-            return draft.bookkeeping("header");
+            return draft.count_bookkeeping("header");
         }
         self.put(item, draft);
     }
@@ -75,7 +77,7 @@ impl GeminiSession {
 
     /// A shorter list with a snapshot is a compaction: the history continues, the snapshot is its summary.
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
-        let Value::Array(messages) = messages else { return draft.unknown("`$set` without a list of messages") };
+        let Value::Array(messages) = messages else { return draft.count_unknown("`$set` without a list of messages") };
         let snapshot = messages.iter().find_map(|message| {
             let text = content_of(message, &mut ConversationDraft::new(""));
             text.contains("<state_snapshot>").then_some(text)
@@ -112,27 +114,27 @@ impl GeminiSession {
         let mut compactions = self.compactions.into_iter().peekable();
         for (index, message) in self.messages.iter().enumerate() {
             while let Some((_, summary)) = compactions.next_if(|(before, _)| *before == index) {
-                draft.compaction(summary.as_deref());
+                draft.note_compaction(summary.as_deref());
             }
             write_message(message, draft);
         }
-        compactions.for_each(|(_, summary)| draft.compaction(summary.as_deref()));
+        compactions.for_each(|(_, summary)| draft.note_compaction(summary.as_deref()));
     }
 }
 
 fn write_message(message: &Value, draft: &mut ConversationDraft) {
     match str_of(message, "type") {
         "user" => say_content(Role::User, message, draft),
-        "gemini" => reply(message, draft),
-        kind @ ("info" | "error" | "warning") => draft.bookkeeping(format!("screen {kind}")),
-        kind => draft.unknown(format!("message {kind}")),
+        "gemini" => read_reply(message, draft),
+        kind @ ("info" | "error" | "warning") => draft.count_bookkeeping(format!("screen {kind}")),
+        kind => draft.count_unknown(format!("message {kind}")),
     }
 }
 
-fn reply(message: &Value, draft: &mut ConversationDraft) {
+fn read_reply(message: &Value, draft: &mut ConversationDraft) {
     draft.set_model(str_of(message, "model"));
     if let Some(tokens) = message.get("tokens") {
-        draft.step(usage_of(tokens), time_of(message));
+        draft.count_request(usage_of(tokens), time_of(message));
     }
     let text = content_of(message, draft);
     let mut calls = Vec::new();
@@ -142,20 +144,19 @@ fn reply(message: &Value, draft: &mut ConversationDraft) {
         results.extend(result_of(call, draft).map(|result| (id.clone(), result)));
         calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
     }
-    draft.assistant(text, calls);
+    draft.add_reply(text, calls);
     for (id, result) in results {
-        draft.result(&id, result);
+        draft.add_result(&id, result);
     }
 }
 
 /// `input` includes what was read from the cache; `output` does not include what the model thought.
 fn usage_of(tokens: &Value) -> Usage {
-    let number = |key: &str| tokens.get(key).and_then(Value::as_u64).map(Tokens);
-    let thoughts = number("thoughts");
+    let thoughts = tokens_at(tokens, "/thoughts");
     Usage {
-        input: number("input"),
-        cached_input: number("cached"),
-        output: number("output").map(|output| output + thoughts.unwrap_or_default()),
+        input: tokens_at(tokens, "/input"),
+        cached_input: tokens_at(tokens, "/cached"),
+        output: tokens_at(tokens, "/output").map(|output| output + thoughts.unwrap_or_default()),
         reasoning: thoughts,
         ..Usage::default()
     }
@@ -194,16 +195,16 @@ impl Checkpoint {
                 let queued = self.open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
                 let id = named(str_of(response, "id")).or(queued);
                 let text = response_text(part, draft);
-                draft.result(&id.unwrap_or_default(), text);
+                draft.add_result(&id.unwrap_or_default(), text);
             } else if !is_true(part, "thought") {
                 texts.push(text_of(part, draft));
             }
         }
         let text = texts.join("\n");
         if str_of(content, "role") == "model" {
-            draft.assistant(text, calls);
+            draft.add_reply(text, calls);
         } else if text.contains("<state_snapshot>") && draft.len() > 0 {
-            draft.compaction(Some(&text));
+            draft.note_compaction(Some(&text));
         } else if !text.is_empty() {
             draft.say(Role::User, text);
         }

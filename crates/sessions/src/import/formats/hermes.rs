@@ -19,10 +19,10 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(item) = records.next_item() {
         let number = drafts.len() + 1;
         if item.get("conversations").is_some() {
-            drafts.push(sharegpt::conversation(&item, format!("{}-{number}", records.stem())));
+            drafts.push(sharegpt::read_conversation(&item, format!("{}-{number}", records.stem())));
         } else if item.get("messages").is_some() {
             let name = if number > 1 { format!("{}-{number}", records.stem()) } else { records.stem() };
-            drafts.push(session(&item, name));
+            drafts.push(read_session(&item, name));
         } else {
             loose.message(&item);
         }
@@ -31,7 +31,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     drafts
 }
 
-fn session(log: &Value, name: String) -> ConversationDraft {
+fn read_session(log: &Value, name: String) -> ConversationDraft {
     let mut gateway = Gateway::new(name);
     gateway.draft.set_model(str_of(log, "model"));
     gateway.draft.set_tools(log.get("tools"));
@@ -59,7 +59,7 @@ impl Gateway {
     /// A compaction. Without the rows that it replaced the log shows no more than the context after it.
     fn compaction(&mut self, message: &Value, summary: Option<&str>) {
         self.draft.begins_midway |= self.compacted.is_empty();
-        self.draft.compaction(summary);
+        self.draft.note_compaction(summary);
         if let Some(last) = self.draft.last_compaction() {
             last.time = time_of(message);
         }
@@ -69,7 +69,7 @@ impl Gateway {
         if str_of(message, "role") == "session_meta" {
             self.draft.set_model(str_of(message, "model"));
             self.draft.set_tools(message.get("tools"));
-            return self.draft.bookkeeping("session_meta");
+            return self.draft.count_bookkeeping("session_meta");
         }
         let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
         let old = is_set(message, "compacted");
@@ -94,13 +94,13 @@ impl Gateway {
         if let Some((summary, rest)) = summary_in(message, content) {
             self.compaction(message, Some(&summary));
             if !rest.is_empty() {
-                openai::message(&with_content(message, rest.into()), &mut self.draft);
+                openai::read_message(&with_content(message, rest.into()), &mut self.draft);
             }
             return;
         }
         match content.strip_prefix("\u{0}json:").and_then(|json| serde_json::from_str(json).ok()) {
-            Some(structured) => openai::message(&with_content(message, structured), &mut self.draft),
-            None => openai::message(message, &mut self.draft),
+            Some(structured) => openai::read_message(&with_content(message, structured), &mut self.draft),
+            None => openai::read_message(message, &mut self.draft),
         }
     }
 }

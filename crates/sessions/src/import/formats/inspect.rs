@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{content_of, list_of, openai_calls, str_at, str_of};
+use super::super::content::{content_of, list_of, number_at, openai_calls, plain_text, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
@@ -25,27 +25,25 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 }
 
 fn sample_name(sample: &Value) -> String {
-    let id = sample.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned));
-    let epoch = sample.get("epoch").and_then(Value::as_u64).unwrap_or(1);
-    let id = plain_name(&id.unwrap_or_default());
+    let id = plain_name(&sample.get("id").map(plain_text).unwrap_or_default());
+    let epoch = number_at(sample, "/epoch").unwrap_or(1);
     if epoch > 1 { format!("{id}-epoch-{epoch}") } else { id }
 }
 
 /// One sample; its own name is part of the draft's if the log holds others.
-pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings: bool) -> ConversationDraft {
+pub(crate) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings: bool) -> ConversationDraft {
     let mut draft =
         ConversationDraft::new(if has_siblings { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
     draft.set_model(model);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
-    let mut compactions: Vec<&Value> = events(sample).filter(|event| str_of(event, "event") == "compaction").collect();
     for message in list_of(sample, "messages") {
         let mut message = message.clone();
         attach(&mut message, attachments);
         read_message(&message, &mut draft);
     }
     // The messages are the final state; where in them the history was cut, the log does not say.
-    if compactions.pop().is_some() {
-        draft.compaction(None);
+    if events(sample).any(|event| str_of(event, "event") == "compaction") {
+        draft.note_compaction(None);
     }
     draft
 }
@@ -61,14 +59,14 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         "assistant" => {
             let text = content_of(message, draft);
             let calls = openai_calls(message, draft);
-            draft.assistant(text, calls);
+            draft.add_reply(text, calls);
         }
         "tool" if !error.is_empty() => {
             let text = content_of(message, draft);
             let separator = if text.is_empty() { "" } else { "\n" };
-            draft.result(str_of(message, "tool_call_id"), format!("{text}{separator}Error: {error}"));
+            draft.add_result(str_of(message, "tool_call_id"), format!("{text}{separator}Error: {error}"));
         }
-        _ => openai::message(message, draft),
+        _ => openai::read_message(message, draft),
     }
 }
 

@@ -57,20 +57,20 @@ impl Trace {
     fn draft(self, name: String) -> ConversationDraft {
         let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
-            draft.bookkeeping("run that is no call of a model");
+            draft.count_bookkeeping("run that is no call of a model");
         }
         let mut runs: Vec<Value> = self.models.into_values().collect();
         runs.sort_by(|a, b| str_of(a, "dotted_order").cmp(str_of(b, "dotted_order")));
         let last = runs.pop();
         runs.iter().for_each(|_| draft.count(DropReason::Duplicate));
         if let Some(run) = last {
-            conversation(&run, &mut draft);
+            read_conversation(&run, &mut draft);
         }
         draft
     }
 }
 
-fn conversation(run: &Value, draft: &mut ConversationDraft) {
+fn read_conversation(run: &Value, draft: &mut ConversationDraft) {
     let models = ["/extra/metadata/ls_model_name", "/inputs/model", "/extra/invocation_params/model"];
     draft.set_model(first_at(run, &models));
     let inputs = list_of(run.get("inputs").unwrap_or(&Value::Null), "messages");
@@ -93,7 +93,7 @@ fn conversation(run: &Value, draft: &mut ConversationDraft) {
 /// A message of OpenAI's API, or an object of LangChain in one of its three forms.
 fn read_message(message: &Value, draft: &mut ConversationDraft) {
     if message.get("role").is_some() {
-        return openai::message(message, draft);
+        return openai::read_message(message, draft);
     }
     let class = list_of(message, "id").last().and_then(Value::as_str);
     let body = message.get("kwargs").or_else(|| message.get("data")).unwrap_or(message);
@@ -102,12 +102,13 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     match kind {
         "HumanMessage" | "human" => draft.say(Role::User, text),
         "SystemMessage" | "system" => draft.say(Role::System, text),
-        "ToolMessage" | "tool" => draft.result(str_of(body, "tool_call_id"), text),
+        "ToolMessage" | "tool" => draft.add_result(str_of(body, "tool_call_id"), text),
         "AIMessage" | "ai" => {
-            let call =
-                |call: &Value| ToolCall::new(str_of(call, "id"), str_of(call, "name"), arguments(call.get("args")));
-            draft.assistant(text, list_of(body, "tool_calls").iter().map(call).collect());
+            let calls = list_of(body, "tool_calls")
+                .iter()
+                .map(|call| ToolCall::new(str_of(call, "id"), str_of(call, "name"), arguments(call.get("args"))));
+            draft.add_reply(text, calls.collect());
         }
-        other => draft.unknown(format!("message `{other}`")),
+        other => draft.count_unknown(format!("message `{other}`")),
     }
 }

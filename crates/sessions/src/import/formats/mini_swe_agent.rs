@@ -18,16 +18,16 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         }
         let mut draft = ConversationDraft::new(records.stem());
         draft.set_model(first_at(&item, &["/info/config/model/model_name", "/info/config/model"]));
-        conversation(list_of(&item, "messages"), &mut draft);
+        read_conversation(list_of(&item, "messages"), &mut draft);
         drafts.push(draft);
     }
     let mut draft = ConversationDraft::new(records.stem());
-    conversation(&loose, &mut draft);
+    read_conversation(&loose, &mut draft);
     drafts.push(draft);
     drafts
 }
 
-fn conversation(messages: &[Value], draft: &mut ConversationDraft) {
+fn read_conversation(messages: &[Value], draft: &mut ConversationDraft) {
     let mut items = CodexItems::default();
     for (index, message) in messages.iter().enumerate() {
         let next = messages.get(index + 1);
@@ -37,29 +37,29 @@ fn conversation(messages: &[Value], draft: &mut ConversationDraft) {
         }
         items.flush(draft);
         match str_of(message, "role") {
-            "exit" => draft.bookkeeping("exit"),
-            "assistant" => assistant(message, next, draft),
+            "exit" => draft.count_bookkeeping("exit"),
+            "assistant" => read_assistant(message, next, draft),
             "user" if draft.waiting() > 0 => {
                 let text = content_of(message, draft);
-                draft.next_result(text);
+                draft.add_next_result(text);
             }
-            _ => openai::message(message, draft),
+            _ => openai::read_message(message, draft),
         }
     }
     items.flush(draft);
 }
 
 /// A fenced block is a call of the shell if what follows is the output of a command.
-fn assistant(message: &Value, next: Option<&Value>, draft: &mut ConversationDraft) {
+fn read_assistant(message: &Value, next: Option<&Value>, draft: &mut ConversationDraft) {
     let text = str_of(message, "content");
-    let answered = |command: &str| next.is_some_and(|next| is_output(next) || is_submission(command, next));
-    match fenced(text).filter(|(_, command)| answered(command)) {
+    let fenced = fenced(text);
+    match fenced.filter(|(_, command)| next.is_some_and(|next| is_output(next) || is_submission(command, next))) {
         Some((rest, command)) => {
             let arguments = serde_json::json!({ "command": command }).to_string();
             let call = ToolCall::new(draft.new_id(), "bash", arguments);
-            draft.assistant(rest.trim(), vec![call]);
+            draft.add_reply(rest.trim(), vec![call]);
         }
-        None => openai::message(message, draft),
+        None => openai::read_message(message, draft),
     }
 }
 

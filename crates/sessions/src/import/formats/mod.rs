@@ -1,4 +1,5 @@
-//! One file a format: records in, drafts of conversations out. None fails: what cannot be used is counted.
+//! One file a format: records in, drafts of conversations out. None fails: what cannot be used is counted. Two files are
+//! helpers of a format: `claude_tree` follows the links between its records, `openhands_sdk` reads its newer events.
 
 mod aider;
 mod anthropic;
@@ -24,8 +25,8 @@ mod swe_agent;
 pub(super) use inspect::read_sample as inspect_sample;
 pub(super) use openhands::EventView;
 
-use super::detect::Format;
 use super::draft::ConversationDraft;
+use super::format::Format;
 use super::source::Records;
 
 /// Reads all conversations of a log in this format.

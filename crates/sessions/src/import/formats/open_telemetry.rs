@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of};
+use super::super::content::{arguments, first_at, list_at, list_of, plain_text, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::{ConversationDraft, conversation_names};
 use super::super::source::Records;
@@ -44,7 +44,7 @@ impl Trace {
     fn draft(mut self, name: String) -> ConversationDraft {
         let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
-            draft.bookkeeping("span that is no call of a model");
+            draft.count_bookkeeping("span that is no call of a model");
         }
         // Of calls that are equally long the latest counts.
         self.calls.sort_by(|a, b| (a.input.len(), &a.start).cmp(&(b.input.len(), &b.start)));
@@ -69,24 +69,26 @@ struct ModelCall {
 impl ModelCall {
     fn from_span(span: &Value) -> Option<ModelCall> {
         let start = ["startTimeUnixNano", "start_time", "startTime"].into_iter().find_map(|key| span.get(key));
-        let start = start.map(|start| start.as_str().map_or_else(|| start.to_string(), str::to_owned));
-        let of = |model: &str, input, output| {
-            let call = ModelCall { start: start.clone().unwrap_or_default(), model: model.to_owned(), input, output };
-            (!call.input.is_empty()).then_some(call)
-        };
-        if str_of(span, "type") == "GENERATION" {
+        let start = start.map(plain_text).unwrap_or_default();
+        let call = if str_of(span, "type") == "GENERATION" {
             let (input, output) = (messages(span.get("input")), messages(span.get("output")));
-            return of(str_of(span, "model"), input, output);
-        }
-        let attributes = nested(span.get("attributes")?);
-        let found = |keys: [&str; 3]| keys.into_iter().find_map(|key| attributes.pointer(key));
-        let mut input = messages(found(["/gen_ai/input/messages", "/llm/input_messages", "/gen_ai/prompt"]));
-        let output = messages(found(["/gen_ai/output/messages", "/llm/output_messages", "/gen_ai/completion"]));
+            ModelCall { start, model: str_of(span, "model").to_owned(), input, output }
+        } else {
+            ModelCall::from_attributes(&nested(span.get("attributes")?), start)
+        };
+        Some(call).filter(|call| !call.input.is_empty())
+    }
+
+    fn from_attributes(attributes: &Value, start: String) -> ModelCall {
+        let inputs = ["/gen_ai/input/messages", "/llm/input_messages", "/gen_ai/prompt"];
+        let outputs = ["/gen_ai/output/messages", "/llm/output_messages", "/gen_ai/completion"];
+        let mut input = messages(inputs.iter().find_map(|pointer| attributes.pointer(pointer)));
+        let output = messages(outputs.iter().find_map(|pointer| attributes.pointer(pointer)));
         if let Some(parts) = attributes.pointer("/gen_ai/system_instructions").map(parsed) {
             input.insert(0, serde_json::json!({ "role": "system", "parts": parts }));
         }
         let models = ["/gen_ai/response/model", "/gen_ai/request/model", "/llm/model_name"];
-        of(first_at(&attributes, &models), input, output)
+        ModelCall { start, model: first_at(attributes, &models).to_owned(), input, output }
     }
 }
 
@@ -123,9 +125,11 @@ fn plain(value: &Value) -> Value {
         return list_of(list, "values").iter().map(plain).collect();
     }
     if let Some(list) = value.get("kvlistValue") {
-        let entry =
-            |entry: &Value| (str_of(entry, "key").to_owned(), plain(entry.get("value").unwrap_or(&Value::Null)));
-        return Value::Object(list_of(list, "values").iter().map(entry).collect());
+        let entries = list_of(list, "values").iter().map(|entry| {
+            let value = plain(entry.get("value").unwrap_or(&Value::Null));
+            (str_of(entry, "key").to_owned(), value)
+        });
+        return Value::Object(entries.collect());
     }
     value.as_object().and_then(|object| object.values().next()).cloned().unwrap_or(Value::Null)
 }
@@ -172,11 +176,11 @@ fn items(value: &Value, key: &str) -> Vec<Value> {
 fn read_message(message: &Value, draft: &mut ConversationDraft) {
     match message {
         // Langfuse notes the text of an answer alone.
-        Value::String(text) => draft.assistant(text.as_str(), Vec::new()),
+        Value::String(text) => draft.add_reply(text.as_str(), Vec::new()),
         _ if message.get("parts").is_some() => read_parts(message, draft),
         _ => match message.get("message") {
-            Some(inner) => openai::message(&open_inference(inner), draft),
-            None => openai::message(&with_list(message), draft),
+            Some(inner) => openai::read_message(&open_inference(inner), draft),
+            None => openai::read_message(&with_list(message), draft),
         },
     }
 }
@@ -199,8 +203,8 @@ fn read_parts(message: &Value, draft: &mut ConversationDraft) {
                     other => text_of(other, draft),
                 };
                 match str_of(part, "id") {
-                    "" => draft.next_result(text),
-                    id => draft.result(id, text),
+                    "" => draft.add_next_result(text),
+                    id => draft.add_result(id, text),
                 }
             }
             "text" => texts.push(text_of(part.get("content").unwrap_or(&Value::Null), draft)),
@@ -211,10 +215,10 @@ fn read_parts(message: &Value, draft: &mut ConversationDraft) {
     let text = texts.join("\n");
     match str_of(message, "role") {
         "system" | "developer" => draft.say(Role::System, text),
-        "assistant" | "model" => draft.assistant(text, calls),
+        "assistant" | "model" => draft.add_reply(text, calls),
         _ if text.is_empty() => {}
         "user" | "tool" => draft.say(Role::User, text),
-        other => draft.unknown(format!("role `{other}`")),
+        other => draft.count_unknown(format!("role `{other}`")),
     }
 }
 

@@ -19,9 +19,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         for item in items {
             if item.get("messages").is_some() || item.get("input").is_some_and(Value::is_array) {
                 let stem = records.stem();
-                drafts.push(body(&item, if several { format!("{stem}-{}", drafts.len() + 1) } else { stem }));
+                drafts.push(read_body(&item, if several { format!("{stem}-{}", drafts.len() + 1) } else { stem }));
             } else {
-                message(&item, &mut loose);
+                read_message(&item, &mut loose);
             }
         }
     }
@@ -30,7 +30,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 }
 
 /// A request body, with its response where one is logged.
-pub(super) fn body(body: &Value, name: String) -> ConversationDraft {
+pub(super) fn read_body(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(first_at(body, &["/model", "/kwargs/model", "/response/model"]));
     draft.set_tools(body.get("tools").or_else(|| body.pointer("/kwargs/tools")));
@@ -44,37 +44,37 @@ pub(super) fn body(body: &Value, name: String) -> ConversationDraft {
     }
     items.flush(&mut draft);
     for item in list_of(body, "messages") {
-        message(item, &mut draft);
+        read_message(item, &mut draft);
     }
     if let Some(reply) = body.pointer("/response/choices/0/message").or_else(|| body.pointer("/choices/0/message")) {
-        message(reply, &mut draft);
+        read_message(reply, &mut draft);
     }
     draft
 }
 
 /// One message, in the current shape or the older one with `function_call`.
-pub(super) fn message(item: &Value, draft: &mut ConversationDraft) {
+pub(super) fn read_message(item: &Value, draft: &mut ConversationDraft) {
     match str_of(item, "role") {
-        "assistant" => assistant(item, draft),
+        "assistant" => read_assistant(item, draft),
         "tool" => {
             let text = content_of(item, draft);
             answer(str_of(item, "tool_call_id"), text, draft);
         }
         "function" => {
             let text = content_of(item, draft);
-            draft.next_result(text);
+            draft.add_next_result(text);
         }
         "user" => say_content(Role::User, item, draft),
         "system" | "developer" => say_content(Role::System, item, draft),
-        other => draft.unknown(format!("role `{other}`")),
+        other => draft.count_unknown(format!("role `{other}`")),
     }
 }
 
 fn answer(id: &str, text: String, draft: &mut ConversationDraft) {
-    if id.is_empty() { draft.next_result(text) } else { draft.result(id, text) }
+    if id.is_empty() { draft.add_next_result(text) } else { draft.add_result(id, text) }
 }
 
-fn assistant(item: &Value, draft: &mut ConversationDraft) {
+fn read_assistant(item: &Value, draft: &mut ConversationDraft) {
     for _ in list_of(item, "thinking_blocks").iter().filter(|block| str_of(block, "thinking").trim().is_empty()) {
         draft.count(DropReason::SealedReasoning);
     }
@@ -86,5 +86,5 @@ fn assistant(item: &Value, draft: &mut ConversationDraft) {
     if let Some(call) = item.get("function_call").filter(|call| call.is_object()) {
         calls.push(ToolCall::new(draft.new_id(), str_of(call, "name"), arguments(call.get("arguments"))));
     }
-    draft.assistant(text, calls);
+    draft.add_reply(text, calls);
 }

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, is_true, list_of, named, placeholder, str_at, str_of};
+use super::super::content::{arguments, is_true, list_of, named, placeholder, str_at, str_of, tokens_at};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
@@ -24,42 +24,42 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     let info = message.get("info").unwrap_or(&Value::Null);
     let parts = list_of(message, "parts");
     if str_of(info, "role") == "user" {
-        return user(parts, draft);
+        return read_user(parts, draft);
     }
     draft.set_model(str_of(info, "modelID"));
     if let Some(tokens) = info.get("tokens") {
         let millisecond = info.pointer("/time/completed").and_then(Value::as_i64);
-        draft.step(usage_of(tokens), millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()));
+        draft.count_request(usage_of(tokens), millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()));
     }
     if is_true(info, "summary") {
         let texts: Vec<&str> = parts.iter().map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
-        return draft.summary(&texts.join("\n"));
+        return draft.add_summary(&texts.join("\n"));
     }
-    assistant(parts, draft);
+    read_assistant(parts, draft);
 }
 
 /// `input` are the tokens that were neither read from the cache nor written to it; `output` is without reasoning.
 fn usage_of(tokens: &Value) -> Usage {
-    let number = |pointer: &str| tokens.pointer(pointer).and_then(Value::as_u64).map(Tokens);
-    let (read, written, reasoning) = (number("/cache/read"), number("/cache/write"), number("/reasoning"));
+    let (read, written) = (tokens_at(tokens, "/cache/read"), tokens_at(tokens, "/cache/write"));
+    let reasoning = tokens_at(tokens, "/reasoning");
     Usage {
-        input: number("/input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        input: tokens_at(tokens, "/input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
         cached_input: read,
         cache_write: written,
         cache_write_hour: None,
-        output: number("/output").map(|output| output + reasoning.unwrap_or_default()),
+        output: tokens_at(tokens, "/output").map(|output| output + reasoning.unwrap_or_default()),
         reasoning,
     }
 }
 
-fn user(parts: &[Value], draft: &mut ConversationDraft) {
+fn read_user(parts: &[Value], draft: &mut ConversationDraft) {
     let mut texts = Vec::new();
     for part in parts {
         match str_of(part, "type") {
             "text" => texts.push(str_of(part, "text").to_owned()),
             "file" => texts.push(file(part)),
-            "compaction" => draft.compaction(None),
-            kind => draft.bookkeeping(format!("part {kind}")),
+            "compaction" => draft.note_compaction(None),
+            kind => draft.count_bookkeeping(format!("part {kind}")),
         }
     }
     if !texts.is_empty() {
@@ -75,7 +75,7 @@ fn file(part: &Value) -> String {
 
 /// Text and reasoning before a tool part belong to the message that makes the call; text after tool parts begins a new
 /// one.
-fn assistant(parts: &[Value], draft: &mut ConversationDraft) {
+fn read_assistant(parts: &[Value], draft: &mut ConversationDraft) {
     let mut turn = OpencodeTurn::default();
     let mut said = false;
     for part in parts {
@@ -90,9 +90,9 @@ fn assistant(parts: &[Value], draft: &mut ConversationDraft) {
             "tool" => turn.tool(part, draft),
             "file" => turn.texts.push(file(part)),
             kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask" | "retry") => {
-                draft.bookkeeping(format!("part {kind}"));
+                draft.count_bookkeeping(format!("part {kind}"));
             }
-            kind => draft.unknown(format!("part {kind}")),
+            kind => draft.count_unknown(format!("part {kind}")),
         }
     }
     if !turn.flush(draft) && !said {
@@ -123,9 +123,9 @@ impl OpencodeTurn {
         if self.texts.is_empty() && self.calls.is_empty() {
             return false;
         }
-        draft.assistant(std::mem::take(&mut self.texts).join("\n"), std::mem::take(&mut self.calls));
+        draft.add_reply(std::mem::take(&mut self.texts).join("\n"), std::mem::take(&mut self.calls));
         for (id, result) in self.results.drain(..) {
-            draft.result(&id, result);
+            draft.add_result(&id, result);
         }
         true
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, named, placeholder, str_at, str_of};
+use super::super::content::{arguments, first_at, list_of, named, number_at, placeholder, plain_text, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
@@ -14,27 +14,26 @@ use crate::transcript::{Role, ToolCall};
 
 /// The events of one session as they are read: which entry each became, and which a condensation took out of the view.
 #[derive(Default)]
-pub(in super::super) struct EventView {
+pub(crate) struct EventView {
     entries: Vec<(String, usize)>,
     forgotten: HashSet<String>,
 }
 
 impl EventView {
     /// Adds one event of any age.
-    pub(in super::super) fn event(&mut self, event: &Value, draft: &mut ConversationDraft) {
+    pub(crate) fn event(&mut self, event: &Value, draft: &mut ConversationDraft) {
         let (from, compactions) = (draft.len(), draft.compactions());
         any_event(event, draft);
-        let id = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         if draft.len() > from {
-            self.entries.extend(event.get("id").map(|name| (id(name), from)));
+            self.entries.extend(event.get("id").map(|id| (plain_text(id), from)));
         }
         if draft.compactions() == compactions {
             return;
         }
         let details = event.get("args").unwrap_or(event);
-        self.forgotten.extend(list_of(details, "forgotten_event_ids").iter().map(id));
-        let end = |key: &str| details.get(key).and_then(Value::as_u64);
-        if let Some((first, last)) = end("forgotten_events_start_id").zip(end("forgotten_events_end_id")) {
+        self.forgotten.extend(list_of(details, "forgotten_event_ids").iter().map(plain_text));
+        let first = number_at(details, "/forgotten_events_start_id");
+        if let Some((first, last)) = first.zip(number_at(details, "/forgotten_events_end_id")) {
             self.forgotten.extend((first..=last).map(|number| number.to_string()));
         }
         let kept = self.entries.iter().filter(|(name, _)| !self.forgotten.contains(name));
@@ -51,7 +50,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut view = EventView::default();
     while let Some(item) = records.next_item() {
         if item.get("history").is_some_and(Value::is_array) {
-            drafts.push(evaluation(&item, &records.stem(), drafts.len() + 1));
+            drafts.push(read_evaluation(&item, &records.stem(), drafts.len() + 1));
         } else {
             view.event(&item, &mut loose);
         }
@@ -60,7 +59,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     drafts
 }
 
-fn evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
+fn read_evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
     let instance = str_of(line, "instance_id");
     let suffix = if instance.is_empty() { number.to_string() } else { plain_name(instance) };
     let mut draft = ConversationDraft::new(format!("{stem}-{suffix}"));
@@ -79,19 +78,19 @@ fn evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
 /// One event of any age.
 fn any_event(event: &Value, draft: &mut ConversationDraft) {
     if event.get("kind").is_some() {
-        openhands_sdk::event(event, draft);
+        openhands_sdk::read_event(event, draft);
     } else if let Some(name) = event.get("action").and_then(Value::as_str) {
-        action(name, event, draft);
+        read_action(name, event, draft);
     } else if let Some(name) = event.get("observation").and_then(Value::as_str) {
-        observation(name, event, draft);
+        read_observation(name, event, draft);
     } else if event.get("role").is_some() {
-        openai::message(event, draft);
+        openai::read_message(event, draft);
     } else {
-        draft.bookkeeping("event that is neither action nor observation");
+        draft.count_bookkeeping("event that is neither action nor observation");
     }
 }
 
-fn action(name: &str, event: &Value, draft: &mut ConversationDraft) {
+fn read_action(name: &str, event: &Value, draft: &mut ConversationDraft) {
     // The oldest actions have their arguments at top level.
     let args = event.get("args").unwrap_or(event);
     match name {
@@ -99,13 +98,13 @@ fn action(name: &str, event: &Value, draft: &mut ConversationDraft) {
             draft.set_tools(args.get("tools"));
             draft.say(Role::System, str_of(args, "content"));
         }
-        "message" => message(event, args, draft),
-        "condensation" => draft.compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
+        "message" => read_message(event, args, draft),
+        "condensation" => draft.note_compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
         "recall" | "null" | "change_agent_state" | "condensation_request" => {
-            draft.bookkeeping(format!("action {name}"));
+            draft.count_bookkeeping(format!("action {name}"));
         }
         "finish" | "reject" => finish(event, args, draft),
-        _ => call(name, event, args, draft),
+        _ => read_call(name, event, args, draft),
     }
 }
 
@@ -115,20 +114,20 @@ fn finish(event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let last = first_at(args, &["/final_thought", "/thought", "/reason"]);
     let text =
         if thought.is_empty() || last.contains(thought) { last.to_owned() } else { format!("{thought}\n{last}") };
-    draft.assistant(text, Vec::new());
+    draft.add_reply(text, Vec::new());
 }
 
-fn message(event: &Value, args: &Value, draft: &mut ConversationDraft) {
+fn read_message(event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let mut text = str_of(args, "content").to_owned();
     for url in list_of(args, "image_urls") {
         text.push('\n');
         text.push_str(&placeholder("image", "", url.as_str().unwrap_or("")));
     }
-    if str_of(event, "source") == "user" { draft.say(Role::User, text) } else { draft.assistant(text, Vec::new()) }
+    if str_of(event, "source") == "user" { draft.say(Role::User, text) } else { draft.add_reply(text, Vec::new()) }
 }
 
 /// All actions of one reply of the model are one message.
-fn call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDraft) {
+fn read_call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let response = event.pointer("/tool_call_metadata/model_response");
     draft.set_model(response.map_or("", |response| str_of(response, "model")));
     let asked = response.and_then(|response| response.pointer("/choices/0/message"));
@@ -138,10 +137,10 @@ fn call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDraft) 
     let call = made.unwrap_or_else(|| ToolCall::new(call_id(event, "id"), name, plain_arguments(args)));
     let key = response.map_or("", |response| str_of(response, "id"));
     if key.is_empty() {
-        return draft.assistant(thought, vec![call]);
+        return draft.add_reply(thought, vec![call]);
     }
     let text = if draft.has_begun(key) { "" } else { thought };
-    draft.piece(key, text, vec![call]);
+    draft.add_piece(key, text, vec![call]);
 }
 
 /// The call as the model made it.
@@ -171,13 +170,13 @@ fn call_id(event: &Value, key: &str) -> String {
     event.get(key).map_or_else(String::new, |number| format!("event_{number}"))
 }
 
-fn observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
+fn read_observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
     if matches!(name, "recall" | "null" | "agent_state_changed" | "condense") {
-        return draft.bookkeeping(format!("observation {name}"));
+        return draft.count_bookkeeping(format!("observation {name}"));
     }
     let content = first_at(event, &["/content", "/message"]);
     let code = event.pointer("/extras/metadata/exit_code").and_then(Value::as_i64);
     let content = with_exit_code(content.to_owned(), code);
     let id = call_id(event, "cause");
-    if id.is_empty() && draft.waiting() > 0 { draft.next_result(content) } else { draft.result(&id, content) }
+    if id.is_empty() && draft.waiting() > 0 { draft.add_next_result(content) } else { draft.add_result(&id, content) }
 }

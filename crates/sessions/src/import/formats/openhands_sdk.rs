@@ -6,14 +6,14 @@ use super::super::content::{arguments, content_of, str_at, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
+pub(super) fn read_event(event: &Value, draft: &mut ConversationDraft) {
     match str_of(event, "kind") {
         "SystemPromptEvent" => {
             draft.set_tools(event.get("tools"));
             draft.say(Role::System, str_at(event, "/system_prompt/text"));
         }
-        "MessageEvent" => message(event, draft),
-        "ActionEvent" => action(event, draft),
+        "MessageEvent" => read_message(event, draft),
+        "ActionEvent" => read_action(event, draft),
         "ObservationEvent" => {
             let content = event.pointer("/observation/content").or_else(|| event.pointer("/observation/output"));
             let text = text_of(content.unwrap_or(&Value::Null), draft);
@@ -23,15 +23,15 @@ pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
             let is_marked = event.pointer("/observation/is_error").and_then(Value::as_bool) != Some(true)
                 || text.starts_with("[An error occurred");
             let text = if is_marked { text } else { format!("[An error occurred during execution.]\n{text}") };
-            draft.result(str_of(event, "tool_call_id"), text);
+            draft.add_result(str_of(event, "tool_call_id"), text);
         }
         "AgentErrorEvent" => {
             let error = str_of(event, "error");
             let error = if error.starts_with("Error") { error.to_owned() } else { format!("Error: {error}") };
-            draft.result(str_of(event, "tool_call_id"), error);
+            draft.add_result(str_of(event, "tool_call_id"), error);
         }
-        "UserRejectObservation" => draft.result(str_of(event, "tool_call_id"), str_of(event, "rejection_reason")),
-        "Condensation" => draft.compaction(Some(str_of(event, "summary")).filter(|summary| !summary.is_empty())),
+        "UserRejectObservation" => draft.add_result(str_of(event, "tool_call_id"), str_of(event, "rejection_reason")),
+        "Condensation" => draft.note_compaction(Some(str_of(event, "summary")).filter(|summary| !summary.is_empty())),
         kind @ ("CondensationRequest"
         | "ConversationStateUpdateEvent"
         | "PauseEvent"
@@ -39,8 +39,8 @@ pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
         | "TokenEvent"
         | "StreamingDeltaEvent"
         | "LLMCompletionLogEvent"
-        | "HookExecutionEvent") => draft.bookkeeping(kind),
-        kind => draft.unknown(kind),
+        | "HookExecutionEvent") => draft.count_bookkeeping(kind),
+        kind => draft.count_unknown(kind),
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn with_exit_code(output: String, code: Option<i64>) -> String {
     }
 }
 
-fn message(event: &Value, draft: &mut ConversationDraft) {
+fn read_message(event: &Value, draft: &mut ConversationDraft) {
     let message = event.get("llm_message").unwrap_or(&Value::Null);
     let mut text = content_of(message, draft);
     let extended = text_of(event.get("extended_content").unwrap_or(&Value::Null), draft);
@@ -61,21 +61,21 @@ fn message(event: &Value, draft: &mut ConversationDraft) {
         text.push_str(&extended);
     }
     match str_of(message, "role") {
-        "assistant" => draft.assistant(text, Vec::new()),
+        "assistant" => draft.add_reply(text, Vec::new()),
         "system" => draft.say(Role::System, text),
         _ => draft.say(Role::User, text),
     }
 }
 
 /// Actions of one reply of the model are one message; only the first carries the thought.
-fn action(event: &Value, draft: &mut ConversationDraft) {
+fn read_action(event: &Value, draft: &mut ConversationDraft) {
     let thought = text_of(event.get("thought").unwrap_or(&Value::Null), draft);
     let id = str_of(event, "tool_call_id");
     let given =
         [event.pointer("/tool_call/function/arguments"), event.pointer("/tool_call/arguments"), event.get("action")];
     let call = ToolCall::new(id, str_of(event, "tool_name"), arguments(given.into_iter().flatten().next()));
     match str_of(event, "llm_response_id") {
-        "" => draft.assistant(thought, vec![call]),
-        key => draft.piece(key, &thought, vec![call]),
+        "" => draft.add_reply(thought, vec![call]),
+        key => draft.add_piece(key, &thought, vec![call]),
     }
 }

@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, first_at, is_true, list_of, named, say_content, str_of, text_of, time_of,
+    arguments, content_of, first_at, is_true, list_of, named, number_at, say_content, str_of, text_of, time_of,
+    tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
@@ -21,7 +22,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(record) = records.next_item() {
         let from = draft.len();
         draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
-        entry(&record, &mut draft);
+        read_entry(&record, &mut draft);
         if str_of(&record, "type") == "compaction" {
             draft.keep_entries(tree.first_kept(&record)..from);
         }
@@ -75,14 +76,14 @@ impl PiTree {
     }
 }
 
-fn entry(record: &Value, draft: &mut ConversationDraft) {
+fn read_entry(record: &Value, draft: &mut ConversationDraft) {
     match str_of(record, "type") {
-        "message" => message(record.get("message").unwrap_or(&Value::Null), time_of(record), draft),
+        "message" => read_message(record.get("message").unwrap_or(&Value::Null), time_of(record), draft),
         "compaction" => {
-            draft.compaction(Some(str_of(record, "summary")));
+            draft.note_compaction(Some(str_of(record, "summary")));
             if let Some(last) = draft.last_compaction() {
                 last.time = named(str_of(record, "timestamp"));
-                last.tokens_before = record.get("tokensBefore").and_then(Value::as_u64);
+                last.tokens_before = number_at(record, "/tokensBefore");
             }
         }
         "branch_summary" => draft.say(Role::User, str_of(record, "summary")),
@@ -90,14 +91,14 @@ fn entry(record: &Value, draft: &mut ConversationDraft) {
         "session_init" => {
             let prompt = str_of(record, "systemPrompt");
             if prompt.is_empty() {
-                draft.bookkeeping("session_init");
+                draft.count_bookkeeping("session_init");
             } else {
                 draft.say(Role::System, prompt);
             }
         }
         "model_change" => {
             draft.set_model(first_at(record, &["/modelId", "/model"]));
-            draft.bookkeeping("model_change");
+            draft.count_bookkeeping("model_change");
         }
         kind @ ("session"
         | "custom"
@@ -107,17 +108,17 @@ fn entry(record: &Value, draft: &mut ConversationDraft) {
         | "title"
         | "title_change"
         | "ttsr_injection"
-        | "credential_pin") => draft.bookkeeping(kind),
-        kind => draft.unknown(kind),
+        | "credential_pin") => draft.count_bookkeeping(kind),
+        kind => draft.count_unknown(kind),
     }
 }
 
-fn message(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+fn read_message(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
     match str_of(message, "role") {
-        "assistant" => assistant(message, time, draft),
+        "assistant" => read_assistant(message, time, draft),
         "toolResult" => {
             let text = content_of(message, draft);
-            draft.result(str_of(message, "toolCallId"), text);
+            draft.add_result(str_of(message, "toolCallId"), text);
         }
         "bashExecution" if is_true(message, "excludeFromContext") => {
             draft.count(DropReason::Injected("command hidden from the model".to_owned()));
@@ -126,18 +127,18 @@ fn message(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDra
             let text = format!("Ran `{}`\n{}", str_of(message, "command"), str_of(message, "output"));
             draft.say(Role::User, text);
         }
-        "compactionSummary" => draft.summary(str_of(message, "summary")),
+        "compactionSummary" => draft.add_summary(str_of(message, "summary")),
         "branchSummary" => draft.say(Role::User, str_of(message, "summary")),
         "developer" => say_content(Role::System, message, draft),
         "user" | "custom" => say_content(Role::User, message, draft),
-        other => draft.unknown(format!("role `{other}`")),
+        other => draft.count_unknown(format!("role `{other}`")),
     }
 }
 
-fn assistant(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+fn read_assistant(message: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
     draft.set_model(str_of(message, "model"));
     if let Some(usage) = message.get("usage") {
-        draft.step(usage_of(usage), time);
+        draft.count_request(usage_of(usage), time);
     }
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in list_of(message, "content") {
@@ -148,19 +149,18 @@ fn assistant(message: &Value, time: Option<Timestamp>, draft: &mut ConversationD
         }
     }
     texts.retain(|text| !text.is_empty());
-    draft.assistant(texts.join("\n"), calls);
+    draft.add_reply(texts.join("\n"), calls);
 }
 
 /// `input` are the tokens that were neither read from the cache nor written to it.
 fn usage_of(usage: &Value) -> Usage {
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64).map(Tokens);
-    let (read, written) = (number("cacheRead"), number("cacheWrite"));
+    let (read, written) = (tokens_at(usage, "/cacheRead"), tokens_at(usage, "/cacheWrite"));
     Usage {
-        input: number("input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        input: tokens_at(usage, "/input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
         cached_input: read,
         cache_write: written,
         cache_write_hour: None,
-        output: number("output"),
-        reasoning: number("reasoning"),
+        output: tokens_at(usage, "/output"),
+        reasoning: tokens_at(usage, "/reasoning"),
     }
 }

@@ -8,11 +8,11 @@ use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    one_each(records, conversation)
+    one_each(records, read_conversation)
 }
 
 /// One conversation of either flavour.
-pub(super) fn conversation(item: &Value, name: String) -> ConversationDraft {
+pub(super) fn read_conversation(item: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(str_of(item, "model"));
     draft.set_tools(item.get("tools"));
@@ -33,36 +33,36 @@ fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
     match from {
         "system" => draft.say(Role::System, value),
         "human" | "user" => draft.say(Role::User, value),
-        "gpt" | "chatgpt" | "assistant" | "bard" | "bing" | "model" => reply(&value, draft),
+        "gpt" | "chatgpt" | "assistant" | "bard" | "bing" | "model" => read_reply(&value, draft),
         "function_call" | "tool_call" => {
             let calls = written_calls(&value, draft);
-            if calls.is_empty() { draft.assistant(value, calls) } else { draft.assistant("", calls) }
+            if calls.is_empty() { draft.add_reply(value, calls) } else { draft.add_reply("", calls) }
         }
         "observation" | "tool" | "function_response" | "tool_response" => results(&value, draft),
-        other => draft.unknown(format!("speaker `{other}`")),
+        other => draft.count_unknown(format!("speaker `{other}`")),
     }
 }
 
 /// The assistant's text without `<think>` and `<tool_call>` blocks; the latter become calls.
-fn reply(value: &str, draft: &mut ConversationDraft) {
+fn read_reply(value: &str, draft: &mut ConversationDraft) {
     let (text, _) = without_blocks(value, "think");
     let (text, calls) = without_blocks(&text, "tool_call");
     let calls = calls.iter().flat_map(|call| written_calls(call, draft)).collect();
-    draft.assistant(text.trim(), calls);
+    draft.add_reply(text.trim(), calls);
 }
 
 fn results(value: &str, draft: &mut ConversationDraft) {
     let (_, responses) = without_blocks(value, "tool_response");
     if responses.is_empty() {
-        return draft.next_result(value);
+        return draft.add_next_result(value);
     }
     for response in responses {
         let parsed: Option<Value> = serde_json::from_str(response.trim()).ok();
         let content = parsed.as_ref().and_then(|value| value.get("content"));
         match content {
-            Some(Value::String(text)) => draft.next_result(text.as_str()),
-            Some(other) => draft.next_result(other.to_string()),
-            None => draft.next_result(response.trim()),
+            Some(Value::String(text)) => draft.add_next_result(text.as_str()),
+            Some(other) => draft.add_next_result(other.to_string()),
+            None => draft.add_next_result(response.trim()),
         }
     }
 }
@@ -74,11 +74,11 @@ fn written_calls(text: &str, draft: &mut ConversationDraft) -> Vec<ToolCall> {
         Ok(one @ Value::Object(_)) => vec![one],
         _ => return Vec::new(),
     };
-    let call = |call: &Value| {
+    let calls = list.iter().map(|call| {
         let name = Some(str_of(call, "name")).filter(|name| !name.is_empty()).unwrap_or("unknown");
         ToolCall::new(draft.new_id(), name, arguments(call.get("arguments").or_else(|| call.get("parameters"))))
-    };
-    list.iter().map(call).collect()
+    });
+    calls.collect()
 }
 
 /// The text without its `<tag>` blocks, and what was in them. A block that never ends is text.

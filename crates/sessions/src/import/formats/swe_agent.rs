@@ -14,7 +14,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(run) = records.next_item() {
         let model = model_of(&run);
         let before = drafts.len();
-        trajectory(&run, &records.stem(), &mut drafts);
+        read_trajectory(&run, &records.stem(), &mut drafts);
         for draft in drafts.iter_mut().skip(before) {
             draft.set_model(model.as_deref().unwrap_or_default());
         }
@@ -34,7 +34,7 @@ fn model_of(run: &Value) -> Option<String> {
 }
 
 /// One draft for each agent that speaks.
-fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
+fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
     let first = drafts.len();
     let mut agents: Vec<String> = Vec::new();
     let query = list_of(run, "trajectory").last().map_or(&[] as &[Value], |step| list_of(step, "query"));
@@ -48,7 +48,7 @@ fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
             agents.len() - 1
         });
         if let Some(draft) = drafts.get_mut(first + at) {
-            message(item, draft);
+            read_message(item, draft);
         }
     }
     if history.is_empty() {
@@ -67,11 +67,11 @@ fn text_step(step: &Value, draft: &mut ConversationDraft) {
     let action = str_of(step, "action");
     act(first_at(step, &["/thought", "/response"]), action, draft);
     if !action.is_empty() {
-        draft.next_result(str_of(step, "observation"));
+        draft.add_next_result(str_of(step, "observation"));
     }
 }
 
-fn message(item: &Value, draft: &mut ConversationDraft) {
+fn read_message(item: &Value, draft: &mut ConversationDraft) {
     if is_true(item, "is_demo") || str_of(item, "message_type") == "demonstration" {
         return draft.count(DropReason::Demonstration);
     }
@@ -88,9 +88,9 @@ fn message(item: &Value, draft: &mut ConversationDraft) {
         }
         "user" if draft.waiting() > 0 && is_observation(item) => {
             let text = content_of(item, draft);
-            draft.next_result(text);
+            draft.add_next_result(text);
         }
-        _ => openai::message(item, draft),
+        _ => openai::read_message(item, draft),
     }
 }
 
@@ -103,7 +103,7 @@ fn act(thought: &str, action: &str, draft: &mut ConversationDraft) {
         let arguments = serde_json::json!({ "command": command }).to_string();
         vec![ToolCall::new(draft.new_id(), "bash", arguments)]
     };
-    draft.assistant(thought, calls);
+    draft.add_reply(thought, calls);
 }
 
 /// One result may answer several calls: the first gets its text.
@@ -112,10 +112,10 @@ fn answers(item: &Value, text: String, draft: &mut ConversationDraft) {
     let single = Some(str_of(item, "tool_call_id")).filter(|id| !id.is_empty());
     let mut ids: Vec<&str> = ids.chain(single).collect();
     ids.dedup();
-    let Some((first, others)) = ids.split_first() else { return draft.next_result(text) };
-    draft.result(first, text);
+    let Some((first, others)) = ids.split_first() else { return draft.add_next_result(text) };
+    draft.add_result(first, text);
     for id in others {
-        draft.result(id, format!("[answered together with {first}]"));
+        draft.add_result(id, format!("[answered together with {first}]"));
     }
 }
 

@@ -165,8 +165,8 @@ fn is_public(text: &str) -> bool {
 
 /// Letters of both cases and digits, close to evenly spread: no hash, no identifier.
 fn is_random(run: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| run.bytes().any(|byte| test(&byte));
-    let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    let tests = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
+    let mixed = tests.into_iter().all(|test| shape::has_byte(run, test));
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
     mixed && digits * 20 > run.len() && shape::entropy(run) > 4.5 && !shape::is_placeholder(run)
 }

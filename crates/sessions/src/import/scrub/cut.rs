@@ -31,8 +31,7 @@ pub(crate) fn held(text: String) -> String {
     if length <= 3 * READ || text.contains(CUT_MARK) {
         return text;
     }
-    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
-    let (mut head, mut tail) = (at(READ), at(length - READ));
+    let (mut head, mut tail) = (byte_of(&text, READ), byte_of(&text, length - READ));
     for found in secrets(&text) {
         if found.range.start < head && head < found.range.end {
             head = found.range.end;
@@ -50,6 +49,11 @@ pub(crate) fn held(text: String) -> String {
         }
         _ => text,
     }
+}
+
+/// The byte at which a character begins, or the end of the text.
+fn byte_of(text: &str, character: usize) -> usize {
+    text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
 }
 
 /// The characters that a text had in the log.
@@ -73,8 +77,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     if gap.is_none() && (length <= LIMIT || text.contains(CUT_MARK)) {
         return None;
     }
-    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
-    let mut kept = vec![0..at(HEAD), at(length.saturating_sub(TAIL))..text.len()];
+    let mut kept = vec![0..byte_of(text, HEAD), byte_of(text, length.saturating_sub(TAIL))..text.len()];
     let (gap, length) = gap.unwrap_or((0..0, length));
     for range in facts.iter().flat_map(|fact| places(text, fact)) {
         kept.push(widened(text, range));

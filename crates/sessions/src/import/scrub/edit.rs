@@ -42,11 +42,11 @@ pub(super) fn joined(text: &str) -> Cow<'_, str> {
     if !text.contains(WIDTHLESS) {
         return text.into();
     }
-    let is_ascii = |c: Option<char>| c.is_some_and(|c| c.is_ascii_graphic());
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let after = text.get(at..).unwrap_or_default().chars().find(|c| !WIDTHLESS.contains(c));
-        if !(WIDTHLESS.contains(&c) && is_ascii(out.chars().next_back()) && is_ascii(after)) {
+        let is_in_ascii = [out.chars().next_back(), after].iter().all(|c| c.is_some_and(|c| c.is_ascii_graphic()));
+        if !(WIDTHLESS.contains(&c) && is_in_ascii) {
             out.push(c);
         }
     }
@@ -55,21 +55,26 @@ pub(super) fn joined(text: &str) -> Cow<'_, str> {
 
 /// The bytes of the escape that `rest` begins with, 0 if there is none, and what takes their place.
 fn escape(rest: &[u8]) -> (usize, u8) {
-    let hex = |range: Range<usize>| rest.get(range).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
     let (length, is_colour) = match (rest.first(), rest.get(1)) {
         (Some(0x1b), _) => (1, true),
         (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f')) => (2, false),
-        (Some(b'\\'), Some(b'u')) if hex(2..6) => {
-            (6, rest.get(2..6).is_some_and(|code| code.eq_ignore_ascii_case(b"001b")))
-        }
-        (Some(b'\\'), Some(b'x')) if hex(2..4) => {
-            (4, rest.get(2..4).is_some_and(|code| code.eq_ignore_ascii_case(b"1b")))
-        }
+        (Some(b'\\'), Some(b'u')) => match hex_digits(rest.get(2..6)) {
+            Some(code) => (6, code.eq_ignore_ascii_case(b"001b")),
+            None => return (0, b' '),
+        },
+        (Some(b'\\'), Some(b'x')) => match hex_digits(rest.get(2..4)) {
+            Some(code) => (4, code.eq_ignore_ascii_case(b"1b")),
+            None => return (0, b' '),
+        },
         (Some(b'\\'), Some(b'0')) if rest.starts_with(b"\\033") => (4, true),
         (Some(b'\\'), Some(b'e')) if rest.get(2) == Some(&b'[') => (2, true),
         _ => return (0, b' '),
     };
     if is_colour { (length + colour_length(rest.get(length..).unwrap_or(&[])), b' ') } else { (length, b'\n') }
+}
+
+fn hex_digits(bytes: Option<&[u8]>) -> Option<&[u8]> {
+    bytes.filter(|bytes| bytes.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// The bytes of `[1;32m` and the like.

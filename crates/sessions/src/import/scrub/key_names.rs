@@ -75,8 +75,8 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     {
         return Some(KeywordClass::Password);
     }
-    let owned = |end: &str| word.strip_suffix(end).is_some_and(|owner| OWNERS.contains(&owner));
-    if owned("pass") || owned("pwd") || owned("pw") {
+    let mut owners = ["pass", "pwd", "pw"].iter().filter_map(|end| word.strip_suffix(end));
+    if owners.any(|owner| OWNERS.contains(&owner)) {
         return Some(KeywordClass::Password);
     }
     // The key of a session often is its address, made of names and numbers.

@@ -6,9 +6,9 @@
 mod audit;
 mod cut;
 mod edit;
-mod hinted;
 mod key_names;
 mod passwords;
+mod patterns;
 mod personal;
 mod rules;
 mod secrets;
@@ -173,8 +173,8 @@ pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
     let mut report = ScrubReport::default();
     for text in texts {
         for _ in 0..ROUNDS {
-            let scrubbed = scrubber.text(text, &mut report);
-            let scrubbed = personal::mentions(&scrubbed, &mut 0).into_owned();
+            let scrubbed = scrubber.scrub_text(text, &mut report);
+            let scrubbed = personal::replace_mentions(&scrubbed, &mut 0).into_owned();
             if scrubbed == *text {
                 break;
             }
@@ -230,12 +230,12 @@ impl Scrubber {
 
     fn pass(&mut self, fixture: &mut Fixture, settings: &ScrubSettings, report: &mut ScrubReport) {
         for message in &mut fixture.messages {
-            message.content = self.text(&message.content, report);
+            message.content = self.scrub_text(&message.content, report);
             for call in &mut message.tool_calls {
-                call.function.arguments = self.text(&call.function.arguments, report);
+                call.function.arguments = self.scrub_text(&call.function.arguments, report);
             }
             for reference in recorded_mut(message) {
-                *reference = self.text(reference, report);
+                *reference = self.scrub_text(reference, report);
             }
             if message.role == Role::Assistant {
                 let mut count = 0;
@@ -243,33 +243,30 @@ impl Scrubber {
                 report.add(Replacement::Reasoning, count);
             }
             let mut count = 0;
-            message.content = personal::mentions(&message.content, &mut count).into_owned();
+            message.content = personal::replace_mentions(&message.content, &mut count).into_owned();
             report.add(Replacement::Mention, count);
         }
-        fixture.description = self.text(&fixture.description, report);
-        each_string(&mut fixture.notes, &mut |text| *text = self.text(text, report));
+        fixture.description = self.scrub_text(&fixture.description, report);
+        each_string(&mut fixture.notes, &mut |text| *text = self.scrub_text(text, report));
         for tool in &mut fixture.tools {
-            each_string(tool, &mut |text| *text = self.text(text, report));
+            each_string(tool, &mut |text| *text = self.scrub_text(text, report));
         }
         record_references(fixture, &settings.facts);
-        system_prompts(fixture, report);
+        replace_system_prompts(fixture, report);
         drop_messages(fixture, report);
         cut_outputs(fixture, &settings.facts, report);
     }
 
     /// Steps 1 to 4 on one text.
-    fn text(&mut self, text: &str, report: &mut ScrubReport) -> String {
-        let mut text = self.without_secrets(&edit::joined(text), report);
-        let mut step = |kind: Replacement, scrub: &mut dyn FnMut(&str, &mut usize) -> String| {
-            let mut count = 0;
-            text = scrub(&text, &mut count);
-            report.add(kind, count);
-        };
-        let accounts = &mut self.accounts;
-        step(Replacement::HomeFolder, &mut |text, count| personal::homes(text, accounts, count).into_owned());
-        let handles = &self.handles;
-        step(Replacement::Handle, &mut |text, count| handles.replace(text, count).into_owned());
-        step(Replacement::Address, &mut |text, count| personal::addresses(text, count).into_owned());
+    fn scrub_text(&mut self, text: &str, report: &mut ScrubReport) -> String {
+        let text = self.without_secrets(&edit::joined(text), report);
+        let (mut homes, mut handles, mut addresses) = (0, 0, 0);
+        let text = personal::replace_homes(&text, &mut self.accounts, &mut homes);
+        let text = self.handles.replace(&text, &mut handles);
+        let text = personal::replace_addresses(&text, &mut addresses).into_owned();
+        report.add(Replacement::HomeFolder, homes);
+        report.add(Replacement::Handle, handles);
+        report.add(Replacement::Address, addresses);
         text
     }
 
@@ -286,7 +283,7 @@ impl Scrubber {
         out.push_str(text.get(last..).unwrap_or(""));
         for (secret, name) in &self.known {
             let mut count = 0;
-            out = edit::replaced(&out, whole(&out, secret, name), &mut count).into_owned();
+            out = edit::replaced(&out, places_alone(&out, secret, name), &mut count).into_owned();
             report.add(Replacement::Secret("found elsewhere".to_owned()), count);
         }
         out
@@ -294,13 +291,14 @@ impl Scrubber {
 }
 
 /// Where `secret` occurs in `text` by itself. A short one inside a longer word is part of that word.
-fn whole<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
-    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    let alone = |at: usize| {
-        let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + secret.len()..).unwrap_or(""));
-        secret.len() >= 16 || !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
-    };
-    text.match_indices(secret).filter(|(at, _)| alone(*at)).map(|(at, _)| (at..at + secret.len(), name)).collect()
+fn places_alone<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
+    let hits = text.match_indices(secret).map(|(at, _)| at..at + secret.len());
+    let whole = hits.filter(|hit| {
+        let before = text.get(..hit.start).and_then(|text| text.chars().next_back());
+        let after = text.get(hit.end..).and_then(|text| text.chars().next());
+        secret.len() >= 16 || ![before, after].iter().flatten().any(char::is_ascii_alphanumeric)
+    });
+    whole.map(|hit| (hit, name)).collect()
 }
 
 /// The references recorded of a message.
@@ -332,11 +330,11 @@ fn record_references(fixture: &mut Fixture, facts: &[String]) {
     let mut of_system = Vec::new();
     for ((at, message), is_cut) in fixture.messages.iter_mut().enumerate().zip(is_cut) {
         let attached = message.attached_references.join("\n");
-        message.attached_references = used.after(at, &attached);
+        message.attached_references = used.used_after(at, &attached);
         if at < leading {
-            of_system.extend(used.after(at, &message.content));
+            of_system.extend(used.used_after(at, &message.content));
         } else if is_cut {
-            message.cut_references = used.after(at, &readable_text(message));
+            message.cut_references = used.used_after(at, &readable_text(message));
         }
     }
     of_system.sort_unstable();
@@ -368,7 +366,7 @@ impl ReferenceUse {
     }
 
     /// The references that occur in `text`, the text of message `at`, and are used behind it.
-    fn after(&self, at: usize, text: &str) -> Vec<String> {
+    fn used_after(&self, at: usize, text: &str) -> Vec<String> {
         let occurrences = self.index.occurrences_in(text).into_iter();
         let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
         used.filter_map(|place| Some(self.references.get(place)?.text.clone())).collect()
@@ -417,7 +415,7 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
 
 /// Step 8: what leads the transcript is one placeholder. A system text further on is context that the tool put in; it
 /// stays, scrubbed.
-fn system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
+fn replace_system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
     let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
     let Some(first) = fixture.messages.first_mut().filter(|first| first.role == Role::System) else { return };
     let changed = first.content != SYSTEM_PLACEHOLDER;
@@ -452,9 +450,9 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
     if kept.iter().all(|kept| *kept) {
         return;
     }
-    let before = |point: usize| kept.iter().take(point).filter(|kept| **kept).count();
     for places in [&mut fixture.points, &mut fixture.compactions] {
-        *places = places.iter().map(|point| before(*point)).filter(|point| *point > 0).collect();
+        let moved = places.iter().map(|point| kept.iter().take(*point).filter(|kept| **kept).count());
+        *places = moved.filter(|point| *point > 0).collect();
         places.dedup();
     }
     let mut kept = kept.into_iter();

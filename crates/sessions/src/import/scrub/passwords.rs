@@ -17,11 +17,11 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::{Regex, bytes};
 
-use super::hinted::HintedRules;
 use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
+use super::patterns::{HintedRules, ascii, compiled};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut, trimmed, value_at, values_after};
-use super::shape::{ascii, compiled, is_identifier};
+use super::shape::is_identifier;
 use super::values::{ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge};
 
 /// A secret in a text.
@@ -70,16 +70,16 @@ fn with_values(pattern: &str) -> String {
 /// All values in `text` in the position of a secret. `text` is without escapes, see `unescaped`.
 pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
-    by_rules(text, &mut found);
-    cookies(text, &mut found);
-    pairs(text, &mut found);
-    foreign(text, &mut found);
-    inserts(text, &mut found);
-    by_words(text, &mut found);
+    add_by_rules(text, &mut found);
+    add_cookies(text, &mut found);
+    add_pairs(text, &mut found);
+    add_foreign(text, &mut found);
+    add_inserts(text, &mut found);
+    add_by_words(text, &mut found);
     found
 }
 
-fn by_rules(text: &str, found: &mut Vec<FoundSecret>) {
+fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
     for (rule, regex) in POSITION_SET.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
             let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
@@ -96,7 +96,7 @@ fn by_rules(text: &str, found: &mut Vec<FoundSecret>) {
 }
 
 /// The values of cookies that identify a session or look random.
-fn cookies(text: &str, found: &mut Vec<FoundSecret>) {
+fn add_cookies(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(regex) = &*COOKIE else { return };
     for list in regex.captures_iter(text.as_bytes()).filter_map(|captures| captures.get(1)) {
         let mut at = list.start();
@@ -127,7 +127,7 @@ fn cookies(text: &str, found: &mut Vec<FoundSecret>) {
 }
 
 /// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
-fn pairs(text: &str, found: &mut Vec<FoundSecret>) {
+fn add_pairs(text: &str, found: &mut Vec<FoundSecret>) {
     if !["alue", "efault", "<", "set -"].iter().any(|hint| text.contains(hint)) {
         return;
     }
@@ -138,12 +138,12 @@ fn pairs(text: &str, found: &mut Vec<FoundSecret>) {
         let Some(class) = text.get(key.range()).and_then(class_of) else { continue };
         let range = trimmed(text, value.range());
         let Some(inside) = text.get(range.clone()) else { continue };
-        push(text, class, inside, range, ValueSyntax::Quoted, found);
+        push_if_secret(text, class, inside, range, ValueSyntax::Quoted, found);
     }
 }
 
 /// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
-fn inserts(text: &str, found: &mut Vec<FoundSecret>) {
+fn add_inserts(text: &str, found: &mut Vec<FoundSecret>) {
     static INSERT: LazyLock<Option<bytes::Regex>> =
         LazyLock::new(|| ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)"));
     let is_insert = text.contains("INTO") || text.contains("into");
@@ -161,7 +161,7 @@ fn inserts(text: &str, found: &mut Vec<FoundSecret>) {
                     && let Some(value) = text.get(range.clone())
                     && notation == ValueSyntax::Quoted
                 {
-                    push(text, *class, value, range, notation, found);
+                    push_if_secret(text, *class, value, range, notation, found);
                 }
                 field += cell.len() + 1;
             }
@@ -170,7 +170,7 @@ fn inserts(text: &str, found: &mut Vec<FoundSecret>) {
     }
 }
 
-fn foreign(text: &str, found: &mut Vec<FoundSecret>) {
+fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
     if text.is_ascii() && !text.contains(" de passe") {
         return;
     }
@@ -207,7 +207,7 @@ fn foreign(text: &str, found: &mut Vec<FoundSecret>) {
     }
 }
 
-fn by_words(text: &str, found: &mut Vec<FoundSecret>) {
+fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(hints) = &*HINTS else { return };
     let mut done = 0;
     for hit in hints.find_iter(text) {
@@ -225,7 +225,7 @@ fn by_words(text: &str, found: &mut Vec<FoundSecret>) {
             {
                 continue;
             }
-            push(text, class, inside, range, notation, found);
+            push_if_secret(text, class, inside, range, notation, found);
         }
     }
 }
@@ -245,7 +245,7 @@ fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSy
     notation != ValueSyntax::Prose && !is_result && (has_user || is_plausible || is_literal)
 }
 
-fn push(
+fn push_if_secret(
     text: &str,
     class: KeywordClass,
     value: &str,

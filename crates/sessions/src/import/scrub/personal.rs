@@ -56,39 +56,40 @@ const FILE_ENDINGS: [&str; 22] = [
 ];
 
 /// Replaces account names in home folders, and passes them to `seen`.
-pub(super) fn homes<'a>(text: &'a str, seen: &mut BTreeSet<String>, count: &mut usize) -> Cow<'a, str> {
-    let mut replace = |captures: &Captures<'_>| -> String {
-        let part = |index: usize| captures.get(index).map_or("", |part| part.as_str());
-        // A full stop or a hyphen at the end belongs to the sentence.
-        let name = part(3).trim_end_matches(['.', '-']);
-        let rest = part(3).get(name.len()..).unwrap_or("");
-        if NO_PERSON.contains(&name) {
-            return part(0).to_owned();
-        }
-        seen.insert(name.to_owned());
-        *count += 1;
-        format!("{}{}{USER}{rest}", part(1), part(2))
-    };
-    let plain = HOME.replace_all(text, &mut replace);
-    match ENCODED_HOME.replace_all(&plain, &mut replace) {
+pub(super) fn replace_homes<'a>(text: &'a str, seen: &mut BTreeSet<String>, count: &mut usize) -> Cow<'a, str> {
+    let plain = HOME.replace_all(text, |home: &Captures<'_>| without_account(home, seen, count));
+    match ENCODED_HOME.replace_all(&plain, |home: &Captures<'_>| without_account(home, seen, count)) {
         Cow::Borrowed(_) => plain,
         Cow::Owned(text) => text.into(),
     }
 }
 
+fn without_account(home: &Captures<'_>, seen: &mut BTreeSet<String>, count: &mut usize) -> String {
+    let [whole, before, folder, name] = [0, 1, 2, 3].map(|group| home.get(group).map_or("", |part| part.as_str()));
+    // A full stop or a hyphen at the end belongs to the sentence.
+    let account = name.trim_end_matches(['.', '-']);
+    let rest = name.get(account.len()..).unwrap_or("");
+    if NO_PERSON.contains(&account) {
+        return whole.to_owned();
+    }
+    seen.insert(account.to_owned());
+    *count += 1;
+    format!("{before}{folder}{USER}{rest}")
+}
+
 /// Replaces e-mail addresses and the names before them in lines about commits.
-pub(super) fn addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
+pub(super) fn replace_addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     if !text.contains('@') {
         return text.into();
     }
     let plain = unescaped(text);
-    let names = AUTHOR.captures_iter(&plain).flat_map(|captures| {
-        let part = |index: usize, new: &'static str| captures.get(index).map(|part| (part.range(), new));
-        let is_placeholder = captures.get(2).is_some_and(|address| !is_person_address("", address.as_str(), ""));
-        [part(1, USER), part(2, ADDRESS).filter(|_| !is_placeholder)].into_iter().flatten().collect::<Vec<_>>()
-    });
-    let addresses = find_addresses(&plain).into_iter().map(|range| (range, ADDRESS));
-    let edits = names.chain(addresses).collect();
+    let mut edits = Vec::new();
+    for author in AUTHOR.captures_iter(&plain) {
+        let address = author.get(2).filter(|address| is_person_address("", address.as_str(), ""));
+        edits.extend(author.get(1).map(|name| (name.range(), USER)));
+        edits.extend(address.map(|address| (address.range(), ADDRESS)));
+    }
+    edits.extend(find_addresses(&plain).into_iter().map(|range| (range, ADDRESS)));
     replaced(text, edits, count)
 }
 
@@ -108,11 +109,11 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
 
 /// The places of personal addresses in `text` without its escapes.
 pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
-    let personal = |found: &regex::Match<'_>| {
+    let personal = EMAIL.find_iter(text).filter(|found| {
         let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));
         is_person_address(before, found.as_str(), after)
-    };
-    EMAIL.find_iter(text).filter(personal).map(|found| found.range()).collect()
+    });
+    personal.map(|found| found.range()).collect()
 }
 
 /// The account names in home folders of `text` that are somebody's.
@@ -124,7 +125,7 @@ pub(super) fn find_homes(text: &str) -> impl Iterator<Item = regex::Match<'_>> {
 }
 
 /// Replaces `<@123>` and the like.
-pub(super) fn mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
+pub(super) fn replace_mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     MENTION.replace_all(text, |_: &Captures<'_>| {
         *count += 1;
         "<@user>"
@@ -137,20 +138,21 @@ pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
     if !text.contains('<') {
         return text.into();
     }
-    let is_quoted = |range: &Range<usize>| text.get(..range.start).is_some_and(|before| before.ends_with('`'));
     let mut edits: Vec<(Range<usize>, &str)> = REASONING.find_iter(text).map(|found| (found.range(), "")).collect();
     let ends = edits.last().map_or(0, |(range, _)| range.end);
     let rest = text.get(ends..).unwrap_or_default();
     edits.extend(UNCLOSED_REASONING.find(rest).map(|found| (found.start() + ends..text.len(), "")));
-    edits.retain(|(range, _)| !is_quoted(range));
+    edits.retain(|(range, _)| !follows_code_mark(text, range.start));
     replaced(text, edits, count)
 }
 
 /// The places of reasoning tags that are left in `text`, except in code marks.
 pub(super) fn find_reasoning_tags(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let is_spoken_about =
-        |found: &regex::Match<'_>| text.get(..found.start()).is_some_and(|before| before.ends_with('`'));
-    REASONING_TAG.find_iter(text).filter(move |found| !is_spoken_about(found)).map(|found| found.range())
+    REASONING_TAG.find_iter(text).map(|found| found.range()).filter(move |range| !follows_code_mark(text, range.start))
+}
+
+fn follows_code_mark(text: &str, at: usize) -> bool {
+    text.get(..at).is_some_and(|before| before.ends_with('`'))
 }
 
 /// The handles a person goes by, ready to be found in every variant of case and separation.
@@ -175,13 +177,12 @@ impl HandleMatcher {
     pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
         let Some(regex) = &self.0 else { return text.into() };
         let plain = unescaped(text);
-        let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
-        let whole = |found: &regex::Match<'_>| {
+        let whole = regex.find_iter(&plain).filter(|found| {
             let before = plain.get(..found.start()).and_then(|text| text.chars().next_back());
             let after = plain.get(found.end()..).and_then(|text| text.chars().next());
-            !letter(before) && !letter(after)
-        };
-        let edits = regex.find_iter(&plain).filter(whole).map(|found| (found.range(), USER)).collect();
+            ![before, after].iter().flatten().any(char::is_ascii_alphabetic)
+        });
+        let edits = whole.map(|found| (found.range(), USER)).collect();
         replaced(text, edits, count)
     }
 }
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     fn home(text: &str) -> String {
-        homes(text, &mut BTreeSet::new(), &mut 0).into_owned()
+        replace_homes(text, &mut BTreeSet::new(), &mut 0).into_owned()
     }
 
     #[test]
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn addresses_and_authors_become_one() {
-        let scrub = |text: &str| addresses(text, &mut 0).into_owned();
+        let scrub = |text: &str| replace_addresses(text, &mut 0).into_owned();
         assert_eq!(scrub("Author: Jane Doe <jane@corp.io>"), "Author: user <contributor@example.com>");
         assert_eq!(scrub("mail jane@corp.io, a@example.com"), "mail contributor@example.com, a@example.com");
         for text in ["git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3", "redis://u@cache.corp.io/0"] {
@@ -241,6 +242,9 @@ mod tests {
             find_reasoning_tags("rest</think> of `<think>` it").map(|range| range.end).collect::<Vec<_>>(),
             [12]
         );
-        assert_eq!(mentions("hi <@123> and <@***>, <@U0AB12CD|jane>", &mut 0), "hi <@user> and <@user>, <@user>");
+        assert_eq!(
+            replace_mentions("hi <@123> and <@***>, <@U0AB12CD|jane>", &mut 0),
+            "hi <@user> and <@user>, <@user>"
+        );
     }
 }

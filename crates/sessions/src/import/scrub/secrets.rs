@@ -11,10 +11,10 @@ use regex::{Regex, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use super::edit::unescaped;
-use super::hinted::HintedRules;
 use super::passwords::{FoundSecret, passwords};
+use super::patterns::{HintedRules, SIZE, compiled, pattern};
 use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
-use super::shape::{SIZE, compiled, entropy, is_placeholder, is_value, is_words, pattern};
+use super::shape::{entropy, is_placeholder, is_value, is_words};
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
     let patterns = RULES.iter().map(|rule| pattern(rule.pattern));
@@ -48,10 +48,9 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     });
     let mut outer: Vec<FoundSecret> = Vec::new();
     for one in found {
-        let overlaps = |other: &FoundSecret| one.range.start < other.range.end && other.range.start < one.range.end;
         // What is sure comes first, in order; what is doubtful after it.
-        let near = outer.iter().rev().take(if one.is_doubtful { usize::MAX } else { 1 });
-        if !near.clone().any(overlaps) {
+        let mut near = outer.iter().rev().take(if one.is_doubtful { usize::MAX } else { 1 });
+        if !near.any(|other| one.range.start < other.range.end && other.range.start < one.range.end) {
             outer.push(one);
         }
     }
@@ -127,22 +126,27 @@ fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
 /// Blocks of private keys, up to their end or, in a text that was cut, as far as there is base64. Lines may be escaped
 /// in JSON, quoted, numbered, or carry the marks of a diff. A block without a key is documentation.
 fn private_keys(text: &str) -> Vec<FoundSecret> {
+    KEY_BLOCK.find_iter(text).filter_map(|begin| private_key(text, begin.range())).collect()
+}
+
+/// The block that begins with the line `begin`.
+fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
     const LONGEST: usize = 16 << 10;
     const SHORTEST: usize = 64;
-    let block = |begin: regex::Match<'_>| {
-        let rest = text.get(begin.end()..)?;
-        let body = rest.find("-----").filter(|at| *at < LONGEST);
-        let marks = |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "+/=\\:,|>.-→\"'".contains(c);
-        let length = body.unwrap_or_else(|| rest.find(|c| !marks(c)).unwrap_or(rest.len()).min(LONGEST));
-        let key = rest.get(..length)?;
-        let end =
-            body.and_then(|at| rest.get(at + 5..)?.find("-----").filter(|end| *end < 60).map(|end| at + end + 10));
-        let letters = key.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).count();
-        let range = begin.start()..begin.end() + end.unwrap_or(key.trim_end().len());
-        let is_key = letters >= SHORTEST && !is_placeholder(key);
-        is_key.then_some(FoundSecret { kind: "private-key", range, by_form: true, is_doubtful: false })
-    };
-    KEY_BLOCK.find_iter(text).filter_map(block).collect()
+    let rest = text.get(begin.end..)?;
+    let body = rest.find("-----").filter(|at| *at < LONGEST);
+    let length = body.unwrap_or_else(|| rest.find(|c| !may_be_in_key(c)).unwrap_or(rest.len()).min(LONGEST));
+    let key = rest.get(..length)?;
+    let end = body.and_then(|at| rest.get(at + 5..)?.find("-----").filter(|end| *end < 60).map(|end| at + end + 10));
+    let letters = key.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).count();
+    let range = begin.start..begin.end + end.unwrap_or(key.trim_end().len());
+    let is_key = letters >= SHORTEST && !is_placeholder(key);
+    is_key.then_some(FoundSecret { kind: "private-key", range, by_form: true, is_doubtful: false })
+}
+
+/// Whether a character is base64, or one that stands between lines of it.
+fn may_be_in_key(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c.is_whitespace() || "+/=\\:,|>.-→\"'".contains(c)
 }
 
 /// Some shapes end with the character that must not follow; it is no part of the secret.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::key_names::{KeywordClass, class_of_word, words};
-use super::shape::compiled;
+use super::patterns::compiled;
 use super::values::{ValueSyntax, is_strong};
 
 /// Where a value is, and how it is written.
@@ -20,7 +20,7 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) 
     let is_quoted = starts_literal(text.get(key.end..)?);
     let at = end_of_key(text, key.end, class, is_quoted);
     let gap = after_blanks(text, at);
-    let after = text.get(gap..).unwrap_or("");
+    let after = tail(text, gap);
     if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"].iter().find(|sign| after.starts_with(**sign))
     {
         return value_at(text, gap + sign.len(), ValueSyntax::Bare);
@@ -72,30 +72,32 @@ fn last_line(text: &str) -> &str {
     text.rsplit('\n').next().unwrap_or("")
 }
 
+fn tail(text: &str, at: usize) -> &str {
+    text.get(at..).unwrap_or("")
+}
+
 fn after_blanks(text: &str, at: usize) -> usize {
     at + text.as_bytes().iter().skip(at).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 /// The end of a key with the quotes, brackets, marks or note around it.
 fn end_of_key(text: &str, end: usize, class: KeywordClass, is_quoted: bool) -> usize {
-    let rest = |at: usize| text.get(at..).unwrap_or("");
     if is_quoted {
         let bracket = after_blanks(text, end + 1);
-        return if rest(bracket).starts_with(']') { bracket + 1 } else { end + 1 };
+        return if tail(text, bracket).starts_with(']') { bracket + 1 } else { end + 1 };
     }
-    let is_markdown = rest(end).starts_with("**") || rest(end).starts_with("__");
+    let is_markdown = ["**", "__"].iter().any(|mark| tail(text, end).starts_with(mark));
     let at = if is_markdown { end + 2 } else { end };
     // `password (root): X`, `password for bob is X`.
     if class == KeywordClass::Password { after_note(text, at) } else { at }
 }
 
 fn after_colon(text: &str, colon: usize, is_quoted: bool) -> Option<ValuePlace> {
-    let rest = |at: usize| text.get(at..).unwrap_or("");
     let start = colon + 1;
-    let start = start + rest(start).chars().take_while(|c| matches!(c, ':' | '*' | '_')).count();
-    let is_tight = !is_quoted && rest(start).starts_with(|c: char| !c.is_whitespace());
+    let start = start + tail(text, start).chars().take_while(|c| matches!(c, ':' | '*' | '_')).count();
+    let is_tight = !is_quoted && tail(text, start).starts_with(|c: char| !c.is_whitespace());
     // In `a:b` a bare word is a value of a flag or a field; `::` is a path.
-    if is_tight && rest(colon).starts_with("::") {
+    if is_tight && tail(text, colon).starts_with("::") {
         return None;
     }
     match after_type(text, start) {
@@ -121,8 +123,9 @@ fn in_prose(text: &str, line: &str, gap: usize, class: KeywordClass, is_quoted: 
     ];
     const BEFORE: [&str; 9] = ["setenv", "env", "arg", "setx", "set", "export", "with", "using", "use"];
     let after = text.get(gap..)?;
-    let is_next = |verb: &&&str| after.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb));
-    if let Some(verb) = AFTER.iter().find(is_next) {
+    let mut verbs = AFTER.iter();
+    if let Some(verb) = verbs.find(|verb| after.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb)))
+    {
         return value_at(text, gap + verb.len(), ValueSyntax::Prose);
     }
     let last = line.split_whitespace().next_back().unwrap_or("").to_ascii_lowercase();
@@ -135,8 +138,7 @@ fn in_prose(text: &str, line: &str, gap: usize, class: KeywordClass, is_quoted: 
 
 /// Past ` (root)` and ` for the admin user`, where a separator follows.
 fn after_note(text: &str, at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or("");
-    let line = rest.split('\n').next().unwrap_or("");
+    let line = tail(text, at).split('\n').next().unwrap_or("");
     let trimmed = line.trim_start_matches([' ', '\t']);
     for (open, close) in [('(', ')'), ('（', '）')] {
         if let Some(note) = trimmed.strip_prefix(open)

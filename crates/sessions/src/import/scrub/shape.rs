@@ -1,32 +1,4 @@
-//! What a value looks like: placeholder, identifier, random; and how patterns are compiled.
-
-use std::sync::LazyLock;
-
-use regex::{Regex, RegexBuilder, bytes};
-
-/// The most memory that a compiled pattern may take.
-pub(super) const SIZE: usize = 64 << 20;
-
-/// A pattern that is compiled at its first use.
-pub(super) type LazyAscii = LazyLock<Option<bytes::Regex>, Box<dyn FnOnce() -> Option<bytes::Regex> + Send>>;
-
-pub(super) fn pattern(text: &str) -> String {
-    // Word ends of ASCII alone: the secrets are ASCII, and the matcher is faster for it.
-    text.replace(r"\b", r"(?-u:\b)")
-}
-
-pub(super) fn compiled(text: &str) -> Regex {
-    RegexBuilder::new(&pattern(text))
-        .size_limit(SIZE)
-        .build()
-        .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
-}
-
-/// A pattern whose `\w`, `\s` and `\b` are ASCII, as Go reads them: faster to compile and to match. `None` if it is
-/// faulty; a test compiles all.
-pub(super) fn ascii(pattern: &str) -> Option<bytes::Regex> {
-    bytes::RegexBuilder::new(pattern).unicode(false).size_limit(SIZE).build().ok()
-}
+//! What a value looks like: placeholder, identifier, random.
 
 /// Whether this stands in place of a secret: a word of the list, or hardly more than one character.
 pub(super) fn is_placeholder(value: &str) -> bool {
@@ -61,9 +33,13 @@ pub(super) fn is_value(value: &str) -> bool {
 
 /// Whether the value is a secret wherever it occurs: long, or with digits or signs among its letters.
 pub(super) fn is_distinctive(value: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
-    let mixed = has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
+    let has_mark = has_byte(value, u8::is_ascii_digit) || has_byte(value, u8::is_ascii_punctuation);
+    let mixed = has_byte(value, u8::is_ascii_alphabetic) && has_mark;
     value.len() >= 16 || value.len() >= 8 && mixed && !is_identifier(value)
+}
+
+pub(super) fn has_byte(value: &str, test: fn(&u8) -> bool) -> bool {
+    value.as_bytes().iter().any(test)
 }
 
 /// Names of programs: words joined by underscores, hyphens, dots or colons, each with letters first and few digits.

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::key_names::{KeywordClass, class_of_word, words};
-use super::shape::{compiled, entropy, is_identifier, is_path, is_placeholder};
-use super::word_lists::{CODE_WORDS, TYPES, UNSAID};
+use super::patterns::compiled;
+use super::shape::{entropy, has_byte, is_identifier, is_path, is_placeholder};
+use super::word_lists::{CODE_WORDS, LABEL_WORDS, TYPES, UNSAID};
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +107,7 @@ fn secret(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
     let names = value.len() < 40
         && is_identifier(value)
         && !value.bytes().any(|byte| byte.is_ascii_digit())
-        && words(value).iter().any(|word| class_of_word(word, "").is_some() || word == "key");
+        && has_key_word(&words(value));
     match notation {
         _ if value.len() < 6 => None,
         ValueSyntax::Quoted | ValueSyntax::Tight if !names => Some(ValueVerdict::Secret),
@@ -115,6 +116,10 @@ fn secret(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
             (is_strong(value) && !is_identifier_like(value) && value.len() >= 8).then_some(ValueVerdict::Secret)
         }
     }
+}
+
+fn has_key_word(words: &[String]) -> bool {
+    words.iter().any(|word| class_of_word(word, "").is_some() || word == "key")
 }
 
 fn token(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
@@ -138,14 +143,14 @@ fn token(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
 
 /// Three or more names and numbers between colons, as in `agent:main:telegram:group:-1001:17585`: an address.
 fn is_address(value: &str) -> bool {
-    let is_name = |part: &str| part.len() > 2 && part.bytes().all(|byte| byte.is_ascii_lowercase());
-    let is_number = |part: &str| {
+    let (mut names, mut numbers, mut parts) = (0, 0, 0);
+    for part in value.split(':') {
         let digits = part.strip_prefix('-').unwrap_or(part);
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let parts: Vec<&str> = value.split(':').collect();
-    let names = parts.iter().filter(|part| is_name(part)).count();
-    parts.len() > 2 && names > 1 && parts.iter().all(|part| is_name(part) || is_number(part))
+        names += usize::from(part.len() > 2 && part.bytes().all(|byte| byte.is_ascii_lowercase()));
+        numbers += usize::from(!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        parts += 1;
+    }
+    parts > 2 && names > 1 && names + numbers == parts
 }
 
 /// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
@@ -213,20 +218,18 @@ pub(super) fn is_reference(value: &str) -> bool {
 
 /// The name of a field or a text of a form rather than a value: all its words are words about secrets.
 pub(super) fn is_label(value: &str) -> bool {
+    let parts = words(value);
+    // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
+    parts.iter().all(|word| LABEL_WORDS.contains(&word.as_str()) || names_secret(word))
+        && parts.iter().any(|word| names_secret(word) || word == "bearer" || word == "csrf")
+        && !value.contains(|c: char| c.is_ascii_digit() || "!@#%^&*?".contains(c))
+}
+
+/// Whether a word is one for a secret, alone or behind one about secrets: `password`, `userpassword`.
+fn names_secret(word: &str) -> bool {
     const ENDS: [&str; 9] =
         ["password", "passwd", "passphrase", "pass", "pwd", "secret", "token", "key", "credentials"];
-    const ABOUT: [&str; 39] = [
-        "", "db", "user", "username", "new", "old", "confirm", "current", "enter", "the", "admin", "root", "api",
-        "access", "refresh", "auth", "client", "app", "my", "id", "key", "secret", "private", "public", "bearer",
-        "basic", "csrf", "session", "login", "email", "type", "string", "field", "name", "value", "reset", "hash",
-        "is", "text",
-    ];
-    let parts = words(value);
-    let named = |word: &str| ENDS.iter().any(|end| word.strip_suffix(end).is_some_and(|owner| ABOUT.contains(&owner)));
-    // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
-    parts.iter().all(|word| ABOUT.contains(&word.as_str()) || named(word))
-        && parts.iter().any(|word| named(word) || word == "bearer" || word == "csrf")
-        && !value.contains(|c: char| c.is_ascii_digit() || "!@#%^&*?".contains(c))
+    ENDS.iter().any(|end| word.strip_suffix(end).is_some_and(|owner| LABEL_WORDS.contains(&owner)))
 }
 
 /// A call, an index, a member, a type, an operator.
@@ -240,12 +243,11 @@ pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
     let is_called = after.starts_with(['(', '[', '<']) || after.starts_with("::");
     let lower = value.to_ascii_lowercase();
     let parts = words(value);
-    let named = |word: &String| class_of_word(word, "").is_some() || word == "key";
-    let names_secret = is_identifier_word(value)
-        && (parts.len() > 1 && parts.iter().any(named) || is_label(value))
+    let is_name = is_identifier_word(value)
+        && (parts.len() > 1 && has_key_word(&parts) || is_label(value))
         && !value.bytes().any(|byte| byte.is_ascii_digit());
     let is_concatenated = after.trim_start_matches([' ', '\t']).starts_with(['+', '?']) && is_identifier_word(value);
-    CODE.is_match(value) || is_called || TYPES.contains(&lower.as_str()) || names_secret || is_concatenated
+    CODE.is_match(value) || is_called || TYPES.contains(&lower.as_str()) || is_name || is_concatenated
 }
 
 fn is_identifier_word(value: &str) -> bool {
@@ -261,8 +263,7 @@ fn is_plain_word(value: &str) -> bool {
 
 /// Whether the value can hardly be a word: letters with digits, with signs, or in mixed case; or many digits.
 pub(super) fn is_strong(value: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
-    let (digit, letter) = (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic));
+    let (digit, letter) = (has_byte(value, u8::is_ascii_digit), has_byte(value, u8::is_ascii_alphabetic));
     let sign = value.bytes().any(|byte| {
         byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',' | b'(' | b')')
     });

@@ -55,6 +55,13 @@ pub(super) const UNSAID: &[&str] = &[
     "scram-sha-256", "trust",
 ];
 
+/// Words in the names of fields that hold a secret; the empty one stands for none.
+pub(super) const LABEL_WORDS: &[&str] = &[
+    "", "db", "user", "username", "new", "old", "confirm", "current", "enter", "the", "admin", "root", "api", "access",
+    "refresh", "auth", "client", "app", "my", "id", "key", "secret", "private", "public", "bearer", "basic", "csrf",
+    "session", "login", "email", "type", "string", "field", "name", "value", "reset", "hash", "is", "text",
+];
+
 /// Bare words after `password:` and `password =` that are types.
 pub(super) const TYPES: &[&str] = &[
     "str", "string", "text", "varchar", "char", "bytes", "byte", "int", "integer", "number", "bool", "boolean", "any",

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::tables::Tables;
+use super::Tables;
 use super::tree::{ActionTree, Watermarks};
 use crate::cache::error::{CacheError, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
@@ -57,17 +57,16 @@ pub(in crate::cache) fn replace_index(
     packs: &Watermarks,
     old: OldIndex,
 ) -> IndexResult<ActionTree> {
-    let broken = |error: CacheError| IndexFault::broken(error);
     let (fresh, ready) = (fresh_index(layout), ready_index(layout));
-    remove_folder(&fresh).map_err(broken)?;
-    remove_folder(&ready).map_err(broken)?;
+    remove_folder(&fresh).map_err(IndexFault::broken)?;
+    remove_folder(&ready).map_err(IndexFault::broken)?;
     let tree = ActionTree::open(&fresh)?;
     tree.fill(tables, packs)?;
     drop(tree);
     fs::rename(&fresh, &ready).map_err(IndexFault::broken)?;
     match old {
-        OldIndex::SetAside => set_aside(layout).map_err(broken)?,
-        OldIndex::Remove => remove_folder(&layout.index()).map_err(broken)?,
+        OldIndex::SetAside => set_aside(layout).map_err(IndexFault::broken)?,
+        OldIndex::Remove => remove_folder(&layout.index()).map_err(IndexFault::broken)?,
     }
     fs::rename(&ready, layout.index()).map_err(IndexFault::broken)?;
     sync_folder(layout.root()).map_err(IndexFault::broken)?;

@@ -55,7 +55,6 @@ pub(in crate::cache) struct Item {
 
 impl ItemKey {
     pub(super) fn encode(self) -> IndexResult<Vec<u8>> {
-        let tagged = |tag: u8, bytes: &[u8]| [&[tag], bytes].concat();
         Ok(match self {
             ItemKey::Action(key) => key.0.0.to_vec(),
             ItemKey::Place(place) => tagged(b'p', &place),
@@ -87,6 +86,10 @@ impl ItemKey {
             _ => return None,
         })
     }
+}
+
+fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[tag], bytes].concat()
 }
 
 pub(super) fn encoded<T: Serialize>(value: &T) -> IndexResult<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The items of the sled tree, made from the tables and taken into them.
 
+use super::Tables;
 use super::item_key::{Item, ItemKey, decoded, encoded};
-use super::tables::Tables;
 use crate::cache::entry::{EntryStatus, Record, clip_to};
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::digest::{ActionKey, Digest};
@@ -52,15 +52,16 @@ pub(super) fn take_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> Inde
 
 /// Encodes a record. It has the beginning of what an unusable reply or a failure says; all of it is in the pack.
 fn encode_record(record: &Record) -> IndexResult<Vec<u8>> {
-    let short = |text: &str| clip_to(text, 32).into();
+    const SHORT: usize = 32;
     let encoded = match &record.status {
         EntryStatus::Unparsed | EntryStatus::Output { .. } => record.encode(),
         EntryStatus::Malformed { parser, fault } => {
-            let status = EntryStatus::Malformed { parser: *parser, fault: short(fault) };
+            let status = EntryStatus::Malformed { parser: *parser, fault: clip_to(fault, SHORT).into() };
             Record { status, ..record.clone() }.encode()
         }
         EntryStatus::Failed { class, message } => {
-            let status = EntryStatus::Failed { class: short(class), message: short(message) };
+            let status =
+                EntryStatus::Failed { class: clip_to(class, SHORT).into(), message: clip_to(message, SHORT).into() };
             Record { status, ..record.clone() }.encode()
         }
     };

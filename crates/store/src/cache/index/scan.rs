@@ -4,14 +4,13 @@
 use std::fs::File;
 use std::io;
 
+use super::Tables;
 use super::item_key::Watermark;
-use super::tables::Tables;
 use super::tree::Watermarks;
-use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
-use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_at, read_pack_header};
+use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_at, read_pack_header};
 
 /// A pack as it was when it was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,21 +51,20 @@ fn scan_all(tables: &mut Tables, ids: &[u32], packs: &PackFiles) -> Result<Vec<P
 fn scan_pack(tables: &mut Tables, id: u32, from: u64, is_newest: bool, packs: &PackFiles) -> io::Result<PackState> {
     let file = packs.file(id)?;
     let len = file.metadata()?.len();
-    let damage = |offset, what: &str| packs.damage(None, FrameLocation { pack: id, offset, head: 0, body: 0 }, what);
     let mut state = PackState { id, nonce: 0, good: len, len };
     match read_pack_header(&file, len)? {
         Ok(header) => state.nonce = header.nonce,
-        Err(what) => tables.damage.push(damage(0, what)),
+        Err(what) => tables.damage.push(packs.damage_at(id, 0, what)),
     }
     let mut scanner = PackScanner::new(id, &file, from, len);
     while let Some(item) = scanner.next()? {
         match item {
             PackItem::Frame(at, header) => tables.apply(at, &header),
-            PackItem::Damaged { from, what, .. } => tables.damage.push(damage(from, what)),
+            PackItem::Damaged { from, what, .. } => tables.damage.push(packs.damage_at(id, from, what)),
             PackItem::Torn { from, what } => {
                 state.good = from;
                 if !is_newest {
-                    tables.damage.push(damage(from, what));
+                    tables.damage.push(packs.damage_at(id, from, what));
                 }
             }
         }
@@ -123,9 +121,10 @@ pub(in crate::cache) fn catch_up(
 fn is_of_pack(mark: &Watermark, id: u32, packs: &PackFiles) -> io::Result<bool> {
     let file = packs.file(id)?;
     let len = file.metadata()?.len();
-    let has = |header: PackHeader| Ok(header.nonce == mark.nonce && *mark == watermark(&file, mark.nonce, mark.good)?);
     match read_pack_header(&file, len)? {
-        Ok(header) if mark.good <= len => has(header),
+        Ok(header) if mark.good <= len && header.nonce == mark.nonce => {
+            Ok(*mark == watermark(&file, mark.nonce, mark.good)?)
+        }
         _ => Ok(false),
     }
 }

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use super::Tables;
 use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
 use super::items::{item, take_item};
-use super::tables::Tables;
 use crate::cache::error::{IndexFault, IndexResult};
 use base::files::{close_files, create_private_folder, sync_folder};
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason};
-use crate::cache::index::tables::Tables;
+use crate::cache::index::Tables;
 use crate::cache::packs::frame::{self, FrameContent, FrameHeader, KeyPrefix};
 use crate::cache::packs::packed::PortableFrame;
 use crate::cache::packs::shared_fields::SharedFields;
@@ -71,8 +71,8 @@ impl LiveFrames<'_> {
                 self.tables.find(&key).is_some_and(|record| record.location == at)
             }
             FrameContent::ParseResult(reading) => {
-                let is_of = |record: &Record| record.raw == header.digest && is_reading(record, reading);
-                self.tables.find(&key).is_some_and(|record| is_of(&record))
+                let record = self.tables.find(&key).filter(|record| record.raw == header.digest);
+                record.is_some_and(|record| is_reading(&record, reading))
             }
             FrameContent::Text => self.tables.text(&header.key) == Some(at),
             FrameContent::Journal(nonce, step) => self.tables.journal.get(&(*nonce, *step)) == Some(&at),
@@ -89,9 +89,12 @@ impl LiveFrames<'_> {
 
     /// Keeps the results that entries have.
     fn results(&self, results: &[ParsedBody]) -> FrameAction {
-        let has = |parsed: &ParsedBody, record: &Record| parsed.is_of(record) && is_reading(record, &parsed.result);
-        let is_kept = |parsed: &ParsedBody| self.tables.find(&parsed.key).is_some_and(|record| has(parsed, &record));
-        shortened(results, is_kept, frame::parse_results)
+        shortened(results, |parsed| self.is_current(parsed), frame::parse_results)
+    }
+
+    fn is_current(&self, parsed: &ParsedBody) -> bool {
+        let record = self.tables.find(&parsed.key).filter(|record| parsed.is_of(record));
+        record.is_some_and(|record| is_reading(&record, &parsed.result))
     }
 
     /// Keeps only the last use of each entry.
@@ -101,10 +104,11 @@ impl LiveFrames<'_> {
 
     /// Keeps what is in use at a place while its entry exists.
     fn latest(&self, places: &[(Digest, ActionKey)]) -> FrameAction {
-        let is_kept = |(place, key): &(Digest, ActionKey)| {
-            self.tables.latest_at(place) == Some(*key) && self.tables.find(key).is_some()
-        };
-        shortened(places, is_kept, frame::latest)
+        shortened(
+            places,
+            |(place, key)| self.tables.latest_at(place) == Some(*key) && self.tables.find(key).is_some(),
+            frame::latest,
+        )
     }
 
     /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its

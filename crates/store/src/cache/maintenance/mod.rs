@@ -1,6 +1,264 @@
-//! What keeps a cache small and sound: prune, also without room, and verify.
+//! What keeps a cache small and sound. `verify` finds damage, and `without_room` prunes on a full disk.
+//!
+//! Pruning removes entries, and packs of which little is left, so that disk space is freed.
+//!
+//! A removal is a tombstone frame, which is on disk before any pack is changed. Then the live frames of each pack with dead
+//! ones are appended again to a new pack, and only when they are on disk the old one is removed (`remove_packs`). So a
+//! process that is killed at any moment leaves frames twice at most, which is harmless.
 
 mod live_frames;
-pub(super) mod prune;
 pub(super) mod verify;
 pub(super) mod without_room;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::io;
+
+use crate::cache::entry::{FrameLocation, Record, RemovalReason};
+use crate::cache::error::CacheError;
+use crate::cache::packs::folder::disk_bytes;
+use crate::cache::packs::frame::{self, FrameContent, FrameHeader, PackHeader};
+use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
+use crate::cache::packs::packed::{EntryOrigin, PortableFrame};
+use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
+use crate::cache::writing::StoreInner;
+use crate::cache::writing::active_pack::ActivePack;
+use crate::digest::{ActionKey, Digest};
+use live_frames::LiveFrames;
+
+/// What a prune removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PruneCounts {
+    /// Entries.
+    pub entries: u64,
+    /// Their size in the packs.
+    pub bytes: u64,
+}
+
+/// A smaller index is not rebuilt.
+const SMALL_INDEX: u64 = 512 << 10;
+/// An upper estimate of what a new index takes for one entry.
+const INDEX_ENTRY: u64 = 300;
+/// The number of entries in one tombstone frame.
+const BATCH: usize = 512;
+/// The number of removals that are remembered, so that `plan` can say that an action was pruned.
+const REMEMBERED: usize = 2 * BATCH;
+
+/// Removes entries and the texts that neither an entry nor `kept` names; unknown keys are ignored.
+pub(in crate::cache) fn prune(
+    store: &StoreInner,
+    keys: &[ActionKey],
+    kept: &HashSet<Digest>,
+) -> Result<PruneCounts, CacheError> {
+    let mut found = Vec::new();
+    for key in keys.iter().collect::<BTreeSet<_>>() {
+        found.extend(store.tables().find(key));
+    }
+    // the newest come last and are remembered longest
+    found.sort_by_key(|record| record.created);
+    store.exclusively(|active| {
+        remove(store, active, &found, RemovalReason::Pruned)?;
+        reclaim(store, active, &found, kept)
+    })?;
+    Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
+}
+
+/// Writes tombstones, durably, and removes the records from the tables.
+pub(in crate::cache) fn remove(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    records: &[Record],
+    why: RemovalReason,
+) -> Result<(), CacheError> {
+    for batch in records.chunks(BATCH) {
+        let keys: Vec<_> = batch.iter().map(|record| (record.key, latest_place(store, record))).collect();
+        let frame = frame::remove(why, &keys).map_err(|e| store.poisoned(&e.to_string()))?;
+        store.append(active, &[frame], true)?;
+    }
+    Ok(())
+}
+
+/// The place of which a record is the latest; `None` if it is not, or its frame is damaged.
+fn latest_place(store: &StoreInner, record: &Record) -> Option<Digest> {
+    let place = store.packs.place(record).ok()?;
+    let latest = store.tables().latest_at(&place);
+    (latest == Some(record.key)).then_some(place)
+}
+
+fn reclaim(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    removed: &[Record],
+    kept: &HashSet<Digest>,
+) -> Result<(), CacheError> {
+    let live = store.tables().all_records();
+    let mut unused = unused_texts(store, &live);
+    unused.retain(|(digest, _)| !kept.contains(digest));
+    let mut ids = mostly_dead(store, &live)?;
+    ids.extend(removed.iter().map(|record| record.location.pack));
+    ids.extend(unused.iter().map(|(_, at)| at.pack));
+    let done = closed_records(&store.tables().journal);
+    ids.extend(done.iter().map(|(_, at)| at.pack));
+    let mut tables = store.tables_mut();
+    unused.iter().for_each(|(digest, _)| tables.forget_text(digest));
+    done.iter().for_each(|((nonce, step), _)| tables.forget_step(*nonce, *step));
+    drop(tables);
+    // an empty cache has nothing to remember
+    let remember_from = if live.is_empty() { None } else { newest_removals(store)? };
+    remove_packs(store, active, &ids, remember_from)?;
+    // what is removed from it makes it larger at first
+    store.flush_tree(active);
+    if disk_bytes(&store.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
+        store.shrink_tree(active)?;
+    }
+    Ok(())
+}
+
+/// The first of the remembered removals; `None` if nothing was removed.
+fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheError> {
+    let mut removals = Vec::new();
+    for id in store.layout.pack_ids()? {
+        let found = removals_in(&store.packs, id);
+        removals.extend(found.map_err(CacheError::io("read", &store.layout.pack(id)))?);
+    }
+    let mut count = 0;
+    let newest = removals.iter().rev().take_while(|(_, keys)| {
+        count += keys;
+        count <= REMEMBERED
+    });
+    Ok(newest.last().map(|(at, _)| *at))
+}
+
+/// The texts that no entry was made from.
+fn unused_texts(store: &StoreInner, live: &[Record]) -> Vec<(Digest, FrameLocation)> {
+    let mut used = BTreeSet::new();
+    for record in live {
+        // the sources of a damaged entry are unknown, so every text is kept
+        match store.packs.explained(record) {
+            Ok(EntryOrigin::Known(header)) => used.extend(header.texts()),
+            // nothing can read a text that no entry names any more
+            Ok(EntryOrigin::Lost) => {}
+            Err(_) => return Vec::new(),
+        }
+    }
+    let tables = store.tables();
+    tables.texts.iter().filter(|(digest, _)| !used.contains(digest)).map(|(digest, at)| (*digest, *at)).collect()
+}
+
+/// The packs of which less than half is live.
+fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
+    let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
+    for record in live {
+        *alive.entry(record.location.pack).or_default() += record.stored_bytes();
+    }
+    let mut dead = BTreeSet::new();
+    for id in store.layout.pack_ids()? {
+        let path = store.layout.pack(id);
+        let bytes = fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+        if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
+            dead.insert(id);
+        }
+    }
+    Ok(dead)
+}
+
+/// The records of closed batches that can go: first what opened a batch, and its closing at a later prune. Were the
+/// closing gone first, the batch would be open again.
+fn closed_records(places: &JournalPlaces) -> Vec<((BatchNonce, BatchStep), FrameLocation)> {
+    let of_closed = places.iter().filter(|((nonce, _), _)| places.contains_key(&(*nonce, BatchStep::Closed)));
+    let done = of_closed
+        .filter(|((nonce, step), _)| *step != BatchStep::Closed || !places.contains_key(&(*nonce, BatchStep::Intent)));
+    done.map(|(place, at)| (*place, *at)).collect()
+}
+
+/// The tombstone frames of a pack, with the number of entries in each.
+fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usize)>> {
+    let file = packs.file(id)?;
+    let mut scanner = PackScanner::new(id, &file, 0, file.metadata()?.len());
+    let mut removals = Vec::new();
+    while let Some(found) = scanner.next()? {
+        if let PackItem::Frame(at, FrameHeader { content: FrameContent::Remove { keys, .. }, .. }) = found {
+            removals.push((at, keys.len()));
+        }
+    }
+    Ok(removals)
+}
+
+/// Removes the packs in `ids`, after what is live in them was appended again; tombstones before `remember_from` that no
+/// longer cover anything go too.
+fn remove_packs(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    ids: &BTreeSet<u32>,
+    remember_from: Option<FrameLocation>,
+) -> Result<(), CacheError> {
+    let all = store.layout.pack_ids()?;
+    let gone: Vec<u32> = all.iter().copied().filter(|id| ids.contains(id)).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    // the new frames come after all others
+    store.start_next_pack(active)?;
+    let mut older_go = true;
+    for id in &all {
+        if ids.contains(id) {
+            append_live(store, active, *id, older_go, remember_from)?;
+        } else {
+            older_go = false;
+        }
+    }
+    store.sync_pack(active)?;
+    store.flush_tree(active);
+    // oldest first: what a tombstone covers is gone before the tombstone
+    for id in &gone {
+        let path = store.layout.pack(*id);
+        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+        store.layout.sync_folder(&store.layout.packs())?;
+        store.packs.close(*id);
+    }
+    store.forget_packs(active, gone);
+    Ok(())
+}
+
+/// Appends what is live in a pack.
+fn append_live(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    id: u32,
+    older_go: bool,
+    remember_from: Option<FrameLocation>,
+) -> Result<(), CacheError> {
+    const BYTES: u64 = 4 << 20;
+    let path = store.layout.pack(id);
+    let file = store.packs.file(id).map_err(CacheError::io("read", &path))?;
+    let len = file.metadata().map_err(CacheError::io("read", &path))?.len();
+    let shared = store.packs.fields(id, len).map_err(CacheError::io("read", &path))?;
+    let mut scanner = PackScanner::new(id, &file, 0, len);
+    loop {
+        let (mut frames, mut bytes, mut is_end): (Vec<PortableFrame>, u64, bool) = (Vec::new(), 0, false);
+        // held for a part of the pack, because appending changes the tables
+        let tables = store.tables();
+        let live = LiveFrames { tables: &tables, older_go, remember_from };
+        while bytes < BYTES && frames.len() < BATCH {
+            match scanner.next().map_err(CacheError::io("read", &path))? {
+                None => {
+                    is_end = true;
+                    break;
+                }
+                Some(PackItem::Frame(at, header)) => {
+                    let taken = live.take_over(at, &header, || read_frame(&file, at), &shared);
+                    frames.extend(taken.map_err(CacheError::io("read", &path))?);
+                    bytes += at.len();
+                }
+                Some(PackItem::Damaged { .. } | PackItem::Torn { .. }) => {}
+            }
+        }
+        drop(tables);
+        if !frames.is_empty() {
+            store.append_portable(active, frames, false)?;
+        }
+        if is_end {
+            return Ok(());
+        }
+    }
+}

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::prune::{newest_removals, remove, remove_packs};
+use super::{newest_removals, remove, remove_packs};
 use crate::cache::entry::{FrameLocation, RemovalReason};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
-use crate::cache::packs::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
 use crate::cache::packs::packed::explained;
 use crate::cache::packs::shared_fields::SharedFields;
+use crate::cache::packs::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
+use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
-use crate::cache::writing::inner::StoreInner;
 use crate::digest::ActionKey;
 
 /// Damage that was found and removed.
@@ -44,7 +44,13 @@ impl DamageReport {
 struct DamagedRange {
     at: FrameLocation,
     to: u64,
-    what: String,
+    what: &'static str,
+}
+
+impl DamagedRange {
+    fn overlaps(&self, other: &FrameLocation) -> bool {
+        other.pack == self.at.pack && other.offset < self.to && other.end() > self.at.offset
+    }
 }
 
 /// Verifies everything and removes what is damaged.
@@ -62,7 +68,7 @@ fn check_packs(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<Da
         store.packs.close(id);
         let file = store.packs.file(id).map_err(CacheError::io("read", &store.layout.pack(id)))?;
         for range in check_pack(id, &file).map_err(CacheError::io("read", &store.layout.pack(id)))? {
-            reports.push(remove_damaged(store, active, range)?);
+            reports.push(remove_damaged(store, active, &range)?);
             damaged.insert(id);
         }
     }
@@ -73,22 +79,20 @@ fn check_packs(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<Da
 fn remove_damaged(
     store: &StoreInner,
     active: &mut ActivePack,
-    range: DamagedRange,
+    range: &DamagedRange,
 ) -> Result<DamageReport, CacheError> {
-    let DamagedRange { at, to, what } = range;
-    let overlaps = |l: &FrameLocation| l.pack == at.pack && l.offset < to && l.end() > at.offset;
-    let kept = copy_damaged(&store.layout, at.pack, at.offset, to)?;
+    let kept = copy_damaged(&store.layout, range.at.pack, range.at.offset, range.to)?;
     let records = store.tables().all_records();
-    let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
+    let lost: Vec<_> = records.into_iter().filter(|record| range.overlaps(&record.location)).collect();
     remove(store, active, &lost, RemovalReason::Damaged)?;
     let mut tables = store.tables_mut();
-    let texts: Vec<_> = tables.texts.iter().filter(|(_, at)| overlaps(at)).map(|(digest, _)| *digest).collect();
+    let texts: Vec<_> = tables.texts.iter().filter(|(_, at)| range.overlaps(at)).map(|(digest, _)| *digest).collect();
     texts.iter().for_each(|digest| tables.forget_text(digest));
-    let steps: Vec<_> = tables.journal.iter().filter(|(_, at)| overlaps(at)).map(|(place, _)| *place).collect();
-    steps.iter().for_each(|place| tables.forget_step(place));
+    let steps: Vec<_> = tables.journal.iter().filter(|(_, at)| range.overlaps(at)).map(|(place, _)| *place).collect();
+    steps.into_iter().for_each(|(nonce, step)| tables.forget_step(nonce, step));
     drop(tables);
     let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
-    let damage = store.packs.damage(lost.first().copied(), at, what);
+    let damage = store.packs.damage(lost.first().copied(), range.at, range.what);
     Ok(DamageReport { damage, lost, set_aside: Some(kept) })
 }
 
@@ -105,25 +109,22 @@ fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<Da
 /// The damaged ranges of a pack, in order.
 fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
     let len = file.metadata()?.len();
-    let place = |offset| FrameLocation { pack: id, offset, head: 0, body: 0 };
-    let mut damaged = Vec::new();
     let start = PackHeader::LEN as u64;
-    match read_pack_header(file, len)? {
-        Ok(header) if header.id == id => {}
-        Ok(_) => {
-            damaged.push(DamagedRange { at: place(0), to: start, what: "its header is that of another pack".into() })
-        }
-        Err(what) => damaged.push(DamagedRange { at: place(0), to: start.min(len), what: what.into() }),
-    }
+    let fault = match read_pack_header(file, len)? {
+        Ok(header) if header.id == id => None,
+        Ok(_) => Some((start, "its header is that of another pack")),
+        Err(what) => Some((start.min(len), what)),
+    };
+    let in_header = fault.map(|(to, what)| DamagedRange { at: FrameLocation::without_frame(id, 0), to, what });
+    let mut damaged: Vec<DamagedRange> = in_header.into_iter().collect();
     let mut scanner = PackScanner::new(id, file, 0, len);
     while let Some(found) = scanner.next()? {
-        damaged.extend(match found {
-            PackItem::Frame(at, header) => {
-                check_frame(file, at, &header)?.map(|what| DamagedRange { at, to: at.end(), what: what.into() })
-            }
-            PackItem::Damaged { from, to, what } => Some(DamagedRange { at: place(from), to, what: what.into() }),
-            PackItem::Torn { from, what } => Some(DamagedRange { at: place(from), to: len, what: what.into() }),
-        });
+        let (at, to, what) = match found {
+            PackItem::Frame(at, header) => (at, at.end(), check_frame(file, at, &header)?),
+            PackItem::Damaged { from, to, what } => (FrameLocation::without_frame(id, from), to, Some(what)),
+            PackItem::Torn { from, what } => (FrameLocation::without_frame(id, from), len, Some(what)),
+        };
+        damaged.extend(what.map(|what| DamagedRange { at, to, what }));
     }
     Ok(damaged)
 }

@@ -11,18 +11,18 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::PruneCounts;
 use super::live_frames::LiveFrames;
-use super::prune::PruneCounts;
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
+use crate::cache::index::Tables;
 use crate::cache::index::index_folder::{fresh_index, ready_index, remove_bad, remove_folder};
 use crate::cache::index::scan::scan;
-use crate::cache::index::tables::Tables;
 use crate::cache::packs::folder::{self, FolderKind, Layout, LockHolder};
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
-use crate::cache::packs::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
+use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::digest::{ActionKey, Digest};
 use base::files::{is_out_of_space, open_options};
 
@@ -128,12 +128,11 @@ fn empty_pack(
     target: &mut CompactedPack<'_>,
 ) -> Result<(), CacheError> {
     let path = layout.pack(id);
-    let failed = || CacheError::io("read", &path);
-    let file = packs.file(id).map_err(failed())?;
-    let len = file.metadata().map_err(failed())?.len();
+    let file = packs.file(id).map_err(CacheError::io("read", &path))?;
+    let len = file.metadata().map_err(CacheError::io("read", &path))?.len();
     let mut scanner = PackScanner::new(id, &file, 0, len);
     let mut frames = Vec::new();
-    while let Some(found) = scanner.next().map_err(failed())? {
+    while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
         if let PackItem::Frame(at, header) = found {
             frames.push((at, header));
         }
@@ -142,7 +141,7 @@ fn empty_pack(
         return Ok(());
     }
     let shrinking = File::options().write(true).open(&path).map_err(CacheError::io("open", &path))?;
-    let shared = packs.fields(id, len).map_err(failed())?;
+    let shared = packs.fields(id, len).map_err(CacheError::io("read", &path))?;
     let mut most = PART;
     while !frames.is_empty() {
         let from = last_part(&frames, most);
@@ -150,7 +149,8 @@ fn empty_pack(
         let size: u64 = moved.iter().map(|(at, _)| at.len()).sum();
         let mut part = Vec::new();
         for (at, header) in moved {
-            part.extend(live.take_over(*at, header, || read_frame(&file, *at), &shared).map_err(failed())?);
+            let taken = live.take_over(*at, header, || read_frame(&file, *at), &shared);
+            part.extend(taken.map_err(CacheError::io("read", &path))?);
         }
         if !part.is_empty()
             && let Err(error) = target.append(part)

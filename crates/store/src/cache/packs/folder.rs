@@ -212,8 +212,8 @@ impl Layout {
 
     /// Creates the folder itself, and makes its name and those of the folders above it durable.
     pub(in crate::cache) fn create_root(&self) -> Result<(), CacheError> {
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let missing: Vec<&Path> = self.root.ancestors().take_while(is_missing).collect();
+        let named = self.root.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
+        let missing: Vec<&Path> = named.take_while(|folder| !folder.exists()).collect();
         create_private_folder(&self.root)?;
         missing.into_iter().try_for_each(|folder| self.sync_folder(folder_of(folder)))
     }

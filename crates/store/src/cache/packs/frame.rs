@@ -76,21 +76,25 @@ impl PackHeader {
     }
 
     pub(in crate::cache) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
-        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        if crc32fast::hash(&bytes[..20]) != number(20) || bytes[..7] != PackHeader::MAGIC[..7] {
+        let [id, low, high, crc] = [8, 12, 16, 20].map(|at| u32_at(bytes, at));
+        if crc32fast::hash(&bytes[..20]) != crc || bytes[..7] != PackHeader::MAGIC[..7] {
             return Err("the header of the pack does not match its checksum");
         }
         if bytes[7] != PackHeader::MAGIC[7] {
             return Err("the pack has a version that this program does not support");
         }
-        let nonce = u64::from(number(12)) | u64::from(number(16)) << 32;
-        Ok(PackHeader { id: number(8), nonce })
+        Ok(PackHeader { id, nonce: u64::from(low) | u64::from(high) << 32 })
     }
 
     /// Whether these are the first bytes of a pack that a program made that was never released.
     pub(in crate::cache) fn is_older(bytes: &[u8]) -> bool {
         bytes.starts_with(&PackHeader::OLDER)
     }
+}
+
+/// The number at a place of a header that is long enough.
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// How a body is encoded.
@@ -308,17 +312,16 @@ impl FrameStart {
 
     fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
-        let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-        let digest = |at: usize| {
-            let mut bytes = [0; 32];
-            bytes.copy_from_slice(&fixed[at..at + 32]);
-            Digest(bytes)
-        };
         if fixed[..4] != MAGIC {
             return Err(FrameHeaderError::Damaged("there is no frame"));
         }
-        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(field);
-        let (note_len, codec, key, digest) = (note_len as usize, Codec::decode(fixed[5]), digest(24), digest(56));
+        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
+        let [key, digest] = [24, 56].map(|at| {
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(&fixed[at..at + 32]);
+            Digest(bytes)
+        });
+        let (note_len, codec) = (note_len as usize, Codec::decode(fixed[5]));
         Ok(FrameStart { note_at: FIXED, note_len, body_len, raw_len, body_crc, codec, key, digest })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
@@ -35,15 +35,7 @@ impl ActivePack {
 
     pub(in crate::cache) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
         let path = layout.pack(id);
-        let make = || {
-            let header = PackHeader::new(id)?;
-            let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
-            file.set_len(0)?;
-            file.write_all(&header.encode())?;
-            file.sync_data()?;
-            Ok((file, header.nonce))
-        };
-        let (file, nonce) = make().map_err(CacheError::io("create", &path))?;
+        let (file, nonce) = create_file(&path, id).map_err(CacheError::io("create", &path))?;
         layout.sync_folder(&layout.packs())?;
         let len = PackHeader::LEN as u64;
         Ok(ActivePack { file, id, nonce, len, flushed: len, numbers: None })
@@ -52,15 +44,7 @@ impl ActivePack {
     /// Continues a pack after its last whole frame; what follows is cut off.
     pub(in crate::cache) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
         let path = layout.pack(state.id);
-        let open = || {
-            let file = File::options().read(true).append(true).open(&path)?;
-            if file.metadata()?.len() > state.good {
-                file.set_len(state.good)?;
-                file.sync_data()?;
-            }
-            Ok(file)
-        };
-        let file = open().map_err(CacheError::io("open", &path))?;
+        let file = open_cut(&path, state.good).map_err(CacheError::io("open", &path))?;
         let PackState { id, nonce, good: len, .. } = state;
         Ok(ActivePack { file, id, nonce, len, flushed: len, numbers: None })
     }
@@ -85,6 +69,26 @@ impl ActivePack {
     }
 }
 
+/// Returns also the nonce of the new pack.
+fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
+    let header = PackHeader::new(id)?;
+    let mut file = open_options(path).read(true).append(true).create(true).open(path)?;
+    file.set_len(0)?;
+    file.write_all(&header.encode())?;
+    file.sync_data()?;
+    Ok((file, header.nonce))
+}
+
+/// Opens a pack, of which nothing is left after `good`.
+fn open_cut(path: &Path, good: u64) -> io::Result<File> {
+    let file = File::options().read(true).append(true).open(path)?;
+    if file.metadata()?.len() > good {
+        file.set_len(good)?;
+        file.sync_data()?;
+    }
+    Ok(file)
+}
+
 /// Where frames will be once they are appended.
 pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<LocatedFrame>> {
     let mut offset = active.len;
@@ -102,13 +106,14 @@ pub(in crate::cache) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u6
     let folder = layout.damaged();
     create_private_folder(&folder)?;
     let path = folder.join(format!("{id:08}-{from}.bin"));
-    let copy = || {
-        let mut source = File::open(layout.pack(id))?;
-        source.seek(SeekFrom::Start(from))?;
-        let mut target = open_options(&path).write(true).create(true).truncate(true).open(&path)?;
-        io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
-        target.sync_data()
-    };
-    copy().map_err(CacheError::io("write", &path))?;
+    copy_range(&layout.pack(id), from, to, &path).map_err(CacheError::io("write", &path))?;
     Ok(path)
+}
+
+fn copy_range(source: &Path, from: u64, to: u64, target: &Path) -> io::Result<()> {
+    let mut source = File::open(source)?;
+    source.seek(SeekFrom::Start(from))?;
+    let mut target = open_options(target).write(true).create(true).truncate(true).open(target)?;
+    io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
+    target.sync_data()
 }

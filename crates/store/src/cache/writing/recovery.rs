@@ -6,14 +6,14 @@ use std::fs;
 
 use super::active_pack::ActivePack;
 use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::index::Tables;
 use crate::cache::index::index_folder::{OldIndex, finish_index, replace_index};
 use crate::cache::index::item_key::Watermark;
 use crate::cache::index::scan::{PackState, catch_up, scan, watermarks};
-use crate::cache::index::tables::Tables;
 use crate::cache::index::tree::{ActionTree, Watermarks};
+use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
-use crate::cache::packs::pack::PackFiles;
 use base::say;
 
 /// What an open store begins with.
@@ -32,6 +32,12 @@ enum RebuildReason {
     Unreadable(String),
     /// It is sound, and the packs lack something that it has.
     OtherPacks(String),
+}
+
+impl From<IndexFault> for RebuildReason {
+    fn from(fault: IndexFault) -> RebuildReason {
+        RebuildReason::Unreadable(fault.text().to_owned())
+    }
 }
 
 pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<String>) -> Result<Opened, CacheError> {
@@ -58,17 +64,16 @@ fn open_tree(
     packs: &PackFiles,
     ids: &[u32],
 ) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
-    let broken = |fault: IndexFault| RebuildReason::Unreadable(fault.text().to_owned());
     if !ActionTree::is_in(&layout.index()) {
         return Err(RebuildReason::Unreadable("it was missing".into()));
     }
-    let tree = ActionTree::open(&layout.index()).map_err(broken)?;
+    let tree = ActionTree::open(&layout.index())?;
     let (mut tables, marks) = match tree.load() {
         Ok(loaded) => loaded,
         Err(fault) => {
             // not dropped: after a panic, sled may panic again when it closes
             std::mem::forget(tree);
-            return Err(broken(fault));
+            return Err(fault.into());
         }
     };
     tables.track_changes();

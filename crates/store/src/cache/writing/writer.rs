@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::inner::StoreInner;
+use super::StoreInner;
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
 

@@ -125,8 +125,8 @@ impl ProbeCard {
         let points = session.fixture.effective_points();
         let point = probe.point.map_or(points.len(), |point| point.0 as usize);
         let end = points.get(point.wrapping_sub(1)).copied().unwrap_or(session.history.len());
-        let places = |facts: &[Fact]| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect::<Vec<_>>();
-        let facts = places(&probe.expected_facts);
+        let [facts, superseded] = [&probe.expected_facts, &probe.superseded_facts]
+            .map(|facts| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect::<Vec<_>>());
         let findings = check_bank(bank.parsed(), &session.fixture, &session.history, false);
         let own = findings.into_iter().filter(|finding| finding.probe.as_ref() == Some(&probe.id));
         ProbeCard {
@@ -138,7 +138,7 @@ impl ProbeCard {
             answerable: probe.answerable,
             literal_forms: proposed_forms(probe, &facts, session, end, bank),
             facts,
-            superseded: places(&probe.superseded_facts),
+            superseded,
             reference_answer: probe.reference_answer.clone(),
             findings: own.map(|finding| format!("{}: {}", finding.message, finding.help)).collect(),
             source: source.to_owned(),
@@ -156,18 +156,20 @@ fn proposed_forms(
     end: usize,
     bank: &BankText,
 ) -> Vec<LiteralForm> {
-    let missing = || (0..).zip(places).filter(|(_, place)| place.message.is_none()).map(|(at, _)| at);
-    let is_last = missing().count() == 1;
-    let with_form = |fact: usize, form: String| {
-        let edited = bank.with_literal_form(&probe.id, fact, &form, is_last).ok()?;
-        Some(LiteralForm { source: edited.probe(&probe.id)?.1.to_owned(), form })
-    };
-    let of = |at: usize| {
-        let fact = probe.expected_facts.get(at)?;
-        let forms = literal_forms(fact, &probe.question, history, &fixture.messages, fixture.start()..end);
-        Some(forms.into_iter().filter_map(move |form| with_form(at, form)))
-    };
-    missing().filter_map(of).flatten().collect()
+    let facts = (0..).zip(&probe.expected_facts).zip(places);
+    let missing: Vec<(usize, &Fact)> =
+        facts.filter(|(_, place)| place.message.is_none()).map(|(fact, _)| fact).collect();
+    let is_last = missing.len() == 1;
+    let mut proposed = Vec::new();
+    for (at, fact) in missing {
+        for form in literal_forms(fact, &probe.question, history, &fixture.messages, fixture.start()..end) {
+            let Ok(edited) = bank.with_literal_form(&probe.id, at, &form, is_last) else { continue };
+            if let Some((_, source)) = edited.probe(&probe.id) {
+                proposed.push(LiteralForm { source: source.to_owned(), form });
+            }
+        }
+    }
+    proposed
 }
 
 impl FactPlace {

@@ -3,13 +3,11 @@
 //! The page asks for one question at a time. Each decision is written as in the terminal, and the server ends after the
 //! last question.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::card::Card;
 use super::session::{Decision, Review, ReviewTally};
 use crate::cli::browser::open_in_browser;
 use crate::cli::failure::{Failure, chain};
@@ -50,11 +48,11 @@ struct Shown {
 
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
 pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, usize), Failure> {
-    let fault =
-        |error: io::Error| Failure::error(say!("the page cannot be served: {}", "无法提供页面：{}", chain(&error)));
     let (over, is_over) = mpsc::channel();
     let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
-    let server = LoopbackServer::start(site.clone()).map_err(fault)?;
+    let server = LoopbackServer::start(site.clone());
+    let server = server
+        .map_err(|error| Failure::error(say!("the page cannot be served: {}", "无法提供页面：{}", chain(&error))))?;
     let address = server.address();
     console.eprint(&say!(
         "review: {address}   (Ctrl-C ends it; decisions are saved immediately)",
@@ -63,7 +61,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
     // Other users see the arguments of programs, so the browser gets a file that only this user can read.
     let redirect = temporary_file(&redirect_page(&address), ".html").map_err(|error| Failure::error(chain(&error)))?;
     open_in_browser(redirect.path().as_os_str());
-    // The site itself has a sender, so this waits for the page.
+    // The site keeps a sender, so this waits until the last question was answered.
     let _ = is_over.recv();
     let review = site.review();
     Ok((review.tally, review.left()))
@@ -99,7 +97,7 @@ impl ReviewSite {
         self.review.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first open question from a place on: a page that is loaded again begins at the first.
+    /// The first open question at a place or after it: a page that is loaded again begins at the first.
     fn card(&self, from: usize) -> PageReply {
         let mut review = self.review();
         if from > review.items.len() {
@@ -111,8 +109,10 @@ impl ReviewSite {
         };
         let decided = review.items.len() - review.left();
         let progress = review.progress();
-        let shown = |card: Card| json!({ "decided": decided, "progress": progress, "card": card });
-        review.card(at).map_or_else(|failure| refusal(&failure), |card| json_reply(&shown(card)))
+        match review.card(at) {
+            Ok(card) => json_reply(&json!({ "decided": decided, "progress": progress, "card": card })),
+            Err(failure) => refusal(&failure),
+        }
     }
 
     /// Accepts all open probes of the fixture of the question that the page shows.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::card::{Card, ReviewItem, SearchableFixture};
 use crate::action::Digest;
-use crate::cli::commands::fixture_text::file_text;
+use crate::cli::commands::fixture::file_text;
 use crate::cli::failure::{Exit, Failure};
 use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
 use crate::probe::{BankText, Probe};
@@ -62,7 +62,7 @@ pub(super) struct Review {
     steps: Vec<Step>,
 }
 
-/// A decision as it can be undone: what was before it.
+/// What is restored if a decision is undone.
 struct Step {
     /// The question that was decided, and the first of several.
     at: usize,
@@ -86,14 +86,13 @@ impl Review {
             let hint = suggest(unknown, paths.files.keys().map(String::as_str));
             return Err(Failure::input(say!("there is no fixture `{unknown}`", "没有样本 `{unknown}`")).hinted(hint));
         }
-        let has_bank = |name: &&String| paths.bank_of(name).is_file();
-        if let Some(bare) = names.iter().find(|name| !has_bank(name)) {
+        if let Some(bare) = names.iter().find(|name| !paths.bank_of(name).is_file()) {
             return Err(
                 Failure::input(say!("the fixture `{bare}` has no bank", "样本 `{bare}` 没有题库")).hinted(generate())
             );
         }
-        let is_meant = |name: &&String| names.is_empty() || names.contains(*name);
-        let names: Vec<String> = paths.files.keys().filter(is_meant).filter(has_bank).cloned().collect();
+        let meant = paths.files.keys().filter(|name| names.is_empty() || names.contains(*name));
+        let names: Vec<String> = meant.filter(|name| paths.bank_of(name).is_file()).cloned().collect();
         if names.is_empty() {
             return Err(Failure::input(word("there is no bank to review", "没有可审阅的题库"))
                 .hinted(generate())
@@ -113,8 +112,7 @@ impl Review {
                 review.items.push(ReviewItem { fixture: name.clone(), probe: None });
             }
             let bank = &review.bank(&name)?.parsed().bank.clone();
-            let is_open = |probe: &&Probe| all || !bank.reviewed.contains(&probe.id);
-            let open = bank.probes.iter().filter(is_open);
+            let open = bank.probes.iter().filter(|probe| all || !bank.reviewed.contains(&probe.id));
             review.items.extend(open.map(|probe| ReviewItem { fixture: name.clone(), probe: Some(probe.id.clone()) }));
         }
         Ok(review)
@@ -157,11 +155,9 @@ impl Review {
     /// Accepts the probes of a fixture that are not settled, from this place on. Returns how many there were.
     pub(super) fn accept_all(&mut self, at: usize) -> Result<usize, Failure> {
         let Some(fixture) = self.items.get(at).map(|item| item.fixture.clone()) else { return Ok(0) };
-        let is_open = |at: &usize| {
-            let of_it = self.items.get(*at).is_some_and(|item| item.fixture == fixture && item.probe.is_some());
-            of_it && !self.settled.contains(at)
-        };
-        let open: Vec<usize> = (at..self.items.len()).filter(is_open).collect();
+        let items = (0..).zip(&self.items).skip(at);
+        let of_fixture = items.filter(|(_, item)| item.fixture == fixture && item.probe.is_some()).map(|(at, _)| at);
+        let open: Vec<usize> = of_fixture.filter(|at| !self.settled.contains(at)).collect();
         self.begin_step(at);
         for at in &open {
             self.settle(*at, Decision::Accept)?;
@@ -261,11 +257,11 @@ impl Review {
         edit: impl FnOnce(&BankText) -> Result<BankText, Vec<Fault>>,
     ) -> Result<(), Failure> {
         let edited = edit(&self.bank(&item.fixture)?).map_err(|faults| {
-            let words = |fault: Fault| match fault.help {
+            let words = faults.into_iter().map(|fault| match fault.help {
                 Some(help) => format!("{} ({help})", fault.message),
                 None => fault.message,
-            };
-            Failure::input(faults.into_iter().map(words).collect::<Vec<_>>().join("; "))
+            });
+            Failure::input(words.collect::<Vec<_>>().join("; "))
         })?;
         self.write(self.paths.bank_of(&item.fixture), edited.text().to_owned())
     }

@@ -129,6 +129,11 @@ fn ask(console: &Console, question: &str) -> Result<Option<String>, Failure> {
         .map_err(|error| Failure::error(say!("the answer could not be read: {error}", "无法读取回答：{error}")))
 }
 
+/// A line that is not blank.
+fn ask_for_text(console: &Console, question: &str) -> Result<Option<String>, Failure> {
+    Ok(ask(console, question)?.filter(|line| !line.trim().is_empty()))
+}
+
 /// The probe as JSON, edited; `None` if nothing changed.
 fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, Failure> {
     let text = match editor() {
@@ -142,18 +147,18 @@ fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, F
 fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     let mut edited = probe.clone();
     console.eprint(word("An empty line keeps the current text.", "空行保留现有文字。"));
-    let line = |what: &str| -> Result<_, Failure> { Ok(ask(console, what)?.filter(|line| !line.trim().is_empty())) };
-    if let Some(question) = line(word("question:", "问题："))? {
+    if let Some(question) = ask_for_text(console, word("question:", "问题："))? {
         edited.question = question;
     }
-    if let Some(facts) = line(word(
+    let how = word(
         "expected facts, with ; between them, and | between the spellings of one:",
         "预期事实，用 ; 分隔，同一事实的不同写法用 | 分隔：",
-    ))? {
-        let spellings = |fact: &str| fact.split('|').map(|spelling| spelling.trim().to_owned()).collect();
-        edited.expected_facts = facts.split(';').map(|fact| Fact { spellings: spellings(fact) }).collect();
+    );
+    if let Some(facts) = ask_for_text(console, how)? {
+        let facts = facts.split(';').map(|fact| fact.split('|').map(|spelling| spelling.trim().to_owned()));
+        edited.expected_facts = facts.map(|spellings| Fact { spellings: spellings.collect() }).collect();
     }
-    if let Some(answer) = line(word("reference answer:", "参考答案："))? {
+    if let Some(answer) = ask_for_text(console, word("reference answer:", "参考答案："))? {
         edited.reference_answer = Some(answer);
     }
     serde_json::to_string_pretty(&edited)
@@ -167,7 +172,7 @@ fn edited_message(card: &MessageCard, console: &Console) -> Result<Option<String
         None => {
             let mut lines = Vec::new();
             console.eprint(word("Rephrase it; an empty line ends the text.", "请改写；空行结束。"));
-            while let Some(line) = ask(console, ">")?.filter(|line| !line.trim().is_empty()) {
+            while let Some(line) = ask_for_text(console, ">")? {
                 lines.push(line);
             }
             lines.join("\n")
@@ -182,16 +187,15 @@ fn editor() -> Option<String> {
 
 /// The text after a person edited it in `editor`, which may have arguments of its own.
 fn in_editor(editor: &str, text: &str, suffix: &str) -> Result<String, Failure> {
-    let failed =
-        |why: String| Failure::input(say!("the editor `{editor}` failed: {why}", "编辑器 `{editor}` 失败：{why}"));
     let file = temporary_file(text, suffix)?;
     let mut words = editor.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("vi"));
-    let status = command.args(words).arg(file.path()).status().map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        return Err(failed(status.to_string()));
-    }
-    Ok(read_text(file.path())?)
+    let failure = match command.args(words).arg(file.path()).status() {
+        Ok(status) if status.success() => return Ok(read_text(file.path())?),
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(Failure::input(say!("the editor `{editor}` failed: {failure}", "编辑器 `{editor}` 失败：{failure}")))
 }
 
 fn render(card: &Card, progress: &str, console: &Console) -> String {
@@ -222,17 +226,16 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
         lines.push(word("  the right answer: the transcript does not say", "  正确答案：会话记录中没有").to_owned());
     }
     lines.extend(probe.facts.iter().map(|place| fact_lines("expected", place, console)));
-    let form = |(number, proposed): (usize, &LiteralForm)| {
-        say!("  literal form {number}: »{}«", "  原文形式 {number}：»{}«", proposed.form)
-    };
-    lines.extend((1..).zip(&probe.literal_forms).map(form));
+    for (number, LiteralForm { form, .. }) in (1..).zip(&probe.literal_forms) {
+        lines.push(say!("  literal form {number}: »{form}«", "  原文形式 {number}：»{form}«"));
+    }
     lines.extend(probe.superseded.iter().map(|place| fact_lines("superseded", place, console)));
     lines.extend(
         probe.reference_answer.iter().map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
     );
-    let finding =
-        |finding: &String| format!("  {} {finding}", console.paint(TextStyle::Warning, word("check:", "请核对：")));
-    lines.extend(probe.findings.iter().map(finding));
+    for finding in &probe.findings {
+        lines.push(format!("  {} {finding}", console.paint(TextStyle::Warning, word("check:", "请核对："))));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -251,11 +254,12 @@ fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
         true => console.paint(TextStyle::Warning, &place.found),
         false => format!("»{}«", place.found),
     };
-    // Blanks at the seams go with the line breaks.
-    let seam = |blank: bool| if blank { " " } else { "" };
-    let (before, after) = (&place.before, &place.after);
-    let before = format!("{}{}", one_line(before), seam(before.ends_with(char::is_whitespace)));
-    let after = format!("{}{}", seam(after.starts_with(char::is_whitespace)), one_line(after));
+    // `one_line` drops the blanks next to the fact: each gap is put back as one blank.
+    let [gap_before, gap_after] =
+        [place.before.ends_with(char::is_whitespace), place.after.starts_with(char::is_whitespace)]
+            .map(|is_blank| if is_blank { " " } else { "" });
+    let before = format!("{}{gap_before}", one_line(&place.before));
+    let after = format!("{gap_after}{}", one_line(&place.after));
     say!(
         "  {what}: {fact}\n    message {message} ({}){others}: {before}{found}{after}",
         "  {what}：{fact}\n    第 {message} 条消息（{}）{others}：{before}{found}{after}",

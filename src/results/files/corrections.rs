@@ -1,5 +1,6 @@
-//! Regradings: what the judges of today give answers of a baseline, beside what these were given then. A manifest keeps
-//! them, so that a comparison that is made anew sends nothing.
+//! What the verdicts of a comparison were corrected for: what the judges of today give answers of the baseline, beside what
+//! these were given then, and the numbers of tries. A manifest keeps both, so that a comparison that is made anew sends
+//! nothing and comes to the same verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,28 +24,30 @@ pub struct Regraded {
 impl Regraded {
     /// From the scores of the same answers, then and today. `overall` does without the dimensions that are `left_out`.
     pub fn between(answers: &[(AnswerScores, AnswerScores)], left_out: &BTreeSet<Dimension>) -> Regraded {
-        let regrading = |score: &dyn Fn(&AnswerScores) -> Option<f64>| {
-            let both = answers.iter().filter_map(|(then, today)| score(then).zip(score(today)));
-            let (then, today): (Vec<f64>, Vec<f64>) = both.unzip();
-            Regrading::between(&then, &today)
-        };
-        let overall = |scores: &AnswerScores| {
+        let overall = regrade(answers, |scores| {
             let kept = scores.iter().filter(|(dimension, _)| !left_out.contains(dimension));
             mean_of(kept.map(|(_, score)| *score))
-        };
-        let of_dimension = |dimension: Dimension| {
-            Some((dimension, regrading(&|scores: &AnswerScores| scores.get(&dimension).copied())?))
-        };
-        Regraded {
-            overall: regrading(&overall),
-            dimensions: Dimension::ALL.into_iter().filter_map(of_dimension).collect(),
-        }
+        });
+        let dimensions = Dimension::ALL
+            .into_iter()
+            .filter_map(|dimension| Some((dimension, regrade(answers, |scores| scores.get(&dimension).copied())?)));
+        Regraded { overall, dimensions: dimensions.collect() }
     }
 
     /// Of the dimension with this name.
     pub fn dimension(&self, name: &str) -> Option<&Regrading> {
         self.dimensions.iter().find(|(dimension, _)| dimension.name() == name).map(|(_, regrading)| regrading)
     }
+}
+
+/// The change of a score of answers that have it both times.
+fn regrade(
+    answers: &[(AnswerScores, AnswerScores)],
+    score: impl Fn(&AnswerScores) -> Option<f64>,
+) -> Option<Regrading> {
+    let both = answers.iter().filter_map(|(then, today)| score(then).zip(score(today)));
+    let (then, today): (Vec<f64>, Vec<f64>) = both.unzip();
+    Regrading::between(&then, &today)
 }
 
 /// All regradings of a comparison.
@@ -64,6 +67,30 @@ impl Regradings {
     /// Whether nothing was graded again.
     pub fn is_empty(&self) -> bool {
         self.primary.is_none() && self.methods.is_empty()
+    }
+}
+
+/// The numbers of tries that the verdicts of a comparison are corrected for. A manifest keeps them: what is tried later
+/// changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// When the run of the baseline began: a later run under its label has a ledger of its own.
+    pub baseline: String,
+    /// Of the mean over the methods tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<usize>,
+    /// By method of the judged side.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub methods: BTreeMap<String, usize>,
+    /// Whether a winner was tested on fixtures that no try had used: then nothing is corrected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
+}
+
+impl Tried {
+    /// Whether nothing was compared.
+    pub fn is_empty(&self) -> bool {
+        self.baseline.is_empty()
     }
 }
 

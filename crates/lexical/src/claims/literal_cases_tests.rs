@@ -1,6 +1,6 @@
 //! The literal rules on hard cases: a table to which they were tuned, and one that was written first and is held out.
 //!
-//! `cargo test -p compeval-lexical claims::literal_cases -- --nocapture` prints the share that each rule gets right, by direction. On
+//! `cargo test -p compeval-lexical claims::literal_cases_tests -- --nocapture` prints the share that each rule gets right, by direction. On
 //! first reading, before any rule was changed for these tables, the rules were right in the shares of
 //! `docs/notes/facts.md`.
 

@@ -1,10 +1,10 @@
 //! How well matching separates typography from meaning: every fact in generated spellings that mean the same, and in near
 //! misses that do not. Both shares are printed by
-//! `cargo test -p compeval-lexical facts::variants -- --nocapture`.
+//! `cargo test -p compeval-lexical facts::variants_tests -- --nocapture`.
 
 use std::collections::BTreeMap;
 
-use super::fact::Fact;
+use super::Fact;
 use super::finder::FactFinder;
 use super::history::History;
 use sessions::transcript::{Message, Role, fold, fold_document};

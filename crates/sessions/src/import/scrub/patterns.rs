@@ -1,9 +1,34 @@
-//! Rules with hints: a pattern is compiled when one of its hints first occurs in a text, so that most never are.
+//! How patterns are compiled, and rules with hints, whose patterns are compiled when a hint first occurs in a text: most
+//! never are.
+
+use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
-use regex::bytes;
+use regex::{Regex, RegexBuilder, bytes};
 
-use super::shape::{LazyAscii, ascii};
+/// The most memory that a compiled pattern may take.
+pub(super) const SIZE: usize = 64 << 20;
+
+/// A pattern that is compiled at its first use.
+pub(super) type LazyAscii = LazyLock<Option<bytes::Regex>, Box<dyn FnOnce() -> Option<bytes::Regex> + Send>>;
+
+pub(super) fn pattern(text: &str) -> String {
+    // Word ends of ASCII alone: the secrets are ASCII, and the matcher is faster for it.
+    text.replace(r"\b", r"(?-u:\b)")
+}
+
+pub(super) fn compiled(text: &str) -> Regex {
+    RegexBuilder::new(&pattern(text))
+        .size_limit(SIZE)
+        .build()
+        .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
+}
+
+/// A pattern whose `\w`, `\s` and `\b` are ASCII, as Go reads them: faster to compile and to match. `None` if it is
+/// faulty; a test compiles all.
+pub(super) fn ascii(pattern: &str) -> Option<bytes::Regex> {
+    bytes::RegexBuilder::new(pattern).unicode(false).size_limit(SIZE).build().ok()
+}
 
 /// Rules, each with a pattern, as the ASCII matcher reads it, and hints, one of which occurs in every text that the
 /// pattern matches, in any case.

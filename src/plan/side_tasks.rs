@@ -1,0 +1,121 @@
+//! Tasks that are no cells of the matrix: the generation of probes, the self-tests of the judges, and regradings of
+//! answers, those of a baseline as they were or of the run with a fact made false.
+
+use std::rc::Rc;
+
+use super::outputs::read_entry;
+use super::prepare::{Action, PrepareError, Preparer, judge_request, question_about};
+use super::reading::Output;
+use super::task::{GenerationTask, RegradeTask, SelftestTask, Task};
+use super::texts::FixtureTexts;
+use crate::action::{Digest, InputValue, ModelRequest, Work};
+use crate::answer::{self, AnswerInput, Exchange};
+use crate::compress::ContextRef;
+use crate::judge::{Case, CriterionScore, JudgeQuestion};
+use crate::pipeline::{Generator, JudgeIx, Matrix, Pipeline, PointIx};
+use crate::probe::{Probe, generation_work, probes_per_point};
+use store::cache::Lookup;
+
+/// Asks for probes about the span that `point` takes away.
+pub fn generation(generator: &Generator, texts: &FixtureTexts, point: PointIx) -> Result<Task, PrepareError> {
+    let wanted = probes_per_point(texts.loaded().points.len());
+    let work = generation_work(&generator.model, &generator.template, texts.span(point).text, &wanted)?;
+    let (fixture, point) = (texts.loaded().name().to_owned(), point.number().0);
+    Ok(Task::Generate(Rc::new(GenerationTask { fixture, point, probe: None, work })))
+}
+
+/// Asks the first answerer a probe without any context. The action is the one that the method `none` asks for in the first
+/// run.
+pub fn asking_without_context(
+    pipeline: &Pipeline,
+    fixture: &str,
+    point: u32,
+    probe: &Probe,
+) -> Result<Task, PrepareError> {
+    let answerer = pipeline.answerers.first().ok_or(PrepareError::Coordinate)?;
+    let context = ContextRef::Readable { text: Digest::hash("") };
+    let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
+    let input = AnswerInput { context: &context, tail: None, question: &probe.question, exchange, archive };
+    let work = answer::prepare(answerer, &input)?;
+    let (fixture, probe) = (fixture.to_owned(), Some(probe.id.to_string()));
+    Ok(Task::Generate(Rc::new(GenerationTask { fixture, point, probe, work })))
+}
+
+/// All cases of all judges, under the rubric and locale in force.
+pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
+    (0..pipeline.judges.len())
+        .flat_map(move |judge| pipeline.selftest.cases.iter().map(move |case| selftest(pipeline, JudgeIx(judge), case)))
+}
+
+fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
+    let (settings, spec) = (&pipeline.settings, pipeline.judge(judge));
+    let criteria = match &case.criteria {
+        // An id that the rubric does not have is found where the action is prepared.
+        Some(ids) => pipeline.rubric.named(ids).unwrap_or_default(),
+        None => pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope),
+    };
+    let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
+    Task::Selftest(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question) })
+}
+
+/// The actions of the self-tests, as far as their prompts render.
+pub fn selftest_actions(pipeline: &Pipeline) -> Vec<Action> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    selftests(pipeline).filter_map(|task| preparer.prepare(&task).ok()).collect()
+}
+
+/// The grades of the self-tests that `lookup` has and that can be read, in the order of judges and cases.
+pub fn selftest_grades(pipeline: &Pipeline, lookup: &impl Lookup) -> Vec<Vec<CriterionScore>> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let grades = selftests(pipeline).filter_map(|task| {
+        let key = preparer.prepare(&task).ok()?.key;
+        match read_entry(lookup, &preparer, &task, key) {
+            Ok(Output::Grades(grades)) => Some(grades),
+            _ => None,
+        }
+    });
+    grades.collect()
+}
+
+/// An answer, as a judge sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerToRegrade<'a> {
+    /// Which one, in names.
+    pub name: &'a str,
+    pub probe: &'a Probe,
+    pub text: &'a str,
+    /// The context behind it; `None` where judges do not see it or only its provider can read it.
+    pub context: Option<&'a str>,
+}
+
+/// Asks every judge to grade an answer again, as it was asked before. `occasion` identifies what this is done for: as long as
+/// that is the same, the reply in the cache is.
+///
+/// # Errors
+/// A judge's prompt does not render.
+pub fn regradings(
+    pipeline: &Pipeline,
+    answer: AnswerToRegrade<'_>,
+    occasion: Digest,
+) -> Result<Vec<Task>, PrepareError> {
+    (0..pipeline.judges.len()).map(|judge| regrading(pipeline, JudgeIx(judge), answer, Some(occasion))).collect()
+}
+
+/// Asks one judge to grade an answer again, or as it is now. Without an occasion an equal request is in the cache.
+///
+/// # Errors
+/// The judge's prompt does not render.
+pub fn regrading(
+    pipeline: &Pipeline,
+    judge: JudgeIx,
+    answer: AnswerToRegrade<'_>,
+    occasion: Option<Digest>,
+) -> Result<Task, PrepareError> {
+    let question = question_about(pipeline, answer.probe, judge);
+    let turns = question.with(answer.text.into(), answer.context.map(Into::into))?;
+    let request = judge_request(pipeline.judge(judge), turns, &question);
+    let work = Work::request(ModelRequest { occasion, ..request });
+    Ok(Task::Regrade(Rc::new(RegradeTask { judge, answer: answer.name.to_owned(), question, work })))
+}

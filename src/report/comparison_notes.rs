@@ -1,0 +1,318 @@
+//! The sentences of reports on a comparison: what restricts it, what changed. The same in terminal, Markdown and page.
+
+use super::notes::excluded_dimensions;
+use super::numbers::{UNKNOWN, brackets, count, score, share_with_interval, signed, usd};
+use super::translation::{Translation, fill};
+use crate::results::{
+    Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, MethodComparison, ProbeFact,
+    Reliability, ShareDifference, underpowered_methods,
+};
+use stats::{DifferenceTest, NoEvidenceReason, Regrading};
+
+/// Warnings that accompany a comparison.
+pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
+    let mut notes = Vec::new();
+    if comparison.lexical {
+        notes.push(tr.lexical_compared.to_owned());
+    }
+    if comparison.left_out > 0 {
+        let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
+        notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
+    }
+    notes.extend(several_tries(comparison, tr));
+    if comparison.confirms {
+        notes.push(tr.confirms.to_owned());
+    }
+    if comparison.single_run {
+        notes.push(tr.single_run.to_owned());
+    }
+    if comparison.until_decided {
+        notes.push(tr.until_decided.to_owned());
+    }
+    notes.extend(excluded_dimensions(&comparison.excluded, tr));
+    notes.extend(list(tr.edited_all, &comparison.edits, String::clone, tr));
+    notes.extend(mean_drift(comparison, tr));
+    for (method, compared) in comparison.methods.iter() {
+        if !compared.has_common_part() {
+            notes.push(fill(tr.no_common_cell, &[method]));
+        }
+        notes.extend(if compared.is_untestable() {
+            untestable(method, compared, tr)
+        } else {
+            beyond_rerun(method, compared, tr)
+        });
+        notes.extend(compared.unequal_tokens.map(|tokens| {
+            let [own, other] = tokens.map(|tokens| count(Some(tokens)));
+            fill(tr.unequal_tokens, &[method, &own, &other])
+        }));
+        notes.extend(method_drift(method, compared, tr));
+        notes.extend(reliability(method, &compared.reliability, tr));
+    }
+    notes.extend(blind(comparison, tr));
+    if !comparison.unmatched.is_empty() {
+        notes.push(fill(tr.unmatched, &[&comparison.unmatched.join(", ")]));
+    }
+    notes.extend(comparison.warnings.iter().cloned());
+    notes
+}
+
+/// The methods of which other designs were compared with the baseline before.
+fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
+    let methods = comparison.methods.iter().filter_map(|(name, method)| {
+        let tried = method.overall.or(method.needed)?.tried.filter(|tried| *tried > 1)?;
+        Some(format!("{name} ({tried})"))
+    });
+    let methods: Vec<String> = methods.collect();
+    (!methods.is_empty()).then(|| fill(tr.tried, &[&comparison.baseline, &methods.join(", ")]))
+}
+
+/// What regrading said of the judge, where its change would explain verdicts of a method.
+fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
+    drift(method, compared.drift.as_ref()?, &lost.map(|(what, _)| what).collect::<Vec<_>>(), tr)
+}
+
+/// What regrading said of the judge, where its change would explain the verdict on the mean over methods.
+fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
+    let lost = comparison.primary.iter().filter(|test| is_judge_drift(test)).map(|_| tr.overall.to_owned());
+    let name = fill(tr.primary, &[&comparison.tested.to_string()]);
+    drift(&name, comparison.drift.as_ref()?, &lost.collect::<Vec<_>>(), tr)
+}
+
+fn is_judge_drift(test: &DifferenceTest) -> bool {
+    test.reason == Some(NoEvidenceReason::JudgeDrift)
+}
+
+fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> Option<String> {
+    let regraded = match check {
+        DriftCheck::Unchecked => return Some(fill(tr.drift_unchecked, &[name])),
+        DriftCheck::Checked(regraded) => regraded,
+    };
+    let Regrading { answers, shift } = regraded.overall?;
+    let (answers, shift) = (answers.to_string(), signed(shift));
+    Some(match lost.is_empty() {
+        true => fill(tr.no_drift, &[name, &answers, &shift]),
+        false => fill(tr.drift_found, &[name, &answers, &shift, &lost.join(", ")]),
+    })
+}
+
+/// The effect on the one or two fixtures in which a method changed.
+fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let overall = compared.overall.as_ref()?;
+    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
+    let figures = [&signed(overall.difference), &brackets(overall.ci95_rerun)];
+    Some(fill(tr.untestable, &[method, &tested, &all, figures[0], figures[1]]))
+}
+
+fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<String> {
+    let figures = [found.failed, found.chains, found.baseline_failed, found.baseline_chains].map(|n| n.to_string());
+    let [failed, chains, base, base_chains] = &figures;
+    let worse = found.regressed.then(|| fill(tr.reliability, &[method, failed, chains, base, base_chains]));
+    let new: Vec<String> = found.newly_failing.iter().map(ToString::to_string).collect();
+    let count = new.len().to_string();
+    let listed = (!new.is_empty()).then(|| fill(tr.newly_failing, &[method, &count, &new.join("; ")]));
+    worse.into_iter().chain(listed).collect()
+}
+
+/// The methods for which the fixtures cannot show a loss, or only a large one.
+fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
+    let (hardly, never): (Vec<_>, Vec<_>) =
+        underpowered_methods(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
+    let methods = [(tr.nearly_blind, hardly), (tr.blind, never)].into_iter().filter(|(_, methods)| !methods.is_empty());
+    let notes = methods.map(|(pattern, methods)| {
+        let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
+        fill(pattern, &[tr.overall, &names.join(", ")])
+    });
+    notes.collect()
+}
+
+/// Differences beyond re-run noise on these fixtures that are not significant for other sessions.
+fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let found: Vec<(String, &DifferenceTest)> =
+        differences(compared, tr).filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
+    let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
+    let list = found.iter().map(|(what, judged)| {
+        let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
+        format!("{what} {center} {}", brackets(judged.ci95_rerun))
+    });
+    let list: Vec<String> = list.collect();
+    Some(fill(tr.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
+}
+
+/// The maximum number of entries that a sentence lists; `summary.json` has all of them.
+const MAX_LISTED: usize = 5;
+
+/// What changed for a method: edits, and their effects on contexts, probes and facts.
+pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> Vec<String> {
+    let mut notes: Vec<String> = tested_fixtures(compared, tr).into_iter().chain(cost_changes(compared, tr)).collect();
+    let fixtures = &compared.fixtures;
+    let lists = [
+        (tr.asked_again, &fixtures.asked_again),
+        (tr.edited, &compared.edits),
+        (tr.not_comparable, &fixtures.not_comparable),
+        (tr.only_judged, &fixtures.only_judged),
+        (tr.only_baseline, &fixtures.only_baseline),
+    ];
+    notes.extend(lists.into_iter().filter_map(|(pattern, entries)| list(pattern, entries, String::clone, tr)));
+    if let Some(contexts) = compared.differences.contexts.filter(|found| found.compared > 0 && fixtures.tested() > 0) {
+        notes.push(fill(tr.same_contexts, &[&contexts.same.to_string(), &contexts.compared.to_string()]));
+    }
+    let (better, worse): (Vec<&Flip>, Vec<&Flip>) =
+        compared.differences.flipped.iter().partition(|flip| flip.after > flip.before);
+    notes.extend(list(tr.good_to_bad, &worse, |flip| flip_text(flip), tr));
+    notes.extend(list(tr.bad_to_good, &better, |flip| flip_text(flip), tr));
+    let Differences { facts_lost, facts_gained, overclaim, fabrication, constraints, .. } = &compared.differences;
+    notes.extend(list(tr.facts_lost, facts_lost, fact_text, tr));
+    notes.extend(list(tr.facts_gained, facts_gained, fact_text, tr));
+    notes.extend(list(tr.constraints_lost, &compared.constraints_lost, lost_constraint, tr));
+    notes.extend(share_change(tr.overclaim_change, overclaim, tr));
+    notes.extend(share_change(tr.fabrication_change, fabrication, tr));
+    notes.extend(share_change(tr.constraint_change, constraints, tr));
+    notes
+}
+
+/// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: what a method takes on both sides, where it
+/// differs.
+fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let CostChanges { tokens, tokens_per_task, usd: dollars, seconds } = &compared.costs;
+    let figures: [(&str, &CostChange, FormatFigure); 4] = [
+        (tr.context_tokens, tokens, count),
+        (tr.tokens_per_task, tokens_per_task, count),
+        (tr.cost, dollars, usd),
+        // Under a second the figure says more about the machine than about the method.
+        (tr.seconds, seconds, |value| {
+            value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}", value.max(1.0)))
+        }),
+    ];
+    let texts: Vec<String> = figures
+        .into_iter()
+        .filter_map(|(name, change, text)| Some(format!("{name} {}", change_text(change, text)?)))
+        .collect();
+    (!texts.is_empty()).then(|| texts.join(tr.locale.pick(", ", "，")) + tr.locale.pick(".", "。"))
+}
+
+/// Writes a figure of a table.
+type FormatFigure = fn(Option<f64>) -> String;
+
+/// `1,884 → 3,303 (+75%)`; `None` where a side is unknown, or both look the same.
+pub(super) fn change_text(change: &CostChange, text: FormatFigure) -> Option<String> {
+    let part = change.relative().filter(|part| part.abs() >= 0.005)?;
+    let (before, after) = (text(change.before), text(change.after));
+    let part = format!("{:+.0}%", 100.0 * part).replace('-', "−");
+    (before != after).then(|| format!("{before} → {after} ({part})"))
+}
+
+/// How a share differs; `None` where it does not or there is nothing to count.
+fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Option<String> {
+    let has_answers = [&found.before, &found.after].into_iter().flatten().any(|share| share.of > 0);
+    if !has_answers || !found.is_any() {
+        return None;
+    }
+    let sides = [&found.before, &found.after]
+        .map(|side| side.as_ref().map_or_else(|| tr.not_recorded.to_owned(), |share| share_with_interval(share, tr)));
+    let interval = found.ci95.map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
+    let difference = found.difference.map(|difference| points(difference) + &interval.unwrap_or_default());
+    let change = fill(pattern, &[&sides[0], &sides[1]]);
+    Some(change + &difference.map(|difference| fill(tr.share_difference, &[&difference])).unwrap_or_default())
+}
+
+/// `+1.5`, of a share in percentage points.
+fn points(share: f64) -> String {
+    format!("{:+.1}", 100.0 * share).replace('-', "−")
+}
+
+/// The changes on the page: the mean over methods, then each method with a change.
+pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> Vec<(String, Vec<String>)> {
+    let primary = comparison.primary.as_ref().map(|primary| {
+        let verdict = tr.verdict(primary);
+        let figures = format!("{} {} {verdict}", signed(primary.difference), brackets(primary.ci95));
+        (fill(tr.primary, &[&comparison.tested.to_string()]), vec![figures])
+    });
+    let methods = comparison.methods.iter().map(|(name, compared)| {
+        let needed = compared.needed.filter(is_tested).map(|judged| {
+            let verdict = tr.verdict(&judged);
+            format!("{} {} {} {verdict}", tr.needed, signed(judged.difference), brackets(judged.ci95))
+        });
+        (name.to_owned(), needed.into_iter().chain(method_changes(compared, tr)).collect::<Vec<_>>())
+    });
+    let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
+    let changed = methods.filter(|(_, notes)| !notes.is_empty());
+    primary.into_iter().chain(changed).chain(unchanged).collect()
+}
+
+/// The methods of which nothing changed.
+pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
+    let names: Vec<&str> = comparison
+        .methods
+        .iter()
+        .filter(|(_, compared)| !is_changed(compared) && compared.has_common_part())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let has_grades = comparison.methods.iter().any(|(_, compared)| compared.fixtures.compared() > 0);
+    let word = if has_grades { tr.unchanged } else { tr.unchanged_contexts };
+    (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+}
+
+/// When a difference gets a verdict.
+pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
+    let has_overall = comparison.methods.values().any(|compared| compared.overall.is_some());
+    let has_needed = comparison.methods.values().any(|compared| compared.needed.is_some());
+    match (has_overall, has_needed) {
+        (true, true) => format!("{} {}", tr.margin, tr.needed_margin),
+        (false, true) => tr.needed_margin_alone.to_owned(),
+        (_, false) => tr.margin.to_owned(),
+    }
+}
+
+/// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; nothing where all of them changed.
+fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let overall = compared.overall.as_ref().filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
+    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
+    Some(fill(tr.tested_fixtures, &[&tested, &all, &signed(overall.difference), &signed(overall.difference_all)]))
+}
+
+/// The differences of a method with their labels: overall, then by dimension.
+pub(super) fn differences<'c>(
+    compared: &'c MethodComparison,
+    tr: &'c Translation,
+) -> impl Iterator<Item = (String, &'c DifferenceTest)> {
+    let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
+    let needed = compared.needed.iter().map(|judged| (tr.needed.to_owned(), judged));
+    overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
+}
+
+/// Whether a comparison has something to say of a method: a score, or its contexts, changed.
+pub(super) fn is_changed(compared: &MethodComparison) -> bool {
+    let has_recall = compared.needed.as_ref().is_some_and(is_tested);
+    compared.fixtures.tested() > 0 || has_recall || compared.differences.constraints.is_any()
+}
+
+fn is_tested(judged: &DifferenceTest) -> bool {
+    judged.reason != Some(NoEvidenceReason::Unchanged)
+}
+
+/// A sentence with a count and a list; `None` for an empty list.
+fn list<E>(pattern: &str, entries: &[E], text: impl Fn(&E) -> String, tr: &Translation) -> Option<String> {
+    let mut shown: Vec<String> = entries.iter().take(MAX_LISTED).map(text).collect();
+    if entries.len() > MAX_LISTED {
+        shown.push(fill(tr.and_more, &[&(entries.len() - MAX_LISTED).to_string()]));
+    }
+    (!entries.is_empty()).then(|| fill(pattern, &[&entries.len().to_string(), &shown.join("; ")]))
+}
+
+pub(super) fn place(fixture: &str, point: u32, probe: &str) -> String {
+    if point > 1 { format!("{fixture} · {point} · {probe}") } else { format!("{fixture} · {probe}") }
+}
+
+fn flip_text(flip: &Flip) -> String {
+    let place = place(&flip.fixture, flip.point, &flip.probe);
+    format!("{place} {} → {}", score(Some(flip.before)), score(Some(flip.after)))
+}
+
+fn fact_text(fact: &ProbeFact) -> String {
+    format!("{} ({})", fact.fact, place(&fact.fixture, fact.point, &fact.probe))
+}
+
+fn lost_constraint(lost: &LostConstraint) -> String {
+    format!("{} {}/{}", fact_text(&lost.fact), lost.lost, lost.chains)
+}

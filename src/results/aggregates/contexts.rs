@@ -1,0 +1,266 @@
+//! Compressions by method: the points that count for all methods, what one takes, how a session lives under a method, and
+//! methods with the same contexts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::Digest;
+use crate::measure::RecallCaveat;
+use crate::results::files::context_row::ContextFigures;
+use crate::results::result_set::ResultSet;
+use sessions::economics::{LifeCycle, MeasuredContext};
+use stats::{self, Interval};
+
+/// What one compression of a method takes, on average over the points that count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CompressionCost {
+    /// How many compressions the means are over.
+    pub contexts: u64,
+    /// How many there would be if none had failed.
+    #[serde(default)]
+    pub expected: u64,
+    /// Tokens of a context, the geometric mean over fixtures.
+    pub tokens: Option<f64>,
+    /// Of these tokens, for other sessions like these.
+    #[serde(default)]
+    pub tokens_ci95: Option<Interval>,
+    /// Of the tokens that it replaces, the share that are user messages which a vendor keeps word for word; null of
+    /// contexts that are not a vendor's.
+    pub user_share: Option<f64>,
+    /// What it took when it was executed.
+    pub seconds: Option<f64>,
+    /// Requests to a model.
+    pub calls: Option<f64>,
+    /// Dollars; null where a price is unknown.
+    pub usd: Option<f64>,
+}
+
+/// Two methods whose contexts are the same in every compression.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdenticalContexts {
+    /// Their names.
+    pub methods: [String; 2],
+    /// Compressions that both have.
+    pub contexts: u64,
+    /// The settings in which the two differ, and which so changed nothing; empty for different strategies.
+    pub settings: Vec<String>,
+}
+
+pub(super) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
+    set.contexts.iter().filter(|context| context.method == method).collect()
+}
+
+/// A point of a fixture.
+pub(super) type PointAt<'s> = (&'s str, u32);
+
+/// Why each point that was compressed at does not count; `None` of one that does. All methods need the same at a point.
+pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<RecallCaveat>> {
+    let mut points = BTreeMap::new();
+    for context in &set.contexts {
+        let fault =
+            points.entry((context.fixture.as_str(), context.point)).or_insert(Some(RecallCaveat::NothingNeeded));
+        if let Some(needed) = &context.needed {
+            let few = needed.own.recall.is_none().then_some(RecallCaveat::FewMessages);
+            *fault = few.or(needed.own.caveat);
+        }
+    }
+    points
+}
+
+/// The points that figures rest on: those without a fault; where there are none, those whose recall decides nothing; else
+/// all of them, which then have a cost alone.
+pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+    let points = point_faults(set);
+    let apart = points_apart(set);
+    let rules: [fn(Option<RecallCaveat>) -> bool; 3] = [|fault| fault.is_none(), has_recall, |_| true];
+    let candidates = rules.map(|counts| -> BTreeSet<PointAt<'_>> {
+        let found = points.iter().filter(|(at, fault)| counts(**fault) && !apart.contains(at));
+        found.map(|(at, _)| *at).collect()
+    });
+    candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
+}
+
+fn has_recall(fault: Option<RecallCaveat>) -> bool {
+    !matches!(fault, Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded))
+}
+
+/// The points at which a method compressed nothing that it does compress elsewhere: no figure compares methods there.
+fn points_apart(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+    let compressing: BTreeSet<&str> = set.contexts.iter().map(|context| context.method.as_str()).collect();
+    let apart = set.not_compressed.iter().flat_map(|apart| &apart.contexts);
+    apart.filter(|context| compressing.contains(context.method.as_str())).map(at).collect()
+}
+
+pub(super) fn at(context: &ContextFigures) -> PointAt<'_> {
+    (&context.fixture, context.point)
+}
+
+/// The mean over fixtures of the mean within each; `None` where no context has a value.
+pub(super) fn mean_by_fixture(
+    contexts: &[&ContextFigures],
+    of: impl Fn(&ContextFigures) -> Option<f64>,
+) -> Option<f64> {
+    stats::mean(&fixture_means(contexts, of))
+}
+
+/// The mean of each fixture whose contexts have a value.
+fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> Option<f64>) -> Vec<f64> {
+    let mut fixtures: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (context, value) in contexts.iter().filter_map(|context| Some((context, of(context)?))) {
+        fixtures.entry(&context.fixture).or_default().push(value);
+    }
+    fixtures.values().filter_map(|values| stats::mean(values)).collect()
+}
+
+/// What a compression of a method takes, at the points on which its recall rests.
+pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
+    let counted = counted_points(set);
+    let mut own = contexts(set, method);
+    own.retain(|context| counted.contains(&at(context)));
+    let apart = set.not_compressed.iter().flat_map(|apart| contexts(apart, method));
+    let apart = apart.filter(|context| counted.contains(&at(context))).count() as u64;
+    let is_priced = own.iter().all(|context| context.usd.is_some());
+    let sizes = fixture_means(&own, |context| context.tokens.map(|tokens| tokens as f64));
+    let tokens = stats::geometric_mean(&sizes);
+    CompressionCost {
+        contexts: own.len() as u64,
+        expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(apart),
+        tokens: tokens.map(|tokens| tokens.center),
+        tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
+        user_share: mean_by_fixture(&own, user_share),
+        seconds: mean_by_fixture(&own, |context| context.seconds),
+        calls: mean_by_fixture(&own, |context| Some(f64::from(context.calls))),
+        usd: mean_by_fixture(&own, |context| context.usd).filter(|_| is_priced),
+    }
+}
+
+/// The share of the user's messages that a vendor keeps in what a context replaces.
+fn user_share(context: &ContextFigures) -> Option<f64> {
+    (context.replaced_tokens > 0).then_some(context.user_tokens? as f64 / context.replaced_tokens as f64)
+}
+
+/// The life of a session under a method, as far as its contexts show it: what a compaction frees, what it leaves, and when
+/// what it leaves has grown so far that nothing is freed any more. `None` where no session was compressed more than once, or
+/// no size is known.
+pub(in crate::results) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
+    let measured = contexts(set, method).into_iter().filter_map(|context| {
+        Some(MeasuredContext {
+            method: context.method.clone(),
+            chain: format!("{} {}", context.run, context.fixture),
+            point: context.point,
+            replaced: context.replaced_tokens,
+            tokens: context.tokens?,
+            seconds: context.seconds,
+            usd: context.usd,
+            calls: context.calls,
+        })
+    });
+    LifeCycle::from_contexts(&measured.collect::<Vec<_>>()).filter(|life| life.growth.is_some())
+}
+
+/// Whether all contexts that two methods both have are the same.
+pub(in crate::results) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
+    let [a, b] = sides.map(|(set, method)| digests(set, method));
+    a.iter().all(|(place, own)| b.get(place).is_none_or(|other| own == other))
+}
+
+/// The contexts of a method by fixture, point and run.
+fn digests<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<(PointAt<'s>, u32), Digest> {
+    contexts(set, method).into_iter().map(|context| ((at(context), context.run), context.context)).collect()
+}
+
+/// The pairs of methods whose contexts are the same everywhere.
+pub(in crate::results) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
+    let methods = set.design().methods.iter();
+    let all: Vec<_> = methods.map(|info| (info, digests(set, &info.name))).collect();
+    let mut found = Vec::new();
+    for (at, (info, own)) in all.iter().enumerate() {
+        for (other_info, other) in all.iter().skip(at + 1) {
+            if own.is_empty() || own != other {
+                continue;
+            }
+            found.push(IdenticalContexts {
+                methods: [info.name.clone(), other_info.name.clone()],
+                contexts: own.len() as u64,
+                settings: info.differing_settings(other_info),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+pub(in crate::results) mod fakes {
+    use super::*;
+    use crate::action::ActionKey;
+    use crate::measure::NeededRecall;
+    use crate::results::fakes::design;
+    use crate::results::files::context_row::{ContextNeeded, ContextRow};
+    use crate::results::{Manifest, Row, SetError};
+
+    pub(in crate::results) fn context(fixture: &str, point: u32, run: u32, recall: f64) -> ContextFigures {
+        let own = NeededRecall {
+            count: 4,
+            messages: 3,
+            without_words: 0,
+            recall: Some(recall),
+            carried: 4,
+            fetched_again: 0,
+            recall_carried: None,
+            recall_fetched_again: None,
+            refetch_tokens: 10,
+            precision: None,
+            caveat: None,
+        };
+        ContextRow {
+            fixture: fixture.into(),
+            point,
+            method: "m".into(),
+            run,
+            key: ActionKey(Digest::hash("k")),
+            context: Digest::hash(format!("{fixture}{point}{run}")),
+            tokens: Some(100),
+            replaced_tokens: 1000,
+            user_tokens: None,
+            seconds: Some(2.0),
+            usd: Some(0.5),
+            calls: 1,
+            compressed: true,
+            needed: Some(ContextNeeded { own, list: Some(0.9), truncate: Some(0.4) }),
+            invented: None,
+            references: Vec::new(),
+        }
+    }
+
+    pub(in crate::results) fn set(contexts: Vec<ContextFigures>) -> ResultSet {
+        let design = design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
+        let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
+        let none = Vec::<Result<Row, SetError>>::new();
+        ResultSet::gather(manifest, none).expect("a set").with_contexts(contexts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fakes::{context, set};
+    use super::*;
+
+    #[test]
+    fn a_floor_that_rises_reaches_the_trigger() {
+        let at = |point: u32, tokens: u64| {
+            let mut one = context("a", point, 1, 1.0);
+            one.tokens = Some(tokens);
+            one
+        };
+        let life = life_cycle(&set(vec![at(1, 100), at(2, 150), at(3, 200)]), "m").unwrap();
+        assert_eq!((life.trigger, life.floor, life.freed, life.growth), (1000.0, 100.0, 900.0, Some(50.0)));
+        assert_eq!(life.cycles, Some(18));
+        let flat = life_cycle(&set(vec![at(1, 100), at(2, 100)]), "m").unwrap();
+        assert_eq!(flat.cycles, None, "it never does");
+        assert_eq!(life_cycle(&set(vec![at(1, 100)]), "m"), None, "one compression says nothing of growth");
+        let mut unreadable = at(2, 0);
+        unreadable.tokens = None;
+        assert_eq!(life_cycle(&set(vec![at(1, 100), unreadable]), "m"), None);
+    }
+}

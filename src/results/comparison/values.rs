@@ -1,0 +1,259 @@
+//! What a comparison shows, as values: `comparison` in `summary.json`.
+//!
+//! Two things change its verdicts afterwards. Where a change of the judge would explain one, all fixtures differ by about
+//! the same, and answers of the baseline are graded again. And each method that has other answers than the baseline is a
+//! try, as is the mean over those tested: an improvement has to hold among all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::changes::{Differences, FixtureChanges};
+use super::costs::CostChanges;
+use super::lost_constraints::LostConstraint;
+use super::reliability::Reliability;
+use crate::action::Digest;
+use crate::results::Ordered;
+use crate::results::aggregates::excluded::ExcludedDimension;
+use crate::results::files::corrections::{Regraded, Regradings, Tried};
+use crate::results::files::design::Design;
+use crate::results::files::edits::TextEdit;
+use crate::results::files::manifest::Manifest;
+use crate::results::files::tries::{Tries, Try};
+use crate::results::result_set::variant_designs;
+use stats::{self, DifferenceTest, NoEvidenceReason, Regrading};
+
+/// `comparison` in `summary.json`. Differences are the side that is judged minus the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What the baseline is called.
+    pub baseline: String,
+    /// Whether a winner is tested on fixtures that no try used: nothing is corrected for tries.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
+    /// Whether fixtures were added until there was a verdict: p values count the looks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub until_decided: bool,
+    /// Whether models were asked once only on either side: chance between repetitions cannot be seen.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub single_run: bool,
+    /// K: how many methods were tested, those changed in three fixtures or more.
+    pub tested: usize,
+    /// The test of the mean over the methods tested; null where there are under two.
+    pub primary: Option<DifferenceTest>,
+    /// Whether the judge was checked where its change would explain the verdict on the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftCheck>,
+    /// The methods compared, by name on the judged side.
+    pub methods: Ordered<MethodComparison>,
+    /// Methods that only one side has.
+    pub unmatched: Vec<String>,
+    /// Fixtures that both sides have alike.
+    pub fixtures: Vec<String>,
+    /// How many probes both sides asked alike.
+    pub probes: usize,
+    /// The same by fixture, point and id.
+    #[serde(skip)]
+    pub asked: BTreeSet<(String, u32, String)>,
+    /// Probes of either side left out, for one side asked something else or not at all.
+    pub left_out: usize,
+    /// The built-in rules stood in for a model on either side: every table says so.
+    pub lexical: bool,
+    /// Dimensions that are left out on both sides, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedDimension>,
+    /// What was edited of the whole pipeline.
+    pub edits: Vec<String>,
+    /// What differs and bars nothing, as sentences.
+    pub warnings: Vec<String>,
+}
+
+impl Comparison {
+    /// The same with improvements that hold among all tries of their design.
+    pub fn among(mut self, tried: &Tried) -> Comparison {
+        self.confirms = tried.confirms;
+        if tried.confirms {
+            return self;
+        }
+        for (name, method) in &mut self.methods {
+            let Some(number) = tried.methods.get(name) else { continue };
+            method.tests_mut().for_each(|test| *test = test.among(*number));
+        }
+        self.primary = self.primary.map(|test| tried.mean.map_or(test, |number| test.among(number)));
+        self
+    }
+
+    /// The same as one of several looks at a growing set of fixtures.
+    pub fn at_look(self) -> Comparison {
+        Comparison { until_decided: true, ..self.with_tests(DifferenceTest::at_look) }
+    }
+
+    /// What has a verdict that a judge that has changed would explain as well: methods, and `None` for their mean.
+    pub fn drift_subjects(&self) -> Vec<Option<String>> {
+        let mean = self.primary.filter(DifferenceTest::may_be_drift).map(|_| None);
+        let methods = self.methods.iter().filter(|(_, method)| method.may_be_drift());
+        mean.into_iter().chain(methods.map(|(name, _)| Some(name.clone()))).collect()
+    }
+
+    /// The same without the verdicts that the judges' change explains, as far as answers were graded again.
+    pub fn with_regradings(mut self, found: &Regradings) -> Comparison {
+        if let Some(primary) = self.primary.as_mut().filter(|primary| primary.may_be_drift()) {
+            self.drift = Some(DriftCheck::new(found.primary.as_ref()));
+            take_back(primary, found.primary.as_ref().and_then(|regraded| regraded.overall.as_ref()));
+        }
+        self.methods.iter_mut().for_each(|(name, method)| method.check_drift(found.methods.get(name)));
+        self
+    }
+
+    fn with_tests(mut self, of: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
+        let tests = self.methods.values_mut().flat_map(MethodComparison::tests_mut);
+        tests.chain(self.primary.iter_mut()).for_each(|test| *test = of(*test));
+        self
+    }
+
+    /// Whether a method, or the mean over methods, improved or regressed; of methods without scores, by what is needed
+    /// later.
+    pub fn has_verdict(&self) -> bool {
+        let of_methods = self.methods.values().filter_map(|method| method.overall.or(method.needed));
+        of_methods.chain(self.primary).any(|test| test.verdict != stats::Verdict::NoEvidence)
+    }
+}
+
+/// One method against its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodComparison {
+    /// The baseline's method, which may have another name.
+    pub against: String,
+    /// The fixtures by what became of them: the tests rest on those that changed.
+    pub fixtures: FixtureChanges,
+    /// The difference of `overall`; null where nothing was measured on both sides.
+    pub overall: Option<DifferenceTest>,
+    /// Of each dimension measured on both sides.
+    pub dimensions: Ordered<DifferenceTest>,
+    /// The difference of the needed-later recall; null where no point without a caveat has one on both sides.
+    pub needed: Option<DifferenceTest>,
+    /// Tokens of a context, of the judged side and of the baseline, where they differ so that recalls are not compared
+    /// at equal size.
+    pub unequal_tokens: Option<[f64; 2]>,
+    /// Whether the judge was checked where its change would explain a verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftCheck>,
+    /// The method's own failures.
+    pub reliability: Reliability,
+    /// What was edited of the method, as in `target_tokens: 2000 → 150`.
+    pub edits: Vec<String>,
+    /// The prompts and inputs among them, with the lines that differ.
+    pub edited_texts: Vec<TextEdit>,
+    /// What it takes on both sides.
+    pub costs: CostChanges,
+    /// Facts with the tag `constraint` that most contexts of the baseline have and most of this side lost.
+    pub constraints_lost: Vec<LostConstraint>,
+    /// What became different in contexts, answers and scores.
+    #[serde(flatten)]
+    pub differences: Differences,
+}
+
+impl MethodComparison {
+    /// Whether no score of any fixture differs.
+    pub fn is_identical(&self) -> bool {
+        let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
+        self.overall.is_some()
+            && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
+
+    fn tests_mut(&mut self) -> impl Iterator<Item = &mut DifferenceTest> {
+        self.overall.iter_mut().chain(self.dimensions.values_mut()).chain(self.needed.iter_mut())
+    }
+
+    /// Whether it was answered, or compressed where nothing is, and is another one than the baseline.
+    fn is_try(&self) -> bool {
+        match (&self.overall, &self.needed) {
+            (Some(_), _) => self.fixtures.tested() > 0,
+            (None, Some(needed)) => needed.reason != Some(NoEvidenceReason::Unchanged),
+            (None, None) => false,
+        }
+    }
+
+    /// Whether it has a verdict on a score that a judge that has changed would explain.
+    fn may_be_drift(&self) -> bool {
+        self.overall.iter().chain(self.dimensions.values()).any(DifferenceTest::may_be_drift)
+    }
+
+    fn check_drift(&mut self, regraded: Option<&Regraded>) {
+        if !self.may_be_drift() {
+            return;
+        }
+        self.drift = Some(DriftCheck::new(regraded));
+        let Some(regraded) = regraded else { return };
+        self.overall.iter_mut().for_each(|test| take_back(test, regraded.overall.as_ref()));
+        self.dimensions.iter_mut().for_each(|(name, test)| take_back(test, regraded.dimension(name)));
+    }
+
+    /// Whether both sides have a cell, a recall or a constraint in common.
+    pub fn has_common_part(&self) -> bool {
+        self.fixtures.compared() > 0 || self.needed.is_some() || self.differences.constraints.has_both_denominators()
+    }
+
+    /// Whether it changed in too few fixtures for any test.
+    pub fn is_untestable(&self) -> bool {
+        (1..stats::thresholds::MIN_CLUSTERS).contains(&self.fixtures.tested())
+    }
+}
+
+/// Whether answers of the baseline were graded again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum DriftCheck {
+    /// They were not: a judge that has changed would look like the verdict.
+    Unchecked,
+    /// They were: verdicts that their shift explains are none.
+    Checked(Regraded),
+}
+
+impl DriftCheck {
+    fn new(regraded: Option<&Regraded>) -> DriftCheck {
+        regraded.map_or(DriftCheck::Unchecked, |regraded| DriftCheck::Checked(regraded.clone()))
+    }
+}
+
+/// Takes a verdict back that the judge's shift explains.
+fn take_back(test: &mut DifferenceTest, regrading: Option<&Regrading>) {
+    if let Some(regrading) = regrading {
+        *test = test.unless_drifted(regrading);
+    }
+}
+
+/// The numbers of tries of a comparison, as far as `known` has them and else by the ledger of the baseline; and the entries
+/// that the ledger should have.
+pub fn count_tries(
+    comparison: &Comparison,
+    judged: &Design,
+    baseline: &Manifest,
+    ledger: &Tries,
+    known: &Tried,
+    confirms: bool,
+) -> (Tried, Vec<Try>) {
+    let known = Some(known).filter(|known| known.baseline == baseline.started);
+    let confirms = known.map_or(confirms, |known| known.confirms);
+    let fixtures = comparison.fixtures.iter().filter_map(|name| judged.fixture(name));
+    let fixtures: BTreeSet<Digest> = fixtures.map(|fixture| fixture.digests.transcript).collect();
+    let designs = variant_designs(judged);
+    let mut tried = Tried { baseline: baseline.started.clone(), confirms, ..Tried::default() };
+    let mut tries = Vec::new();
+    let mut tested: BTreeMap<&str, Digest> = BTreeMap::new();
+    for (name, method) in comparison.methods.iter().filter(|(_, method)| method.is_try()) {
+        let Some(design) = designs.get(name).copied() else { continue };
+        let number = known.and_then(|known| known.methods.get(name).copied());
+        let number = number.unwrap_or_else(|| ledger.number(Some(&method.against), &design));
+        tried.methods.insert(name.clone(), number);
+        tested.insert(&method.against, design);
+        tries.push(Try { method: Some(method.against.clone()), design, number, fixtures: fixtures.clone(), confirms });
+    }
+    if comparison.primary.is_some() {
+        let design = Digest::of_json(&tested);
+        let number = known.and_then(|known| known.mean).unwrap_or_else(|| ledger.number(None, &design));
+        tried.mean = Some(number);
+        tries.push(Try { method: None, design, number, fixtures, confirms });
+    }
+    (tried, tries)
+}
