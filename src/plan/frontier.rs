@@ -17,6 +17,9 @@ use crate::answer::Exchange;
 use crate::compress;
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pipeline};
 
+/// So many tasks that are ready are the end of a walk. Before, cells are finished one after the other, so that few are open.
+const LAST: usize = 512;
+
 /// The walk over the matrix.
 #[derive(Debug)]
 pub struct Frontier<'p> {
@@ -77,7 +80,17 @@ impl<'p> Frontier<'p> {
             self.opened += 1;
             self.open(chain);
         }
-        self.ready.pop()
+        self.take_unblocking().or_else(|| self.ready.pop())
+    }
+
+    /// Near the end of the walk, the task on which others wait: a judgement is the last of its cell, so one that goes before
+    /// the last answers leaves nothing to do while their judgements run.
+    fn take_unblocking(&mut self) -> Option<Task> {
+        if self.opened < self.chains.len() || self.ready.len() > LAST {
+            return None;
+        }
+        let at = self.ready.iter().rposition(|task| !matches!(task, Task::Judge(_)))?;
+        Some(self.ready.remove(at))
     }
 
     fn open(&mut self, chain: Chain) {
